@@ -15,6 +15,8 @@ export interface BarrierEntry {
   readonly successors?: Readonly<Record<string, readonly string[]>>
   /** The release of agents that puts it. An older plugin refuses the field. */
   readonly by?: string
+  /** For how many seconds the pod keeps its sessions, 0 to 3600; only with `draining`. An older plugin refuses the field. */
+  readonly keep?: number
 }
 
 /** An entry as the gateway reports it. */

@@ -8,7 +8,7 @@ import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 import { lookPause } from './look-pause.ts'
-import { entriesOf, hasSuccessors, type DesiredEntry } from './barrier-reading.ts'
+import { entriesOf, hasExtras, type DesiredEntry } from './barrier-reading.ts'
 import { createEntryTable } from './entry-table.ts'
 import type { BarrierReading } from './evidence.ts'
 import { doubled } from '../drain/times.ts'
@@ -110,7 +110,7 @@ export function createBarrierLane({
   const learn = (told: readonly string[] | undefined): void => {
     if (told === undefined || told.join() === features.join()) return
     features = told
-    if (!desired().values().some(hasSuccessors)) return
+    if (!desired().values().some(hasExtras)) return
     restarts++
     table.forget()
     bell.ring()
@@ -129,7 +129,11 @@ export function createBarrierLane({
     const sentAt = clock.now()
     const asked = restarts
     table.sent(due, sentAt)
-    const extras = { successors: knows('successors'), by: knows('by') ? by : undefined }
+    const extras = {
+      successors: knows('successors'),
+      by: knows('by') ? by : undefined,
+      keepFrom: knows('keep') ? sentAt : undefined
+    }
     const answer = await api.put(
       due.flatMap(entry => entriesOf(entry, ttlMs, extras)),
       ended.signal

@@ -17,6 +17,8 @@ export interface DesiredEntry {
   readonly sealIf?: readonly string[]
   /** The nodes that take over, by port. The same object until something changes. */
   readonly successors?: Successors
+  /** The pod keeps the sessions that are bound to it until then, on the agent's clock. Only with `draining`. */
+  readonly keepUntil?: Millis
   /** A hook still waits for it. It is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
@@ -47,22 +49,29 @@ export const sameNodes = (
 
 /** Whether both entries would be put in the same way. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
-  a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
+  a.state === b.state &&
+  a.keepUntil === b.keepUntil &&
+  sameNodes(a, b) &&
+  sameList(a.sealIf, b.sealIf) &&
+  a.successors === b.successors
 
 /** The optional fields that the plugin knows. */
 interface Extras {
   readonly successors?: boolean
   /** The name of this release, if the plugin keeps it. */
   readonly by?: string | undefined
+  /** The present, if the plugin keeps sessions. */
+  readonly keepFrom?: Millis | undefined
 }
 
 /** One entry for each address. */
 export function entriesOf(
-  { uid, nodes, state, sealIf, successors }: DesiredEntry,
+  { uid, nodes, state, sealIf, successors, keepUntil }: DesiredEntry,
   ttlMs: number,
   extras: Extras = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
+  const keep = keepSeconds(keepUntil, extras.keepFrom)
   return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
     const tag = sealIf?.[i]
@@ -74,13 +83,21 @@ export function entriesOf(
       ttl,
       ...(tag !== undefined && { sealIf: tag }),
       ...(extras.successors && successors && { successors: ofFamily(successors, host) }),
-      ...(extras.by !== undefined && { by: extras.by })
+      ...(extras.by !== undefined && { by: extras.by }),
+      ...(keep !== undefined && { keep })
     }
   })
 }
 
-export const hasSuccessors = ({ successors = {} }: DesiredEntry): boolean =>
-  Object.keys(successors).length > 0
+/** The longest time that the plugin keeps sessions without another put, in s. */
+const MOST_KEPT = 3600
+
+const keepSeconds = (until: Millis | undefined, now: Millis | undefined): number | undefined =>
+  until === undefined || now === undefined ? undefined : Math.min(MOST_KEPT, Math.max(0, until - now) / 1000)
+
+/** Whether it has fields that only some plugins know. */
+export const hasExtras = ({ successors = {}, keepUntil }: DesiredEntry): boolean =>
+  Object.keys(successors).length > 0 || keepUntil !== undefined
 
 /** A gateway may have only one address family, so an address gets successors of its own family. */
 const ofFamily = (successors: Successors, host: string): Successors =>

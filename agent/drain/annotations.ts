@@ -15,6 +15,8 @@ const UNTIL = `${PREFIX}until`
 const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 /** How long websockets and streams of this pod are waited for at most, such as `10s`; overrides `drain.longLivedWait`. */
 const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
+/** For how long the pod keeps the sessions that a cookie binds to it, such as `10m`, while new ones go elsewhere; default: not at all. */
+export const KEEP_SESSIONS = `${PREFIX}keep-sessions`
 /** `false`: no other pod takes over from this one in a gateway, and it takes over from none. */
 const SUCCESSORS = `${PREFIX}successors`
 /** Of a Service: the upstream whose nodes are its endpoints: an id, or `port=id` for each port, separated by commas. */
@@ -29,6 +31,7 @@ interface PodOptions {
   readonly until: 'barrier' | 'drained' | undefined
   readonly minimumGrade: Grade | undefined
   readonly longLivedMs: number | undefined
+  readonly keepSessionsMs: number
   readonly successors: boolean
   readonly problems: readonly string[]
 }
@@ -69,6 +72,7 @@ export function readOptions(annotations: Annotations): PodOptions {
     until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
     minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
     longLivedMs: read(LONG_LIVED_WAIT, parseDuration, DURATION_FORM),
+    keepSessionsMs: read(KEEP_SESSIONS, parseDuration, DURATION_FORM) ?? 0,
     successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,
     problems
   }

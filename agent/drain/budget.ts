@@ -1,4 +1,5 @@
-import { RESERVE, readOptions } from './annotations.ts'
+import { KEEP_SESSIONS, RESERVE, readOptions } from './annotations.ts'
+import type { Drain } from './drain.ts'
 import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings } from './seen.ts'
@@ -35,6 +36,19 @@ export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Mil
   return Math.min(deletionAt, since + (pod.deletionGraceMs ?? pod.graceMs))
 }
 
+/** How long before the deadline kept sessions end at the latest, in ms: the seal, and its proof, need this time. */
+const SEAL_MS = 1000
+
+/** Until when a pod that ends keeps its sessions (ms, the agent's clock), if it may; `undefined`: it does not ask for that. */
+export function keepUntil({
+  pod,
+  since,
+  deadline
+}: Pick<Drain, 'pod' | 'since' | 'deadline'>): Millis | undefined {
+  const { keepSessionsMs } = readOptions(pod.annotations)
+  return keepSessionsMs > 0 ? Math.min(since + keepSessionsMs, deadline - SEAL_MS) : undefined
+}
+
 /**
  * Problems with the time that a pod gives its hook, for `doctor`; empty if there are none. `needMs` is the longest wait for the
  * weakest evidence that counts (the floor, or the settle time).
@@ -60,6 +74,12 @@ export function budgetProblems(
     return [
       ...options.problems,
       `a hook is held for at most ${formatDuration(hold)}, but the evidence may take ${formatDuration(need)}: raise ${grace} or lower ${lower}`
+    ]
+  }
+  if (options.keepSessionsMs > hold - SEAL_MS) {
+    return [
+      ...options.problems,
+      `${KEEP_SESSIONS} (${formatDuration(options.keepSessionsMs)}) is longer than a hook is held (${formatDuration(hold)}), so sessions move before that: raise ${grace} or lower ${lower}`
     ]
   }
   return [...options.problems]

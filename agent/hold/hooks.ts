@@ -157,6 +157,8 @@ export function createHooks({
         const away = () => {
           end()
           reject(signal.reason as Error)
+          // The pod keeps its sessions only while a hook is held.
+          wake()
         }
         if (signal.aborted) return away()
         signal.addEventListener('abort', away, { once: true })

@@ -20,6 +20,7 @@ export interface Kept {
     | 'discovery'
     | 'standalone'
     | 'deferred'
+    | 'sessions'
     | 'fixed-address'
     | 'whole-write'
     | 'dry-run'

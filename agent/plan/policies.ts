@@ -85,6 +85,12 @@ const keepLastNode: Policy = (plan, context) => {
 const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
+/** A removal would move the sessions that the pod keeps: a gateway that starts would not know the node. The barrier does not cover L4. */
+const keepSessions: Policy = (plan, { settings }) =>
+  keep(plan, 'sessions', ({ holder, nodes }) =>
+    holder.l4 ? [] : nodes.filter(({ uid }) => settings.keeping?.has(uid) && !settings.unbarred?.has(uid))
+  )
+
 /** How long after the start of a drain a holder that is not sealed is written as a whole, in ms. A seal takes ms, an owner at most 1 s. */
 const SEAL_MS = 1000
 
@@ -128,6 +134,7 @@ export const POLICIES: readonly Policy[] = [
   keepLastNode,
   deferToOwner,
   fixedAddress,
+  keepSessions,
   wholeWrite,
   dryRun
 ]

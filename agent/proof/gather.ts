@@ -27,6 +27,7 @@ const KEPT_STATE = {
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
   'fixed-address': { state: 'listed', why: 'left for its next pod, which has the same address' },
   deferred: { state: 'listed', why: 'left to its owner for now' },
+  sessions: { state: 'listed', why: 'left while the pod keeps its sessions' },
   'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
 } as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
 

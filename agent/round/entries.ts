@@ -1,20 +1,44 @@
 import type { BarrierKeeper, DesiredDrain } from '../barrier/barrier.ts'
 import { HOLD_ALL, judge } from '../barrier/seal.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
-import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
+import { KEEP_SESSIONS } from '../drain/annotations.ts'
+import { keepUntil } from '../drain/budget.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import { letGoOf } from './let-go.ts'
 import { leftOnHost, nodesOf, serves } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
-import type { Memory } from '../proof/memory.ts'
+import type { Memories, Memory } from '../proof/memory.ts'
 import type { Successors } from '../plan/successors.ts'
 import type { Sources } from '../proof/sources.ts'
 import type { Succession } from './succession.ts'
 
 /** How long before the deadline an entry is sealed without the workers' words: from then on a 503 is better than a dead pod. */
 export const SEAL_BEFORE_MS = 250
+const KEPT = `its sessions are kept (${KEEP_SESSIONS})`
 
-interface EntryContext {
+/**
+ * The pods that keep their sessions now, and until when. Only a hook keeps a pod alive, so they need one: one that is held, or one that
+ * the pod has and that has not called yet. A seal is never taken back.
+ */
+export function keptSessions(
+  drains: Drains,
+  memories: Pick<Memories, 'of'>,
+  held: ReadonlySet<PodUid>,
+  now: Millis
+): ReadonlyMap<PodUid, Millis> {
+  const keeping = new Map<PodUid, Millis>()
+  for (const drain of drains.values()) {
+    const until = drain.phase === 'draining' ? keepUntil(drain) : undefined
+    if (until === undefined || now >= until) continue
+    const { hookAt, sealing, sealForced } = memories.of(drain.uid)
+    const isAlive = held.has(drain.uid) || (hookAt === undefined && drain.pod.hook !== undefined)
+    if (isAlive && !sealing && !sealForced) keeping.set(drain.uid, until)
+  }
+  return keeping
+}
+
+export interface EntryContext {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World
@@ -22,6 +46,8 @@ interface EntryContext {
   readonly serves: (node: string) => boolean
   readonly successors: (drain: Drain, memory: Memory) => Successors
   readonly now: Millis
+  /** See `keptSessions`. */
+  readonly keeping: ReadonlyMap<PodUid, Millis>
   /** How long the holders of other namespaces hold a pod at most, in ms. Absent: until its deadline. */
   readonly foreignHoldMs?: number | undefined
 }
@@ -34,7 +60,8 @@ export function entryContext(
   drains: Drains,
   succession: Pick<Succession, 'of'>,
   now: Millis,
-  foreignHoldMs?: number
+  foreignHoldMs?: number,
+  keeping: ReadonlyMap<PodUid, Millis> = new Map()
 ): EntryContext {
   // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
@@ -45,7 +72,7 @@ export function entryContext(
     return found
   }
   const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
-  return { cluster, barrier, world, serves: mayServe, successors, now, foreignHoldMs }
+  return { cluster, barrier, world, serves: mayServe, successors, now, keeping, foreignHoldMs }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
@@ -55,6 +82,11 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
   if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
+  const until = context.keeping.get(drain.uid)
+  if (until !== undefined) {
+    for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEPT)
+    return { ...entry, state: 'draining', watch: true, keepUntil: until }
+  }
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
   const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
   if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
@@ -77,7 +109,11 @@ const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => sin
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
 export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
   if (drain.phase !== 'draining') return undefined
-  const times = [foreignUntil(drain, foreignHoldMs), drain.deadline - SEAL_BEFORE_MS]
+  const times = [
+    foreignUntil(drain, foreignHoldMs),
+    keepUntil(drain) ?? Infinity,
+    drain.deadline - SEAL_BEFORE_MS
+  ]
   return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]
 }
 

@@ -9,7 +9,7 @@ import type { DrainSettings } from '../drain/seen.ts'
 import { begin, step } from '../drain/step.ts'
 import type { Log } from '../base/log.ts'
 import type { DrainStore } from './drain-store.ts'
-import { desiredEntry, entryContext, sealLookAt } from './entries.ts'
+import { desiredEntry, entryContext, keptSessions, sealLookAt, type EntryContext } from './entries.ts'
 import { remember } from '../proof/gather.ts'
 import { createEarlyEnds } from '../hold/early-ends.ts'
 import { createFindPod } from '../hold/find-pod.ts'
@@ -148,8 +148,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const unsure = new Set(
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
-    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure))
-    apply(next, wanted, looks, unsure, now)
+    const keeping = barrier && keptSessions(next, memories, hooks.uids(), now)
+    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure, keeping))
+    const context =
+      barrier && entryContext(sources, barrier, world, next, succession, now, settings.foreignHoldMs, keeping)
+    apply(next, wanted, looks, unsure, now, context)
     publish(next, looks, now)
   }
 
@@ -185,11 +188,10 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     wanted: Plan,
     looks: ReadonlyMap<PodUid, Look>,
     unsure: ReadonlySet<PodUid>,
-    now: Millis
+    now: Millis,
+    context: EntryContext | undefined
   ): void {
     const gateways = cluster.gateways()
-    const context =
-      barrier && entryContext(sources, barrier, world, next, succession, now, settings.foreignHoldMs)
     const entries: DesiredDrain[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {

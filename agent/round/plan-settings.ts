@@ -1,4 +1,5 @@
 import type { Drains } from '../drain/drain.ts'
+import { keepUntil } from '../drain/budget.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import type { Plan } from '../plan/change.ts'
 import { returnsUntil, sealedUntil } from '../plan/policies.ts'
@@ -10,7 +11,8 @@ export function planSettings(
   settings: PlanSettings,
   { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,
   drains: Drains,
-  unsure: ReadonlySet<PodUid>
+  unsure: ReadonlySet<PodUid>,
+  keeping: PlanSettings['keeping'] = new Set()
 ): PlanSettings {
   const gateways = cluster.gateways()
   /** Whether some gateway has reported that its barrier does not cover the pod. A gateway without an answer does not count yet: its answer starts a new plan. */
@@ -26,6 +28,7 @@ export function planSettings(
   return {
     ...settings,
     unsure,
+    keeping,
     unbarred: new Set(unbarred),
     ownersMs: owner => writer.ownersTime(owner),
     standalone: mode.current().mode === 'standalone'
@@ -37,6 +40,7 @@ export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): 
   return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)
     if (drain && why === 'deferred') return [drain.since + deferMs]
+    if (drain && why === 'sessions') return [keepUntil(drain) ?? drain.since]
     if (drain && why === 'whole-write') return [sealedUntil(drain)]
     return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
   })

@@ -36,6 +36,8 @@ export interface PodOptions {
   readonly declaresNone?: boolean
   /** Its controller: kind and name. */
   readonly owner?: { readonly kind: string; readonly name: string }
+  /** The shell command of its preStop hook. */
+  readonly preStop?: string
   /** Conditions of its `readinessGates`. It is Ready only if they are true and a kubelet reports it. */
   readonly gates?: readonly string[]
 }
@@ -90,7 +92,13 @@ export function createPods(store: Store, addresses: Addresses): Pods {
           terminationGracePeriodSeconds: options.graceSeconds ?? 300,
           ...(options.hostNetwork && { hostNetwork: true }),
           containers: [
-            { name: 'app', ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }] }
+            {
+              name: 'app',
+              ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }],
+              ...(options.preStop && {
+                lifecycle: { preStop: { exec: { command: ['sh', '-c', options.preStop] } } }
+              })
+            }
           ],
           ...(options.gates && { readinessGates: options.gates.map(conditionType => ({ conditionType })) })
         }

@@ -97,6 +97,8 @@ describe('feature: an upstream that follows a Service', () => {
     for (const name of ['shop', 'thieves']) store.create('namespaces', { metadata: { name } })
     const [mine, yours] = [rig.pod('web-1'), rig.pod('api-1')]
     rig.upstream('web', [mine])
+    // Otherwise the claim could come first, and the upstream that it names would not exist.
+    await until('the upstream is known', () => rig.agent.nodes('upstreams/web') === 1)
     rig.service('web', [mine])
     ask(rig, 'web', { upstream: 'web' })
     rig.put('upstreams', 'probe', { type: 'roundrobin', nodes: { '192.0.2.1:80': 1 } })

@@ -11,6 +11,8 @@ export interface EntryIn {
   successors?: Record<string, readonly string[]>
   /** The release that puts it. */
   by?: string
+  /** For how many seconds its pod keeps its sessions. */
+  keep?: number
 }
 
 export interface EntryOut {
@@ -32,6 +34,8 @@ export interface EntryOut {
   sealedFor?: number
   idleFor?: number
   word: Word
+  /** Seconds left. */
+  keep?: number
   /** Only in the state. */
   successors?: Record<string, string[]>
   by?: string
@@ -82,7 +86,14 @@ export interface StateOut extends Told {
   now: number
   workers: WorkerOut[]
   held: { entries: number; generation: number; late: number }
-  counts: { moved: number; bypasses: number; refused: number; errors: number; succeeded: number }
+  counts: {
+    moved: number
+    bypasses: number
+    refused: number
+    errors: number
+    succeeded: number
+    kept: number
+  }
   dictionary: { capacity: number; free: number }
   fetch?: string
 }

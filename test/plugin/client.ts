@@ -6,6 +6,8 @@ export interface Reply {
   backend: string | undefined
   host: string | undefined
   body: string
+  /** Each Set-Cookie. */
+  cookies: string[]
 }
 
 export interface Sending {
@@ -40,12 +42,13 @@ export async function send(url: string, options: Sending = {}): Promise<Reply> {
       response.on('error', reject)
       response.on('end', () => {
         if (!response.complete) return reject(new Error('the answer broke off'))
-        const { 'x-backend': backend, 'x-host': host } = response.headers
+        const { 'x-backend': backend, 'x-host': host, 'set-cookie': cookies = [] } = response.headers
         resolve({
           status: response.statusCode ?? 0,
           backend: backend === undefined ? undefined : String(backend),
           host: host === undefined ? undefined : String(host),
-          body: text
+          body: text,
+          cookies
         })
       })
     })

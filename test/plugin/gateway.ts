@@ -168,6 +168,17 @@ export class Gateway {
     return await answer.text()
   }
 
+  /** How many pickers all workers have built. */
+  async pickersMade(): Promise<number> {
+    const all = new Map<number, number>()
+    await eventually('every worker answers', async () => {
+      const { pid, made } = JSON.parse(await this.door('/')) as { pid: number; made: number }
+      all.set(pid, made)
+      return all.size === this.workers().length
+    })
+    return all.values().reduce((sum, n) => sum + n, 0)
+  }
+
   /** The worker processes, as the kernel lists them. */
   workers(): number[] {
     const master = this.#process?.pid

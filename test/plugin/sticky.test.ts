@@ -1,47 +1,42 @@
 import { expect } from 'chai'
 import { Agent } from 'node:http'
-import { Backend } from './backend.ts'
+import type { Backend } from './backend.ts'
 import { send } from './client.ts'
-import { Gateway } from './gateway.ts'
-
-const SESSIONS = 1000
-const AT_ONCE = 20
+import { eventually } from './eventually.ts'
+import { Gateway, type Upstream } from './gateway.ts'
+import { startAll, Sessions } from './sessions.ts'
 
 /** APISIX's chash names a pod by the hash of the session's key, and remembers nothing. */
 describe('Sticky sessions (chash)', () => {
   let gateway: Gateway
-  const pods: Backend[] = []
-  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
+  let pods: Backend[]
+  let sessions: Sessions
+  const agent = new Agent({ keepAlive: true, maxSockets: 20 })
 
   before(async () => {
     gateway = await Gateway.start({ workers: 2 })
-    while (pods.length < 4) pods.push(await Backend.start())
+  })
+  beforeEach(async () => {
+    pods = await startAll(4)
+    sessions = new Sessions(`${gateway.url}/u`, agent)
+  })
+  afterEach(async () => {
+    await gateway.barrier.remove(...pods.map(({ uid }) => uid))
+    for (const pod of pods) await pod.kill()
   })
   after(async () => {
     agent.destroy()
     await gateway?.stop()
-    for (const pod of pods) await pod.kill()
   })
 
-  afterEach(async () => {
-    await gateway.barrier.remove(...pods.map(({ uid }) => uid))
-  })
-
-  /** The pod that each session reaches. `headers` of a session make its key. */
-  const reached = async (headers: (session: number) => Record<string, string>): Promise<string[]> => {
-    const heard: string[] = []
-    let next = 0
-    const client = async () => {
-      while (next < SESSIONS) {
-        const session = next
-        next += 1
-        const reply = await send(`${gateway.url}/u`, { headers: headers(session), agent })
-        heard[session] = reply.backend ?? `status ${reply.status}`
-      }
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, client))
-    return heard
+  /** The upstream with these pods, in the configuration that requests see and in the one that words see. */
+  const route = async (listed: readonly Backend[], differs: Partial<Upstream> = {}) => {
+    const nodes = listed.map(({ node }) => ({ ...node, weight: 1 }))
+    const u = { type: 'chash', hash_on: 'cookie', key: 'sid', ...differs, nodes } as const
+    const kinds = { upstreams: [{ id: 'u', ...u }], routes: [{ id: 'r', upstream_id: 'u' }] }
+    await gateway.configured({ u, objects: { kinds } })
   }
+  const names = (of: readonly Backend[]) => new Set(of.map(({ name }) => name))
 
   const KEYS = {
     cookie: (session: number) => ({ cookie: `sid=s-${session}` }),
@@ -49,21 +44,141 @@ describe('Sticky sessions (chash)', () => {
   }
   for (const hash_on of ['cookie', 'header'] as const)
     it(`by ${hash_on}: only those of the sealed pod move, and they come back to it with its end undone`, async () => {
-      const nodes = pods.map(({ node }) => node)
-      await gateway.configured({ u: { type: 'chash', hash_on, key: 'sid', nodes } })
+      await route(pods, { hash_on })
       const [ending, ...others] = pods as [Backend, ...Backend[]]
-      const before = await reached(KEYS[hash_on])
+      const before = await sessions.reached(KEYS[hash_on])
       expect(new Set(before).size).to.equal(pods.length)
 
-      for (const state of ['draining', 'sealed'] as const) {
-        await gateway.barrier.put(ending.entry({ state }))
-        const during = await reached(KEYS[hash_on])
-        expect(new Set(during), state).to.deep.equal(new Set(others.map(({ name }) => name)))
+      // Only a cookie is a key that the client gets with an answer, so only such sessions are kept.
+      const keep = hash_on === 'header' ? { keep: 60 } : {}
+      for (const entry of [{ state: 'draining', ...keep }, { state: 'sealed' }] as const) {
+        await gateway.barrier.put(ending.entry(entry))
+        const during = await sessions.reached(KEYS[hash_on])
+        expect(new Set(during), entry.state).to.deep.equal(names(others))
         const moved = before.filter((pod, session) => during[session] !== pod)
-        expect(new Set(moved), state).to.deep.equal(new Set([ending.name]))
+        expect(new Set(moved), entry.state).to.deep.equal(names([ending]))
       }
 
       await gateway.barrier.remove(ending.uid)
-      expect(await reached(KEYS[hash_on])).to.deep.equal(before)
+      expect(await sessions.reached(KEYS[hash_on])).to.deep.equal(before)
     })
+
+  for (const [spelling, differs] of [
+    ['hash_on: cookie', {}],
+    ['a variable', { hash_on: 'vars', key: 'cookie_sid' }]
+  ] as const)
+    it(`${spelling}: a pod keeps its 1,000 sessions and gets no new one, until its seal`, async () => {
+      const [first, second, ...others] = pods as [Backend, Backend, ...Backend[]]
+      await route(pods, differs)
+      const before = await sessions.reached(KEYS.cookie)
+
+      await gateway.barrier.put(first.entry({ keep: 60 }))
+      expect(await sessions.reached(KEYS.cookie), 'while it is listed').to.deep.equal(before)
+      const began = await sessions.begin(200)
+      expect(began.first, 'new sessions').not.include(first.name)
+      expect(began.second, 'their second requests').not.include(first.name)
+
+      await route([second, ...others], differs)
+      expect(await sessions.reached(KEYS.cookie), 'after its owner has removed it').to.deep.equal(before)
+      const later = await sessions.begin(200)
+      expect([...later.first, ...later.second]).not.include(first.name)
+
+      await gateway.barrier.put(second.entry({ keep: 60 }))
+      expect(await sessions.reached(KEYS.cookie), 'when a second pod ends').to.deep.equal(before)
+      expect(await began.again(), 'those that began meanwhile').to.deep.equal(began.second)
+      const last = await sessions.begin(200)
+      expect([...last.first, ...last.second]).not.include.members([first.name, second.name])
+
+      await gateway.barrier.put(first.sealed)
+      const after = await sessions.reached(KEYS.cookie)
+      expect(after).not.include(first.name)
+      const moved = before.filter((pod, session) => after[session] !== pod)
+      expect(new Set(moved)).to.deep.equal(names([first]))
+      expect(await began.again()).to.deep.equal(began.second)
+
+      const { counts, entries } = await gateway.barrier.state()
+      expect(counts.kept).to.be.above(0)
+      expect(entries.map(({ keep = 0 }) => keep > 0)).to.have.members([false, true])
+      expect(entries.map(({ late }) => late)).to.deep.equal([0, 0])
+    })
+
+  it('are kept by a worker that had no request before the owner removed the pod', async () => {
+    const [ending, ...others] = pods as [Backend, ...Backend[]]
+    await route(pods)
+    const before = await sessions.reached(KEYS.cookie)
+    gateway.barrier.words = true
+    await gateway.restart()
+    await route(pods)
+    await eventually('every worker has noted it', async () => {
+      const { entries } = await gateway.barrier.put(ending.entry({ keep: 60 }))
+      return entries.every(({ word }) => word.said === word.asked)
+    })
+    await route(others)
+    gateway.barrier.words = false
+    expect(await sessions.reached(KEYS.cookie)).to.deep.equal(before)
+  })
+
+  it('move when the time of their pod is over, also without a seal; a put of 0 ends it at once', async () => {
+    const [ending] = pods as [Backend]
+    await route(pods)
+    const before = await sessions.reached(KEYS.cookie)
+    const isKept = async () => (await gateway.barrier.inflight([ending.uid])).entries[0]?.keep !== undefined
+    await gateway.barrier.put(ending.entry({ keep: 0.2 }))
+    await eventually('its time is over', async () => !(await isKept()))
+    expect(await sessions.reached(KEYS.cookie)).not.include(ending.name)
+
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    expect(await isKept()).to.equal(true)
+    expect(await sessions.reached(KEYS.cookie)).to.deep.equal(before)
+    await gateway.barrier.put(ending.entry())
+    expect(await isKept(), 'a renewal without the field').to.equal(true)
+    await gateway.barrier.put(ending.entry({ keep: 0 }))
+    expect(await isKept()).to.equal(false)
+    expect(await sessions.reached(KEYS.cookie)).not.include(ending.name)
+  })
+
+  it('get another pod if theirs does not answer, or if its health check failed', async () => {
+    const [ending, ...others] = pods as [Backend, ...Backend[]]
+    await route(pods)
+    const before = await sessions.reached(KEYS.cookie)
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    await route(pods, { up: others.map(({ node }) => node.host) })
+    const checked = await sessions.reached(KEYS.cookie)
+    expect(new Set(checked)).to.deep.equal(names(others))
+
+    await route(pods)
+    expect(await sessions.reached(KEYS.cookie)).to.deep.equal(before)
+    await ending.kill()
+    const retried = await sessions.reached(KEYS.cookie)
+    expect(new Set(retried)).to.deep.equal(names(others))
+    before.forEach((pod, session) => pod === ending.name || expect(retried[session]).to.equal(pod))
+  })
+
+  it('and new ones take turns, and no request builds a ring of its own', async () => {
+    const [ending] = pods as [Backend]
+    await route(pods)
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    const turn = async () => {
+      await sessions.begin(20)
+      await sessions.reached(KEYS.cookie, 20)
+    }
+    await turn()
+    const before = await gateway.pickersMade()
+    for (let i = 0; i < 5; i += 1) await turn()
+    // a worker without earlier requests builds one for each kind, and one for the marked sessions
+    expect((await gateway.pickersMade()) - before).to.be.at.most(3)
+  })
+
+  it('get the marker besides the cookies of the application, and only when they are new', async () => {
+    const [ending] = pods as [Backend]
+    await route(pods)
+    const url = `${gateway.url}/u?cookie=sid%3Da`
+    expect((await send(url)).cookies).to.deep.equal(['sid=a'])
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    const { cookies } = await send(url)
+    expect(cookies).to.have.lengthOf(2)
+    expect(cookies[0]).to.equal('sid=a')
+    expect(cookies[1]).to.match(/^apisix_drain_new=[0-9a-f]{8}; Path=\/; HttpOnly; Max-Age=(69|70)$/)
+    expect((await send(url, { headers: { cookie: 'sid=a' } })).cookies).to.deep.equal(['sid=a'])
+  })
 })

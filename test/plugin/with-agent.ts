@@ -28,8 +28,8 @@ export interface WithAgent {
   pod(backend: Backend, options?: PodOptions): Promise<LivePod>
   /** Gives Admin API and gateway these pods: the upstream `u`, and `g` on their gRPC ports. `differs`: fields of `u`. */
   route(pods: readonly LivePod[], differs?: Partial<Upstream>): Promise<void>
-  /** Deletes the pod and calls its hook. */
-  end(pod: LivePod): Promise<HookReply>
+  /** Deletes the pod and calls its hook. `signal`: the caller goes away. */
+  end(pod: LivePod, signal?: AbortSignal): Promise<HookReply>
   /** The pod's object is removed. */
   gone(pod: LivePod): void
   close(): Promise<void>
@@ -90,10 +90,10 @@ export async function withAgent(gateway: Gateway): Promise<WithAgent> {
       for (const route of routes) store.put(keyOf('routes', route.id), route)
       await gateway.configured({ ...upstreams, objects: { kinds: { upstreams: objects, routes } } })
     },
-    async end(pod) {
+    async end(pod, signal) {
       pods.end(pod)
       const query = new URLSearchParams({ namespace: pod.namespace, pod: pod.name }).toString()
-      return await callHook({ port: agent.port, from: pod.ip, query })
+      return await callHook({ port: agent.port, from: pod.ip, query, signal })
     },
     gone: pod => pods.gone(pod),
     async close() {

@@ -128,12 +128,16 @@ local function refresh(self, id, now, number)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
+    local kept = not entry.sealed and dict:get("k|" .. id)
+    -- until when its pod keeps its sessions; and when the entry has to be read again
+    entry.kept = kept and kept > now and kept or nil
+    entry.due = min(till, entry.kept or huge)
     name(self, entry, successors.parse(dict:get("n|" .. id)))
     if number then
         entry.since = number
         touch(self, id)
     end
-    self.expires = min(self.expires, till)
+    self.expires = min(self.expires, entry.due)
 end
 
 
@@ -168,15 +172,16 @@ local function follow(self, after, upto, now)
 end
 
 
--- Reads entries that seem to have expired, because workers are not notified of renewals.
+-- Reads entries that seem to have expired, because workers are not notified of renewals. The end of
+-- kept sessions is no news either.
 local function renew(self, now)
     local soon, expires = now + TOGETHER, huge
     for id, entry in pairs(self.by_id) do
-        if entry.expires < soon then
+        if entry.due < soon then
             refresh(self, id, now)
         end
         if self.by_id[id] then
-            expires = min(expires, entry.expires)
+            expires = min(expires, entry.due)
         end
     end
     self.expires = expires
@@ -212,23 +217,25 @@ end
 
 --- The state of an address in a set.
 -- @treturn string|nil "sealed", "draining" or nil
+-- @treturn table|nil the entry by which it keeps its sessions; nil if one of its entries does not
 function _M.level(set, addr)
     local same = set.ips[addr.ip]
     if not same then
         return nil
     end
 
-    local level
+    local level, kept
     for i = 1, #same do
         local entry = same[i]
         if not entry.port or entry.port == addr.port then
             if entry.sealed then
                 return "sealed"
             end
+            kept = (level == nil or kept) and entry.kept and entry or nil
             level = "draining"
         end
     end
-    return level
+    return level, kept
 end
 
 

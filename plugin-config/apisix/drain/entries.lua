@@ -62,9 +62,10 @@ end
 
 
 --- An ordinary request to this address is about to be counted down. Called before the count, so
--- that a reader who sees 0 in flight sees the time of the last request too.
+-- that a reader who sees 0 in flight sees the time of the last request too. It reads no dictionary:
+-- this worker has looked at the deny-list within its last beat.
 function _M:finished(addr)
-    for _, entry in ipairs(self:current().ips[addr.ip] or NONE) do
+    for _, entry in ipairs(self.set.ips[addr.ip] or NONE) do
         if not entry.port or entry.port == addr.port then
             entry_mod.finished(self.dict, entry.id)
         end
@@ -75,6 +76,12 @@ end
 --- See entry.ages.
 function _M:ages(entry, now)
     return entry_mod.ages(self.dict, entry.id, now)
+end
+
+
+--- See entry.keeps.
+function _M:keeps(entry)
+    return entry_mod.keeps(self.dict, entry.id)
 end
 
 

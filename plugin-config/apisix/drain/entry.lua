@@ -13,6 +13,7 @@
 --                  the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
+--   k|uid|ip|port  until when its pod keeps its sessions (clock.now); absent if it keeps none
 --   late           the sum of those late requests over all entries, ever
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
@@ -28,6 +29,7 @@ local clock_now = clock.now
 local ngx       = ngx
 local floor     = math.floor
 local max       = math.max
+local abs       = math.abs
 
 local SEALED = "sealed"
 
@@ -38,6 +40,8 @@ local CLEARING = 10
 -- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
+-- two ends of a kept session are the same within this time, in seconds
+local SAME     = 0.5
 
 local _M = { DRAINING = "draining", SEALED = SEALED }
 
@@ -62,6 +66,7 @@ function _M.forget(dict, id)
     dict:delete("t|" .. id)
     dict:delete("f|" .. id)
     dict:delete("n|" .. id)
+    dict:delete("k|" .. id)
 end
 
 
@@ -100,6 +105,27 @@ local function follow(dict, id, successors)
 end
 
 
+-- A renewal states the same end again, with the error of its delay: that is no change.
+local function keep(dict, id, till, now)
+    local before = dict:get("k|" .. id)
+    if till <= now then
+        dict:delete("k|" .. id)
+        return true, nil, before ~= nil
+    end
+    local ok, err = dict:safe_set("k|" .. id, till)
+    return ok, err, ok and abs(till - (before or 0)) > SAME
+end
+
+
+-- There is no room: an entry that was there stays, perhaps with another field changed.
+local function refuse(dict, id, is_new, err)
+    if is_new then
+        _M.forget(dict, id)
+    end
+    return false, err, not is_new
+end
+
+
 -- @treturn boolean|nil written; nil if another worker has just removed it
 -- @treturn string|nil "no memory"
 -- @treturn boolean|nil whether it is a change that workers must see
@@ -123,25 +149,27 @@ local function write(dict, id, entry)
     end
 
     local changed = not till
+    local ok, err, differs
     if entry.successors and entry.successors ~= (dict:get("n|" .. id) or "") then
-        local ok, err = follow(dict, id, entry.successors)
+        ok, err = follow(dict, id, entry.successors)
         if not ok then
-            if changed then
-                _M.forget(dict, id)
-            end
-            return false, err
+            return refuse(dict, id, not till, err)
         end
         changed = true
+    end
+    if entry.keep then
+        ok, err, differs = keep(dict, id, now + entry.keep, now)
+        if not ok then
+            return refuse(dict, id, not till, err)
+        end
+        changed = changed or differs
     end
     if entry.state == SEALED then
         -- before the seal, so that a sealed entry has its time; a later put does not change it
         dict:safe_add("t|" .. id, now)
-        local ok, err = dict:safe_add("s2|" .. id, true)
+        ok, err = dict:safe_add("s2|" .. id, true)
         if not ok and err ~= "exists" then
-            if changed then
-                _M.forget(dict, id)
-            end
-            return false, err
+            return refuse(dict, id, not till, err)
         end
         changed = changed or ok
     end
@@ -150,8 +178,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by? }: without one of
---   the last two it stays as it is
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, keep?, successors?, by? }: without
+--   one of the last three it stays as it is
 -- @treturn boolean stored
 -- @treturn string|nil "no memory" if the dictionary is full; the entry stays as it was
 function _M.put(dict, entry)
@@ -159,10 +187,13 @@ function _M.put(dict, entry)
     local changed = false
     for try = 1, TRIES do
         local ok, err, news = write(dict, id, entry)
+        changed = changed or news
         if ok == false then
+            if changed then
+                copy.changed(dict, id)
+            end
             return false, err
         end
-        changed = changed or news
         if ok and not dict:get("x|" .. id) and dict:get("e2|" .. id) then
             if changed then
                 copy.changed(dict, id)
@@ -232,6 +263,14 @@ end
 function _M.by(dict, id)
     local _, flags = dict:get("e2|" .. id)
     return writers.name(dict, flags)
+end
+
+
+--- Seconds for which the pod of a draining entry keeps its sessions; nil if it keeps none.
+function _M.keeps(dict, id)
+    local till = dict:get("k|" .. id)
+    local left = till and till - clock_now()
+    return left and left > 0 and left or nil
 end
 
 

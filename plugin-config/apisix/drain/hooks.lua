@@ -24,7 +24,7 @@ function _M.make(own, deps)
     local pick, plans = deps.pick, deps.pick.plans
     local inflight, entries = deps.inflight, deps.entries
     local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
-    local retried = pick.retried
+    local retried, mark = pick.retried, pick.mark
     local leave, held = inflight.leave, inflight.held
     local kinds, begin, is_session = deps.kinds, deps.kinds.begin, not own.header
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
@@ -90,7 +90,7 @@ function _M.make(own, deps)
             end
 
             if not server then
-                if failed or (offered ~= pick_mod.FREE and offered ~= pick_mod.NEXT) then
+                if failed or not pick_mod.HAS_MORE[offered] then
                     return nil, err
                 end
                 failed, failure = offered, err
@@ -199,6 +199,9 @@ function _M.make(own, deps)
         local ctx = ngx.ctx.api_ctx
         if ctx and held[ctx] then
             local ok, err = pcall(begin, kinds, ctx)
+            if ok then
+                ok, err = pcall(mark, pick, ctx)
+            end
             if not ok then
                 caught(err)
             end

@@ -24,10 +24,10 @@ local mt = { __index = _M }
 --- @tparam table dict an ngx.shared dictionary that only counts use
 -- @tparam number worker the number of this process
 -- @tparam number slot its slot
--- @tparam function|nil finished called with the address before an ordinary request on it is over
+-- @tparam table|nil entries that learn of the end of ordinary requests
 -- @treturn table|nil counter
 -- @treturn string|nil error
-function _M.new(dict, worker, slot, finished)
+function _M.new(dict, worker, slot, entries)
     local overflow = "o|" .. worker
     local ok, err = dict:safe_set(overflow, 0)
     if not ok then
@@ -37,7 +37,7 @@ function _M.new(dict, worker, slot, finished)
     local cells = cells_mod.slice(slot)
     return setmetatable({
         dict     = dict,
-        finished = finished,
+        entries  = entries,
         overflow = overflow,
         store    = cells or keys_mod.new(dict, worker),
         cells    = cells ~= nil,
@@ -121,9 +121,10 @@ function _M:enter(addr, holder)
 end
 
 
--- A fault in `finished` must not keep the request counted: it only leaves the end's time unknown.
+-- A fault in it must not keep the request counted: it only leaves the end's time unknown.
 local function finish(self, tally)
-    return self.finished and pcall(self.finished, tally.addr)
+    local entries = self.entries
+    return entries and pcall(entries.finished, entries, tally.addr)
 end
 
 

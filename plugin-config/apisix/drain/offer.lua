@@ -127,23 +127,29 @@ end
 -- @tparam table set from entries
 -- @tparam table nodes those of the upstream
 -- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
+-- @tparam boolean binds whether the upstream binds sessions that a pod can keep (sticky.lua)
 -- @treturn table { free = nodes, following = the successors of the others, soft = those that still
---   serve, mark = a name for all of this: equal marks, equal nodes }
-function _M.of(set, nodes, records)
-    local free, soft, marks, met, others = {}, {}, {}, {}, {}
+--   serve, kept = the nodes that keep their sessions as { node, entry }, unbound = the free nodes
+--   of any weight, mark = a name for all of this: equal marks, equal nodes }
+function _M.of(set, nodes, records, binds)
+    local free, soft, kept, marks, met, others = {}, {}, {}, {}, {}, {}
     for _, node in ipairs(nodes) do
         met[address.of(node.host, node.port).id] = true
     end
     for i, node in ipairs(nodes) do
         local addr = address.of(node.host, node.port)
-        local level = level_of(set, addr)
+        local level, keeping = level_of(set, addr)
+        keeping = binds and keeping or nil
         if not level then
             free[#free + 1] = node
         elseif level == DRAINING then
             soft[#soft + 1] = node
         end
+        if keeping then
+            kept[#kept + 1] = { node = node, entry = keeping }
+        end
         marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
-                   .. " " .. (level or "")
+                   .. " " .. (level or "") .. (keeping and " " .. keeping.uid or "")
         if level and node.domain then
             other_records(records, set, node, met, others)
         end
@@ -162,8 +168,10 @@ function _M.of(set, nodes, records)
     for _, node in ipairs(ending) do
         soft[#soft + 1], marks[#marks + 1] = node, node.host .. ":" .. node.port .. "s"
     end
+    local unbound = free
     free, soft = standby(free, soft)
-    return { free = free, following = following, soft = soft, mark = concat(marks, ",") }
+    return { free = free, following = following, soft = soft, kept = kept, unbound = unbound,
+             mark = concat(marks, ",") }
 end
 
 

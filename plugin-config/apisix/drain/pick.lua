@@ -6,96 +6,39 @@
 --
 -- Free nodes are offered first. If the request knows none, the present configuration may have some.
 -- Otherwise successors are offered (counted), and then a draining node (a bypass, counted). Nodes
--- that this request has tried do not count as an offer. A sealed node is never offered.
+-- that this request has tried do not count as an offer. A sealed node is never offered. A session
+-- that a pod keeps (sticky.lua) is offered its ring first.
 --
--- Its state on a request is ctx._drain, made only when a node is denied or was tried:
---   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
---   tried           ids of the nodes that failed this request
---   renewed         the present configuration was read
---   next            the variant with the successors, while the request is offered that one
---   succeeded       the request was counted as `succeeded`
+-- What it knows of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
 local entries_mod  = require("apisix.drain.entries")
+local request      = require("apisix.drain.request_state")
+local sticky       = require("apisix.drain.sticky")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
 local setmetatable = setmetatable
-local ipairs       = ipairs
+local state_of, use, offers = request.of, request.use, request.offers
 local clock_now    = require("apisix.drain.clock").now
 
 -- how long a successor that failed is skipped if there is another one, in seconds
 local SKIP = 2
 
-local _M = { PLAIN = "plain", FREE = "free", NEXT = "next", BYPASS = "bypass", NONE = "none" }
+local _M = { PLAIN = "plain", KEPT = "kept", FREE = "free", NEXT = "next", BYPASS = "bypass",
+             NONE = "none" }
 local mt = { __index = _M }
+-- offers after which there may be another one
+local HAS_MORE = { [_M.KEPT] = true, [_M.FREE] = true, [_M.NEXT] = true }
+_M.HAS_MORE = HAS_MORE
 
 
 --- @tparam table deps { entries, inflight, plans, count = function("moved", "bypasses",
--- "succeeded" or "refused"), present = function(base) -> conf, version: see present.of }
+-- "succeeded", "kept" or "refused"), present = function(base) -> conf, version: see present.of }
 function _M.new(deps)
     return setmetatable({
         entries = deps.entries, inflight = deps.inflight, plans = deps.plans,
         count = deps.count, present = deps.present,
         failing = {},       -- { [id] = until when }: successors that failed a request
     }, mt)
-end
-
-
--- Drops the request's picker, which was made for other nodes. after_balance with true releases its
--- claim on its last server, and in every algorithm does nothing else of note. What it remembers of
--- tried servers is lost, so ctx._drain.tried keeps those.
-local function drop_picker(ctx)
-    local picker = ctx.server_picker
-    if picker and picker.after_balance and ctx.balancer_server then
-        picker.after_balance(ctx, true)
-    end
-    ctx.server_picker = nil
-    ctx.balancer_server = nil
-    ctx.balancer_tried_servers = nil
-    ctx.balancer_tried_servers_count = nil
-    ctx.priority_balancer_picker_idx = nil
-end
-
-
-local function state_of(ctx)
-    local state = ctx._drain
-    if not state then
-        state = {}
-        ctx._drain = state
-    end
-    if not state.base then
-        state.base, state.version = ctx.upstream_conf, ctx.upstream_version
-    end
-    return state
-end
-
-
--- Makes APISIX pick from a variant, or from the whole configuration.
-local function use(ctx, variant)
-    local state = state_of(ctx)
-    local conf = variant and variant.conf or state.base
-    local version = variant and variant.version or state.version
-    if ctx.upstream_conf ~= conf or ctx.upstream_version ~= version then
-        drop_picker(ctx)
-        ctx.upstream_conf, ctx.upstream_version = conf, version
-    end
-end
-
-
--- Is there a node in it that this request has not tried?
-local function offers(state, variant)
-    if not variant then
-        return false
-    end
-    local tried = state.tried
-    if not tried then
-        return true
-    end
-    for _, id in ipairs(variant.ids) do
-        if not tried[id] then
-            return true
-        end
-    end
-    return false
 end
 
 
@@ -112,7 +55,7 @@ local function renew(self, ctx, plan, set)
     if not conf then
         return plan
     end
-    local new = self.plans:of(ctx.upstream_key, version, conf, set)
+    local new = self.plans:of(state.key, version, conf, set)
     local free = not new.denied or offers(state, new.free)
     if not free and (plan.next or plan.soft or not (new.next or new.soft)) then
         return plan
@@ -132,15 +75,16 @@ function _M:prepare(ctx, failed, connecting)
     local state = ctx._drain
     local base = state and state.base
     local version = base and state.version or ctx.upstream_version
+    local key = base and state.key or ctx.upstream_key
     base = base or ctx.upstream_conf
 
     -- the access phase does not read the dictionary first: nearly every request has no denied
     -- node, and settle checks again
     local set = connecting and self.entries:current() or self.entries.set
-    local plan = self.plans:of(ctx.upstream_key, version, base, set)
+    local plan = self.plans:of(key, version, base, set)
     if plan.denied and not connecting then
         set = self.entries:current()
-        plan = self.plans:of(ctx.upstream_key, version, base, set)
+        plan = self.plans:of(key, version, base, set)
     end
     if not plan.denied and not plan.free and not (state and state.base) then
         return _M.PLAIN
@@ -150,10 +94,20 @@ function _M:prepare(ctx, failed, connecting)
     if plan.denied and connecting and not offers(state, plan.free) then
         plan = renew(self, ctx, plan, set)
     end
-    state.next = nil
+    state.next, state.kept = nil, nil
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
+    end
+    local ring = plan.kept and not failed and sticky.ring(ctx, plan.kept)
+    if ring and offers(state, ring) then
+        use(ctx, ring)
+        if ring.is_unlisted then
+            -- the health checker does not know these nodes
+            ctx.up_checker = nil
+        end
+        state.kept = true
+        return _M.KEPT
     end
     if plan.free and not failed and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
@@ -179,7 +133,7 @@ end
 -- server. This reports it to the picker, as APISIX does before a retry.
 local function tried_again(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
-    if (offered ~= _M.FREE and offered ~= _M.NEXT)
+    if not HAS_MORE[offered]
        or not (state and state.tried and state.tried[addr.id])
        or not (picker and picker.after_balance) then
         return false
@@ -251,13 +205,17 @@ function _M:settle(ctx, server, offered)
         return true
     end
 
-    local level = level_of(set, addr)
+    local level, keeps = level_of(set, addr)
+    local state = ctx._drain
     if not level then
-        local state = ctx._drain
         if state and state.next and not state.succeeded then
             state.succeeded = true
             self.count("succeeded")
         end
+        return true
+    end
+    if keeps and state and state.kept then
+        self.count("kept")
         return true
     end
     if level == DRAINING and offered == _M.BYPASS then
@@ -267,7 +225,7 @@ function _M:settle(ctx, server, offered)
     end
 
     self.inflight:leave(ctx)
-    drop_picker(ctx)
+    request.drop_picker(ctx)
     return false
 end
 
@@ -286,11 +244,32 @@ function _M:retried(ctx)
 end
 
 
+--- When an answer begins: marks a new session. A pick may rest on an older copy of the deny-list;
+-- this does not, because settle has brought the copy up to date since.
+function _M:mark(ctx)
+    local set = self.entries.set
+    if set.n == 0 then
+        return
+    end
+    local state = ctx._drain
+    local plan
+    if state and state.base then
+        plan = self.plans:of(state.key, state.version, state.base, set)
+    else
+        plan = self.plans:of(ctx.upstream_key, ctx.upstream_version, ctx.upstream_conf, set)
+    end
+    if plan.kept then
+        sticky.mark(ctx, plan.kept)
+    end
+end
+
+
 --- Undoes every change to a request after a failure: APISIX continues without the plugin.
 function _M.forsake(ctx)
     local state = ctx._drain
     if state and state.base then
         ctx.upstream_conf, ctx.upstream_version = state.base, state.version
+        ctx.upstream_key = state.key
     end
     ctx._drain = nil
 end

@@ -1,12 +1,14 @@
 --- The variants of an upstream's configuration under one deny-list. A plan has up to three: `free`
 -- with the free nodes, `next` with the successors of the others, `soft` with the draining ones (see
--- offer). APISIX still chooses, among fewer nodes.
+-- offer); and `kept`, with rings for the sessions of ending pods (see sticky). APISIX still
+-- chooses, among fewer nodes.
 --
 -- Plans are kept by (version, key), the names under which APISIX caches its pickers, so that a
 -- variant leads to the same picker in every request. Never by the configuration object alone:
 -- traffic-split makes one for every request, and service discovery replaces its nodes in place.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
+local sticky_mod   = require("apisix.drain.sticky")
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs
@@ -25,7 +27,7 @@ local mt = { __index = _M }
 --- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
 function _M.new(records)
     return setmetatable({
-        plans = {}, serial = 0, records = records,
+        plans = {}, serial = 0, records = records, sticky = sticky_mod.new(),
         -- upstreams of least_conn that were offered fewer nodes, by the name of their heap; the
         -- epoch goes up when one is added
         heaps = {}, epoch = 0,
@@ -97,8 +99,40 @@ local function undenied(self, plan, key, version, base, set)
 end
 
 
-local function denied(self, last, key, version, base, set)
-    local offered = offer.of(set, base.nodes, self.records)
+-- The rings of bound sessions: the free nodes and the kept ones, without those for which the
+-- session is a new one.
+local function rings_of(base, key, named, offered, variable, retries)
+    local kept, listed = { variable = variable, entries = {}, rings = {}, made = 0 }, {}
+    for _, node in ipairs(base.nodes) do
+        listed[node] = true
+    end
+    for i, one in ipairs(offered.kept) do
+        kept.entries[i] = one.entry
+    end
+    function kept.ring(names, without)
+        local nodes, is_unlisted = {}, false
+        for i, node in ipairs(offered.unbound) do
+            nodes[i] = node
+        end
+        for _, one in ipairs(offered.kept) do
+            if not without[one.entry] then
+                nodes[#nodes + 1] = one.node
+                is_unlisted = is_unlisted or not listed[one.node]
+            end
+        end
+        local ring = variant_of(base, named .. "k" .. names, nodes, retries or #nodes - 1)
+        ring.is_unlisted = is_unlisted
+        -- APISIX keeps one picker for each key, and requests of both kinds take turns
+        ring.key = key .. "#kept" .. names
+        return ring
+    end
+    return kept
+end
+
+
+local function denied(self, last, key, version, base, set, nodes)
+    local variable = sticky_mod.variable(base)
+    local offered = offer.of(set, nodes, self.records, variable ~= nil)
     local free, following, soft = offered.free, offered.following, offered.soft
 
     -- a change of other entries, or a new list of the same nodes, must not cost this upstream
@@ -108,8 +142,9 @@ local function denied(self, last, key, version, base, set)
     if not last or last.mark ~= mark then
         self.serial = self.serial + 1
         local named = version .. "#drain" .. self.serial
-        local retries = base.retries
-        if not retries or retries < 0 then
+        local own = base.retries and base.retries >= 0 and base.retries or nil
+        local retries = own
+        if not retries then
             -- APISIX derives it from the nodes that it sees, and does not see those kept for last
             retries = #free + #soft + min(#following, TRIES) - 1
         end
@@ -118,6 +153,7 @@ local function denied(self, last, key, version, base, set)
             free = next(free) and variant_of(base, named .. "f", free, retries),
             next = next(following) and variant_of(base, named .. "n", following, retries),
             soft = next(soft) and variant_of(base, named .. "s", soft, retries),
+            kept = next(offered.kept) and rings_of(base, key, named, offered, variable, own),
         })
         local heap = heap_of(base, key)
         if heap then
@@ -147,7 +183,8 @@ end
 -- @tparam string version ctx.upstream_version
 -- @tparam table base the configuration, as APISIX gave it to the request
 -- @tparam table set from entries
--- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same? }
+-- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same?,
+--   kept = see sticky.ring? }
 function _M:of(key, version, base, set)
     local by_key = self.plans[version]
     local plan = by_key and by_key[key]
@@ -157,15 +194,18 @@ function _M:of(key, version, base, set)
         return plan
     end
 
-    if offer.touches(set, base.nodes) then
-        return denied(self, plan, key, version, base, set)
+    local nodes = self.sticky:nodes(base, set)
+    if offer.touches(set, nodes) then
+        return denied(self, plan, key, version, base, set, nodes)
     end
     return undenied(self, plan, key, version, base, set)
 end
 
 
---- Drops plans that no request used for a while.
-function _M:sweep()
+--- Drops plans that no request used for a while, and what they would need.
+-- @tparam table set from entries
+function _M:sweep(set)
+    self.sticky:sweep(set)
     for version, by_key in pairs(self.plans) do
         for key, plan in pairs(by_key) do
             plan.idle = plan.idle + 1

@@ -25,9 +25,10 @@ local BRACKET = str_byte("[")
 local _M = {}
 
 
+--- The key of the object that an upstream is part of; nil if it has none.
 -- Before APISIX 3.14 an upstream has its parent object in place of a key. traffic-split sets a
 -- parent too, to which its upstream does not belong.
-local function key_of(base)
+function _M.key_of(base)
     local parent = base.parent
     if base.resource_key or type(parent) ~= "table" then
         return base.resource_key
@@ -40,7 +41,7 @@ end
 
 -- @treturn table|nil the upstream @treturn number|nil its revision
 local function configured(core, base)
-    local key = key_of(base)
+    local key = _M.key_of(base)
     local kind, id = str_match(key or "", "/([%a_]+)/([^/]+)$")
     local config = KINDS[kind or ""] and core.config.fetch_created_obj(KINDS[kind])
     local item = config and config:get(id)
@@ -78,8 +79,10 @@ local function nodes_of(now)
 end
 
 
--- The nodes as APISIX completes them before a pick. @treturn table|nil nodes @treturn string text
-local function filled(nodes, scheme)
+--- The nodes as APISIX completes them before a pick. Without a priority, APISIX's pick fails.
+-- @treturn table|nil nodes; nil if one has a name
+-- @treturn string text
+function _M.filled(nodes, scheme)
     local list, marks = {}, {}
     for i, node in ipairs(nodes) do
         local host, port = node.host, node.port or PORTS[scheme]
@@ -114,7 +117,7 @@ function _M.of(core, base)
     local nodes = nodes_of(now)
     local list, mark
     if type(nodes) == "table" then
-        list, mark = filled(nodes, now.scheme or "http")
+        list, mark = _M.filled(nodes, now.scheme or "http")
     end
     if not list or #list == 0 then
         return nil

@@ -29,7 +29,7 @@ local RECONCILE   = 5
 local SWEEP       = 60
 local STEP_KB     = 2048
 local CLEAR       = 200     -- expired entries cleared away in one beat, at most
-local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded" }
+local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded", "kept" }
 local IS_HTTP     = ngx.config.subsystem == "http"
 
 local _M = {
@@ -121,7 +121,7 @@ local function beat(core)
     if now - here.swept >= SWEEP then
         here.swept = now
         here.inflight:sweep()
-        here.plans:sweep()
+        here.plans:sweep(set)
     end
 end
 
@@ -162,9 +162,7 @@ local function register(core)
     end
 
     here.entries = entries_mod.new(entries_dict)
-    here.inflight, err = inflight_mod.new(counts, me.number, me.slot, function(addr)
-        here.entries:finished(addr)
-    end)
+    here.inflight, err = inflight_mod.new(counts, me.number, me.slot, here.entries)
     if not here.inflight then
         return err
     end
@@ -182,6 +180,7 @@ local function register(core)
     end
     speaker.start({
         core = core, entries = here.entries, counts = counts, number = me.number, switch = here,
+        sticky = here.plans.sticky,
     })
     return nil
 end

@@ -30,7 +30,7 @@ end
 
 
 --- Once in the life of a worker.
--- @tparam table with { core, entries, counts, number, switch = { active } }
+-- @tparam table with { core, entries, counts, number, sticky, switch = { active } }
 function _M.start(with)
     deps = with
     ngx.timer.every(LOOK, look)

@@ -45,10 +45,10 @@ local function void(self)
 end
 
 
---- @tparam table deps { core, entries, counts, number }
+--- @tparam table deps { core, entries, counts, number, sticky }
 function _M.new(deps)
     local self = setmetatable({
-        entries = deps.entries, counts = deps.counts, number = deps.number,
+        entries = deps.entries, counts = deps.counts, number = deps.number, sticky = deps.sticky,
         mark = 0, due = 0, checked = 0, news = false, told = nil, idle = nil, busy = false,
         affected = affected_mod.new(deps.entries),
         lines = {},     -- { [part] = { [entry id] = line } }
@@ -80,6 +80,10 @@ local function say(self, id, gen)
             for place in pairs(self.places:of(ip)) do
                 if not seen[place] and self.places:uses(place) then
                     seen[place] = true
+                    if entry.kept then
+                        -- a worker without requests must know these nodes too
+                        self.sticky:note(place.conf, self.entries.set)
+                    end
                     about:add(place.name, place.list)
                 end
                 self.places.rest()

@@ -29,6 +29,7 @@ describe('annotations', () => {
       'apisix-drain.io/until': 'barrier',
       'apisix-drain.io/minimum-evidence': 'observed',
       'apisix-drain.io/long-lived-wait': '20s',
+      'apisix-drain.io/keep-sessions': '10m',
       'apisix-drain.io/successors': 'false'
     })
     expect(options).to.deep.equal({
@@ -37,6 +38,7 @@ describe('annotations', () => {
       until: 'barrier',
       minimumGrade: 'observed',
       longLivedMs: 20_000,
+      keepSessionsMs: 600_000,
       successors: false,
       problems: []
     })
@@ -49,6 +51,7 @@ describe('annotations', () => {
       until: undefined,
       minimumGrade: undefined,
       longLivedMs: undefined,
+      keepSessionsMs: 0,
       successors: true,
       problems: []
     }

@@ -53,7 +53,13 @@ describe('nodes that stay barred after a drain', () => {
     const onHost = { ips: ['10.0.0.1'], hostNetwork: true, containerPorts: [8080] }
     const drain = drainOf(seen(pod('old', { ...onHost, ...terminating(0) })))
     const world = worldOf([], [drain.pod, pod('other', onHost)])
-    const context = { world, cluster: { gateways: () => [] }, successors: () => ({}), now: 0 }
+    const context = {
+      world,
+      cluster: { gateways: () => [] },
+      successors: () => ({}),
+      now: 0,
+      keeping: new Map()
+    }
     expect(desiredEntry(drain, createMemories().of(drain.uid), context as never)?.nodes).to.deep.equal([
       '10.0.0.1:8080'
     ])

@@ -1,6 +1,6 @@
 -- A stand-in for apisix.balancer with its known behaviour: pick_server is called through the module
 -- for the first pick, and by run through an upvalue for a retry. A single node takes a short cut.
--- The picker is cached by version, and stays with the request.
+-- It keeps one picker, of one version, for each key (core/lrucache.lua); a request keeps its own.
 local balancer = require("ngx.balancer")
 local core     = require("apisix.core")
 local pickers  = require("apisix.pickers")
@@ -51,7 +51,7 @@ end
 local function by_priority(conf, key, checker)
     local levels, order = {}, {}
     for _, node in ipairs(drawing(healthy(conf, checker), conf.type)) do
-        local priority = node.priority or 0
+        local priority = assert(node.priority, "the node has no priority")
         if not levels[priority] then
             levels[priority] = {}
             order[#order + 1] = priority
@@ -95,17 +95,14 @@ local function picker_of(ctx)
     local checker = ctx.up_checker
     local version = ctx.upstream_version .. (checker and "#" .. checker.status_ver or "")
     local cached = cache[ctx.upstream_key]
-    if not cached then
-        cached = {}
+    if not cached or cached.version ~= version then
+        cached = {
+            version = version, picker = by_priority(ctx.upstream_conf, ctx.upstream_key, checker),
+        }
         cache[ctx.upstream_key] = cached
-    end
-    local picker = cached[version]
-    if not picker then
-        picker = by_priority(ctx.upstream_conf, ctx.upstream_key, checker)
-        cached[version] = picker
         _M.made = _M.made + 1
     end
-    return picker
+    return cached.picker
 end
 
 

@@ -35,8 +35,13 @@ end
 
 
 local function item_of(kind, value, version)
-    local id = tostring(value.id)
-    return { key = "/apisix/" .. kind .. "/" .. id, value = value, modifiedIndex = version }
+    local key = "/apisix/" .. kind .. "/" .. tostring(value.id)
+    -- since APISIX 3.14
+    local upstream = kind == "upstreams" and value or value.upstream
+    if type(upstream) == "table" then
+        upstream.resource_key = key
+    end
+    return { key = key, value = value, modifiedIndex = version }
 end
 
 

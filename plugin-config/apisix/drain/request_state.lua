@@ -1,0 +1,76 @@
+--- What the barrier knows of a request: ctx._drain, made when a node is denied or was tried.
+--   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
+--   key             the key that APISIX gave: ctx has another one for the ring of a bound session
+--   tried           ids of the nodes that failed this request
+--   renewed         the present configuration was read
+--   next            the variant with the successors, while the request is offered that one
+--   succeeded       the request was counted as `succeeded`
+--   kept            it is a bound session's, and may have a pod that keeps its sessions
+local ipairs = ipairs
+
+local _M = {}
+
+
+--- Drops the request's picker, which was made for other nodes. after_balance with true releases its
+-- claim on its last server, and in every algorithm does nothing else of note. What it remembers of
+-- tried servers is lost, so ctx._drain.tried keeps those.
+function _M.drop_picker(ctx)
+    local picker = ctx.server_picker
+    if picker and picker.after_balance and ctx.balancer_server then
+        picker.after_balance(ctx, true)
+    end
+    ctx.server_picker = nil
+    ctx.balancer_server = nil
+    ctx.balancer_tried_servers = nil
+    ctx.balancer_tried_servers_count = nil
+    ctx.priority_balancer_picker_idx = nil
+end
+
+
+--- The state of a request, made if it has none.
+function _M.of(ctx)
+    local state = ctx._drain
+    if not state then
+        state = {}
+        ctx._drain = state
+    end
+    if not state.base then
+        state.base, state.version = ctx.upstream_conf, ctx.upstream_version
+        state.key = ctx.upstream_key
+    end
+    return state
+end
+
+
+--- Makes APISIX pick from a variant, or from the whole configuration.
+function _M.use(ctx, variant)
+    local state = _M.of(ctx)
+    local conf = variant and variant.conf or state.base
+    local version = variant and variant.version or state.version
+    if ctx.upstream_conf ~= conf or ctx.upstream_version ~= version then
+        _M.drop_picker(ctx)
+        ctx.upstream_conf, ctx.upstream_version = conf, version
+        ctx.upstream_key = variant and variant.key or state.key
+    end
+end
+
+
+--- Is there a node in it that this request has not tried?
+function _M.offers(state, variant)
+    if not variant then
+        return false
+    end
+    local tried = state.tried
+    if not tried then
+        return true
+    end
+    for _, id in ipairs(variant.ids) do
+        if not tried[id] then
+            return true
+        end
+    end
+    return false
+end
+
+
+return _M

@@ -1,0 +1,71 @@
+import type { Agent } from 'node:http'
+import { Backend } from './backend.ts'
+import { send } from './client.ts'
+
+const SESSIONS = 1000
+const AT_ONCE = 20
+
+export async function startAll(n: number): Promise<Backend[]> {
+  const pods: Backend[] = []
+  while (pods.length < n) pods.push(await Backend.start())
+  return pods
+}
+
+/** New sessions: the pods of their first and second requests. */
+interface Begun {
+  readonly first: string[]
+  readonly second: string[]
+  /** The pods that they reach now. */
+  again(): Promise<string[]>
+}
+
+/** Clients of one upstream, each with a session. */
+export class Sessions {
+  readonly #url: string
+  readonly #agent: Agent
+  #begun = 0
+
+  constructor(url: string, agent: Agent) {
+    this.#url = url
+    this.#agent = agent
+  }
+
+  /** The pod that each of `n` sessions reaches. `headers` of a session make its key. */
+  async reached(headers: (session: number) => Record<string, string>, n = SESSIONS): Promise<string[]> {
+    return await each(n, async session => (await this.#send(headers(session))).pod)
+  }
+
+  /** Begins sessions as a browser does: no cookie, then those that the answers set. The client chooses the session's key. */
+  async begin(n: number): Promise<Begun> {
+    this.#begun += n
+    const from = this.#begun
+    const first: string[] = []
+    const jars = await each(n, async i => {
+      const { pod, cookies } = await this.#send({})
+      first[i] = pod
+      return [`sid=new-${from + i}`, ...cookies].join('; ')
+    })
+    const again = () => each(n, async i => (await this.#send({ cookie: jars[i] ?? '' })).pod)
+    return { first, second: await again(), again }
+  }
+
+  async #send(headers: Record<string, string>): Promise<{ pod: string; cookies: string[] }> {
+    const { backend, status, cookies } = await send(this.#url, { headers, agent: this.#agent })
+    return { pod: backend ?? `status ${status}`, cookies: cookies.map(cookie => cookie.split(';')[0] ?? '') }
+  }
+}
+
+/** The results for 0 to `n`, some at a time. */
+async function each<T>(n: number, work: (i: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  let next = 0
+  const worker = async () => {
+    while (next < n) {
+      const i = next
+      next += 1
+      results[i] = await work(i)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return results
+}
