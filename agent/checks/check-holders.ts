@@ -33,8 +33,12 @@ export function checkHolders(survey: Pick<Survey, 'inventory'>): Check {
 
 const HIDDEN = 'hidden'
 
-/** No place in APISIX leads to pods without listing them. The hooks of such pods get a 503. */
-export function checkHidden(survey: Survey): Check {
+/**
+ * No place in APISIX leads to pods without listing them. The hooks of such pods get a 503.
+ *
+ * @param coversL4 asks whether every gateway covers L4; called only if APISIX proxies L4
+ */
+export function checkHidden(survey: Survey, coversL4: (signal: AbortSignal) => Promise<boolean>): Check {
   return async signal => {
     try {
       const inventory = await survey.inventory(signal)
@@ -43,7 +47,9 @@ export function checkHidden(survey: Survey): Check {
         survey.slices(signal),
         survey.services(signal)
       ])
-      const places = everyHidden({ cluster: { pods, slices, services, parts: () => [] }, inventory })
+      const hasL4 = inventory.holders().keys().some(inventory.isL4)
+      const parts = { cluster: { pods, slices, services, parts: () => [] }, inventory }
+      const places = everyHidden(parts, hasL4 && (await coversL4(signal)))
       if (places.length === 0) return [ok(HIDDEN, 'no place leads to pods without listing them')]
       return places.map(place => warn(HIDDEN, tellLeadsTo(place), place.change))
     } catch (err) {

@@ -5,6 +5,7 @@ import { systemClock } from '../base/clock.ts'
 import { meaningOf } from '../base/errors.ts'
 import type { Config } from '../config/types.ts'
 import { createAdminApi } from '../apisix/admin-api.ts'
+import { createBarrierClient } from '../apisix/barrier-api.ts'
 import { createControlReader, type Sighting } from '../apisix/control-api.ts'
 import { createDocumentReader, listDocuments } from '../inventory/documents.ts'
 import { createInventory } from '../inventory/inventory.ts'
@@ -12,10 +13,17 @@ import { createLists } from '../inventory/lists.ts'
 import { watchMode } from '../inventory/mode-watch.ts'
 import type { Holder } from '../plan/holder.ts'
 import { expectedNodes } from '../upkeep/expected.ts'
+import { answersThatL4IsCovered } from '../checks/l4-cover.ts'
 import { everyHidden } from '../proof/hidden-places.ts'
 import { startCluster, type Cluster } from '../facts/cluster.ts'
 import { loadCredentials } from '../transport/load-credentials.ts'
-import { adminOptions, controlOptions, credentialSource, gatewaySelector } from '../start/wire.ts'
+import {
+  adminOptions,
+  barrierOptions,
+  controlOptions,
+  credentialSource,
+  gatewaySelector
+} from '../start/wire.ts'
 import type { CheckFlags } from './diagnose.ts'
 import { createProgress } from './progress.ts'
 import { compare, inBoth, type Row } from './compare.ts'
@@ -55,6 +63,7 @@ export async function diff(config: Config, { json, progress: wanted }: CheckFlag
   )
   const inventory = createInventory({ admin: lists, clock, log, everyMs: SYNC_MS, owner: apisix.owner })
   const readGateway = createControlReader(controlOptions(apisix.control, clock))
+  const barrier = apisix.barrier && createBarrierClient(barrierOptions(apisix.barrier))
   const inRange = addressRanges(config.sync.podRanges)
 
   const readOnce = async (): Promise<{ rows: readonly Row[] } & Omit<DiffReport, 'differences'>> => {
@@ -81,7 +90,11 @@ export async function diff(config: Config, { json, progress: wanted }: CheckFlag
         expectedNodes(cluster, holder, clock.now(), followsAll(holder) ? Infinity : undefined),
       isFree: host => inRange(host) && cluster.pods.byIp(host).length === 0 && !cluster.slices.lists(host)
     })
-    const hidden = everyHidden({ cluster, inventory })
+    const coversL4 = await answersThatL4IsCovered(
+      barrier,
+      serving.map(({ ip }) => ip)
+    )
+    const hidden = everyHidden({ cluster, inventory }, coversL4)
     return { rows, hidden, holders: inventory.holders().size, gateways: [...sightings.keys()], unread }
   }
 
@@ -103,6 +116,7 @@ export async function diff(config: Config, { json, progress: wanted }: CheckFlag
     mode.stop()
     admin.close()
     documents.close()
+    barrier?.close()
     await inventory.stop()
     await cluster.stop()
   }

@@ -21,6 +21,7 @@ import { checkHidden } from '../checks/check-holders.ts'
 import { checkHolders } from '../checks/check-holders.ts'
 import { checkInjection } from '../rights/check-injection.ts'
 import { createSurvey } from '../checks/kept-lists.ts'
+import { answersThatL4IsCovered } from '../checks/l4-cover.ts'
 import { listDocuments, type createDocumentReader } from '../inventory/documents.ts'
 import { checkNamespaces } from '../rights/check-kubernetes.ts'
 import { checkKubernetes } from '../rights/check-kubernetes.ts'
@@ -78,6 +79,14 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     const api = barrier?.at(host)
     const { features = [] } = (await api?.state(signal)) ?? {}
     return features.includes('by') ? api?.entries(signal) : undefined
+  }
+  const coversL4 = async (signal: AbortSignal) => {
+    const gateways = await gatewayCalls.list(signal)
+    return await answersThatL4IsCovered(
+      barrier,
+      gateways.map(({ ip }) => ip),
+      signal
+    )
   }
   const barrierChecks: readonly Step[] =
     apisix.barrier && barrier
@@ -147,7 +156,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     { name: 'admin-api', check: checkAdmin(signal => detectMode(admin, signal), apisix.mode) },
     { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
     { name: 'holders', after: ['admin-api'], check: checkHolders(survey) },
-    { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey) },
+    { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey, coversL4) },
     ...(config.sync.enabled
       ? [
           {

@@ -1,3 +1,4 @@
+import type { BarrierGateway } from '../apisix/barrier-wire.ts'
 import { isOver } from '../drain/eligible.ts'
 import type { PodFact, PodUid } from '../drain/facts.ts'
 import { hiddenPlaces, streamed, type Behind } from '../plan/hidden.ts'
@@ -11,10 +12,6 @@ import type { Sources } from './sources.ts'
 export interface HiddenParts {
   readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
   readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
-}
-
-interface L4Parts {
-  readonly cluster: Pick<Sources['cluster'], 'gateways'>
 }
 
 /** The facts about a pod's Services, and about names that may stand for the pod. */
@@ -37,7 +34,7 @@ function behindOf(
 /**
  * All places that hide pods now, for `doctor`, `diff` and the snapshot. It checks every pod and node.
  *
- * @param coversL4 whether L4 places hide none, because every gateway covers them; `doctor` and `diff` do not know
+ * @param coversL4 whether L4 places hide none, because every gateway covers them
  */
 export function everyHidden(parts: HiddenParts, coversL4 = false): readonly LeadsTo[] {
   const { cluster, inventory } = parts
@@ -80,17 +77,14 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
     })
 }
 
-/** Whether every worker of every gateway seals and counts L4 sessions too, by its last state. */
-export function everyWorkerCoversL4({ cluster, barrier }: Pick<Sources, 'barrier'> & L4Parts): boolean {
-  const gateways = cluster.gateways()
-  return (
-    gateways.length > 0 &&
-    gateways.every(({ id }) => {
-      const workers = barrier?.state(id)?.told?.workers ?? []
-      return workers.length > 0 && workers.every(({ l4 }) => l4 === 'covered')
-    })
+/** Whether every worker of every gateway seals and counts L4 sessions too. `states`: what each gateway reports; `undefined`: nothing. */
+export const everyWorkerCoversL4 = (
+  states: readonly (Pick<BarrierGateway, 'workers'> | undefined)[]
+): boolean =>
+  states.length > 0 &&
+  states.every(
+    state => state && state.workers.length > 0 && state.workers.every(({ l4 }) => l4 === 'covered')
   )
-}
 
 /** Whether every gateway has said about this pod that it seals and counts L4 sessions too. */
 function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {

@@ -91,7 +91,9 @@ export function createViews(options: ViewsOptions): Views {
   }
   const shown = new WeakMap<Holder, HolderView>()
   const drift = createDrift(sources)
-  const hidden = createHiddenView(sources, clock, () => everyWorkerCoversL4(sources))
+  const hidden = createHiddenView(sources, clock, () =>
+    everyWorkerCoversL4(cluster.gateways().map(({ id }) => sources.barrier?.state(id)?.told))
+  )
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, isFollowed: behind.isFollowed, clock, metrics })

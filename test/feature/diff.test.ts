@@ -18,13 +18,15 @@ async function diff(rig: Rig, ...flags: string[]) {
   try {
     const kubeconfig = join(directory, 'kubeconfig')
     await rig.kubernetes.writeKubeconfig(kubeconfig)
+    const barrier = rig.gateways[0]?.urls.barrier
     const settings = {
       KUBERNETES_KUBECONFIG: kubeconfig,
       APISIX_ADMIN_URL: rig.admin.url,
       APISIX_ADMIN_KEY_ENV: 'RIG_KEY',
       APISIX_CONTROL_PORT: new URL(rig.gateways[0]?.urls.control ?? '').port,
       APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
-      SYNC_POD_RANGES: '127.0.0.0/8'
+      SYNC_POD_RANGES: '127.0.0.0/8',
+      ...(barrier && { APISIX_BARRIER_PORT: new URL(barrier).port, APISIX_BARRIER_TOKEN_ENV: 'RIG_KEY' })
     }
     const env = Object.fromEntries(
       Object.entries(settings).map(([key, value]) => [`APISIX_DRAIN_${key}`, value])
@@ -127,6 +129,17 @@ describe('feature: apisix-drain diff', () => {
     })
     expect(json.code).to.equal(0)
   })
+
+  for (const all of [true, false])
+    test(`${all ? 'names no L4 place if every gateway covers' : 'names L4 places if one gateway does not cover'} L4`, async start => {
+      const rig = await start({ barrier: true, stream: true })
+      for (const [i, gateway] of rig.gateways.entries()) gateway.barrier!.l4 = all || i === 0
+      rig.put('upstreams', 'db', { type: 'roundrobin', scheme: 'tcp', nodes: { [rig.pod('db-1').node]: 1 } })
+      await rig.applied()
+      const { code, out } = await diff(rig)
+      expect(out.includes('hidden: upstreams/db'), out).to.equal(!all)
+      expect(code).to.equal(0)
+    })
 
   test('exits 1 if a gateway cannot be read, because its state is unknown', async start => {
     const rig = await start()

@@ -36,7 +36,10 @@ describe('doctor: places that hide pods', () => {
   beforeEach(async () => (apisix = await startAdmin({ pageSize: 10 })))
   afterEach(() => apisix.close())
 
-  const found = (differs: Partial<Record<'pods' | 'slices' | 'services', Pages>> = {}) =>
+  const found = (
+    differs: Partial<Record<'pods' | 'slices' | 'services', Pages>> = {},
+    coversL4: () => Promise<boolean> = () => Promise.reject(new Error('nothing is proxied as L4'))
+  ) =>
     checkHidden(
       createSurvey({
         clock: systemClock,
@@ -48,7 +51,8 @@ describe('doctor: places that hide pods', () => {
           services: () => pages(LISTED.services),
           ...differs
         }
-      })
+      }),
+      coversL4
     )(new AbortController().signal)
 
   it('are warnings, each with holder, node, Service, pods and remedy', async () => {
@@ -61,6 +65,13 @@ describe('doctor: places that hide pods', () => {
       what: 'upstreams/web (shop_web): 10.96.0.12:80 is the ClusterIP of Service shop/web; it may lead to 2 pods (shop/web-1, shop/web-2)'
     })
     expect(finding?.change).to.contain('resolveGranularity: endpoint')
+  })
+
+  it('are L4 places, unless every gateway covers L4', async () => {
+    apisix.put('upstreams', 'db', { type: 'roundrobin', scheme: 'tcp', nodes: { '10.0.0.1:5432': 1 } })
+    const [finding] = await found({}, async () => false)
+    expect(finding?.what).to.contain('is proxied as L4 (TCP, UDP)')
+    expect((await found({}, async () => true)).map(({ level }) => level)).to.deep.equal(['ok'])
   })
 
   it('are none if pods are listed by address', async () => {
