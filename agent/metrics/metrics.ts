@@ -125,7 +125,7 @@ export function createMetrics() {
     syncLag: histogram(
       LAGS,
       'sync_lag_seconds',
-      'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it.',
+      'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it. If a pod keeps its sessions, this lag and those by gateway and by holder count from the end of that time.',
       { direction: DIRECTIONS }
     ),
     gatewayLag,

@@ -40,6 +40,8 @@ export interface Memory {
   letGo: boolean
   /** The entry was sealed because the deadline was near. */
   sealForced: boolean
+  /** The end of the time for which the pod keeps its sessions, as far as it is known now. `undefined`: it keeps none. */
+  keptUntil: Millis | undefined
   /** When the agent got the first witness, a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
@@ -79,6 +81,7 @@ export function createMemories(): Memories {
         sealing: false,
         letGo: false,
         sealForced: false,
+        keptUntil: undefined,
         heardAt: undefined,
         hookAt: undefined,
         sliceAt: undefined,

@@ -84,9 +84,12 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
   const until = context.keeping.get(drain.uid)
   if (until !== undefined) {
+    memory.keptUntil = until
     for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEPT)
     return { ...entry, state: 'draining', watch: true, keepUntil: until }
   }
+  // It may end early: the caller of the hook went away.
+  if (memory.keptUntil !== undefined) memory.keptUntil = Math.min(memory.keptUntil, context.now)
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
   const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
   if (context.now >= drain.deadline - SEAL_BEFORE_MS) {

@@ -120,7 +120,9 @@ export function createViews(options: ViewsOptions): Views {
     ack(ack, drain, memory) {
       totals.hooks += 1
       afterAck.observer.ack?.(ack, drain, memory)
-      history = withAck(history, ack, clock.now(), REPLACED_SLEEP_MS)
+      // A hook that was held for the pod's sessions replaces no sleep.
+      const replacedMs = memory.keptUntil === undefined ? REPLACED_SLEEP_MS : ack.elapsedMs
+      history = withAck(history, ack, clock.now(), replacedMs)
     },
     round(tookMs) {
       totals.rounds += 1
@@ -204,7 +206,7 @@ export function createViews(options: ViewsOptions): Views {
       const holders = [...inventory.holders().values()]
       const differs = look(loop)
       const known = common(loop)
-      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid))
+      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid), clock.now())
       const succeeded = holdersOnSuccessors(known.drains, uid => loop.memory(uid), inventory)
       return buildSnapshot({
         ...known,
@@ -248,7 +250,7 @@ export function createViews(options: ViewsOptions): Views {
       metrics.lacking.set({ lacks: 'hook' }, without)
       metrics.lacking.set({ lacks: 'fallback' }, bare)
       driftGauges(metrics, drift.counts(clock.now()))
-      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid))
+      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid), clock.now())
       behindGauges(metrics, {
         clocks: behind.all(),
         unsealed: [...unsealed.values()].flat(),

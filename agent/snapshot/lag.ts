@@ -13,17 +13,25 @@ export function latestDecision({ decidedAt, seenAt }: Pick<Moments, 'decidedAt' 
 }
 
 /**
- * Sync lag in ms: from Kubernetes deciding until every gateway had sealed the pod (no new request from then on), or was seen without it;
+ * When the gateways had to have sealed the pod: at the decision, or, if the pod keeps its sessions, at the end of that time. Later times
+ * are lag.
+ */
+export const sealDueAt = (moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'keptUntil'>): Millis =>
+  Math.max(latestDecision(moments), moments.keptUntil ?? -Infinity)
+
+type Due = 'decidedAt' | 'seenAt' | 'keptUntil'
+
+/**
+ * Sync lag in ms: from Kubernetes deciding (see `sealDueAt`) until every gateway had sealed the pod (no new request from then on), or was seen without it;
  * `null` if neither is known. Requests in flight are not part of it. A lower bound: the true lag is less than a second longer, if the
  * agent saw the deletion late.
  */
-export const lagOf = (
-  moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'sealedAt' | 'confirmedAt'>
-): number | null => elapsed(moments, moments.sealedAt ?? moments.confirmedAt)
+export const lagOf = (moments: Pick<Moments, Due | 'sealedAt' | 'confirmedAt'>): number | null =>
+  elapsed(moments, moments.sealedAt ?? moments.confirmedAt)
 
-/** From Kubernetes deciding until the last request to the pod had ended, in ms; `null` if nothing counted them. */
-export const idleLagOf = (moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'idleAt'>): number | null =>
+/** From Kubernetes deciding (see `sealDueAt`) until the last request to the pod had ended, in ms; `null` if nothing counted them. */
+export const idleLagOf = (moments: Pick<Moments, Due | 'idleAt'>): number | null =>
   elapsed(moments, moments.idleAt)
 
-const elapsed = (moments: Pick<Moments, 'decidedAt' | 'seenAt'>, to: Millis | null): number | null =>
-  to === null ? null : Math.max(0, to - latestDecision(moments))
+const elapsed = (moments: Pick<Moments, Due>, to: Millis | null): number | null =>
+  to === null ? null : Math.max(0, to - sealDueAt(moments))

@@ -248,7 +248,7 @@ end
 -- this does not, because settle has brought the copy up to date since.
 function _M:mark(ctx)
     local set = self.entries.set
-    if set.n == 0 then
+    if set.n == 0 or ctx.upstream_conf.type ~= "chash" then
         return
     end
     local state = ctx._drain

@@ -8,6 +8,7 @@ import { createMemories } from '../../../agent/proof/memory.ts'
 import { desiredEntry, keptSessions, sealLookAt } from '../../../agent/round/entries.ts'
 import { deferredUntil } from '../../../agent/round/plan-settings.ts'
 import { DRAIN_SETTINGS, drainOf, drainsOf, seen } from '../../build/drain.ts'
+import { lagOf } from '../../../agent/snapshot/lag.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
@@ -76,6 +77,7 @@ describe('the pods that keep their sessions now', () => {
     const context = {
       world: worldOf([], [drain.pod]),
       cluster: { gateways: () => [{ id: 'g1' }] },
+      barrier: { reading: () => undefined },
       successors: () => ({}),
       now: 1,
       keeping: new Map([[drain.uid, 10_000]])
@@ -86,6 +88,15 @@ describe('the pods that keep their sessions now', () => {
       ['g1', 'its sessions are kept (apisix-drain.io/keep-sessions)']
     ])
     expect(sealLookAt(drain, 1)).to.equal(10_000)
+    expect(memory.keptUntil).to.equal(10_000)
+    desiredEntry(drain, memory, { ...context, now: 7000, keeping: new Map() } as never)
+    expect(memory.keptUntil, 'the caller of the hook went away').to.equal(7000)
+  })
+
+  it('have no sync lag before the end of that time', () => {
+    const moments = { decidedAt: 0, seenAt: 10, sealedAt: 10_020, confirmedAt: null }
+    expect(lagOf({ ...moments, keptUntil: 10_000 })).to.equal(20)
+    expect(lagOf(moments)).to.equal(10_010)
   })
 
   it('stay listed, unless some gateway has no barrier', () => {
