@@ -1,5 +1,6 @@
 /**
- * `npm test`: every suite, one after the other, each ended by its own line `N passed, N failed`.
+ * `npm test`: every suite, each ended by its own line `N passed, N failed`. The suite that mostly waits runs beside the others, and the one that
+ * needs all cores runs by itself.
  * A suite that this machine cannot run is named at the end, with the missing packages; under CI=true that is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -18,6 +19,8 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
+  /** `beside`: it mostly waits, so it runs beside the others, and its output is printed at its end. `alone`: it needs all cores. */
+  readonly runs?: 'beside' | 'alone'
 }
 
 /** A requirement of a suite, and how to install it. */
@@ -112,7 +115,8 @@ const SUITES: readonly Suite[] = [
       ['node', 'test/faults/main.ts'],
       ['node', 'test/faults/mutants.ts']
     ],
-    needs: []
+    needs: [],
+    runs: 'alone'
   },
   {
     name: 'hook',
@@ -149,6 +153,7 @@ const SUITES: readonly Suite[] = [
     what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts, and the real ingress controller 1.8',
     seconds: 960,
     steps: [['node', 'test/cluster/main.ts']],
+    runs: 'beside',
     needs: [
       GO,
       ROOT,
@@ -174,17 +179,24 @@ const QUICK: Suite = {
   needs: [debian('luacheck', 'lua-check')]
 }
 
-/** Runs the steps of a suite until one fails; resolves with the lines that name the failures; none if all succeed. */
-async function run(suite: Suite): Promise<readonly string[] | undefined> {
-  console.log(`\n== ${suite.name}: ${suite.what}`)
+/**
+ * Runs the steps of a suite until one fails; resolves with the lines that name the failures; none if all succeed.
+ *
+ * @param held gets the output instead of the terminal
+ */
+async function run(suite: Suite, held?: string[]): Promise<readonly string[] | undefined> {
+  const head = `\n== ${suite.name}: ${suite.what}\n`
+  if (held) held.push(head)
+  else process.stdout.write(head)
   for (const [program = '', ...args] of suite.steps) {
     // On a terminal a program shows progress and colours only if it writes there itself.
-    const kind = process.stdout.isTTY ? 'inherit' : 'pipe'
+    const kind = process.stdout.isTTY && !held ? 'inherit' : 'pipe'
     const child = spawn(program, args, { stdio: ['inherit', kind, kind] })
     let output = ''
     const pass = (from: Readable | null, to: NodeJS.WritableStream) =>
       from?.setEncoding('utf8').on('data', (text: string) => {
-        to.write(text)
+        if (held) held.push(text)
+        else to.write(text)
         output += text
       })
     pass(child.stdout, process.stdout)
@@ -211,31 +223,50 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = positionals.length === 0 ? SUITES : known.filter(({ name }) => positionals.includes(name))
-const total = wanted.reduce((sum, { seconds }) => sum + seconds, 0)
+const alone = wanted.filter(({ runs }) => runs === 'alone')
+const others = wanted.filter(({ runs }) => runs === undefined)
+const beside = wanted.filter(({ runs }) => runs === 'beside')
+const sum = (suites: readonly Suite[]) => suites.reduce((total, { seconds }) => total + seconds, 0)
+const total = sum(alone) + Math.max(sum(others), sum(beside))
 const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join(', ')
 console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
 if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
   console.log('the first time Kubernetes is built from its Go modules, which takes a quarter of an hour more')
-const outcome: {
+if (others.length > 0 && beside.length > 0)
+  console.log(
+    `${beside.map(({ name }) => name).join(', ')} runs beside the others; its output comes at its end`
+  )
+
+interface Outcome {
   readonly suite: Suite
   readonly result: string
   readonly seconds?: number
   readonly why?: readonly string[]
-}[] = []
-for (const suite of wanted) {
+}
+
+async function outcomeOf(suite: Suite, held?: string[]): Promise<Outcome> {
   const missing = suite.needs.filter(need => !need.isMet())
   if (missing.length > 0) {
     const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
-    outcome.push({ suite, result: `not run: needs ${needs}` })
-    continue
+    return { suite, result: `not run: needs ${needs}` }
   }
   const began = performance.now()
-  const why = await run(suite)
+  const why = await run(suite, held)
   const seconds = Math.round((performance.now() - began) / 1000)
-  outcome.push(
-    why === undefined ? { suite, result: 'passed', seconds } : { suite, result: 'FAILED', seconds, why }
-  )
+  return why === undefined ? { suite, result: 'passed', seconds } : { suite, result: 'FAILED', seconds, why }
 }
+
+const outcome: Outcome[] = []
+const waiting = beside.map(suite => {
+  const held = others.length > 0 ? [] : undefined
+  return { held, ended: outcomeOf(suite, held) }
+})
+for (const suite of others) outcome.push(await outcomeOf(suite))
+for (const { held, ended } of waiting) {
+  outcome.push(await ended)
+  process.stdout.write(held?.join('') ?? '')
+}
+for (const suite of alone) outcome.push(await outcomeOf(suite))
 
 console.log('\n== suites')
 for (const { suite, result, seconds } of outcome)

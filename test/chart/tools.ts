@@ -15,7 +15,7 @@ const TOOLS = {
 } as const
 
 /** The sources of the API's descriptions: the oldest Kubernetes that the chart supports, and a current one. */
-export const KUBERNETES = ['v1.29.15', 'v1.36.3'] as const
+export const KUBERNETES = ['v1.29.15', 'v1.37.2'] as const
 export const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.85.0'
 
 export type Tool = keyof typeof TOOLS

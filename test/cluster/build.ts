@@ -4,7 +4,7 @@ import { CACHE, ensureModuleProgram, ensureTool } from '../chart/tools.ts'
 import { ensureControlPlane, kubernetesPath, kubernetesProgram } from '../install/build.ts'
 import { ensureController } from '../install/controller-build.ts'
 
-/** Debian's is 1.6, and a kubelet of 1.36 asks for 2.0 at least. */
+/** Debian's is 1.6, and a kubelet of 1.37 asks for 2.0 at least. */
 export const CONTAINERD_VERSION = 'v2.2.9'
 const CONTAINERD_PROGRAMS = ['containerd', 'containerd-shim-runc-v2', 'ctr'] as const
 const KUBERNETES_PROGRAMS = [

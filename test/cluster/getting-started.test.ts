@@ -79,6 +79,16 @@ describe('getting started by the README', () => {
     // Helm finds a folder of this name before a repository of that name.
     symlinkSync(join(import.meta.dirname, 'apisix-chart'), join(folder, 'apisix/apisix'))
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
+    // Helm does not wait for pods. The README's commands select pods by a label, and those of the last release have it too.
+    await world().kube(
+      'wait',
+      'pod',
+      '-l',
+      'app.kubernetes.io/name=apisix-drain',
+      IN_NAMESPACE,
+      '--for=delete',
+      '--timeout=2m'
+    )
     await world().kube('delete', 'secret', 'apisix-drain', 'apisix-drain-token', IN_NAMESPACE)
     // A new cluster has no Lease of an agent that was uninstalled before it could give it up.
     await world().kube('delete', 'lease', 'apisix-drain', IN_NAMESPACE, '--ignore-not-found')
