@@ -199,7 +199,7 @@ function _M.make(own, deps)
         local ctx = ngx.ctx.api_ctx
         if ctx and held[ctx] then
             local ok, err = pcall(begin, kinds, ctx)
-            if ok then
+            if ok and entries.set.n > 0 then
                 ok, err = pcall(mark, pick, ctx)
             end
             if not ok then

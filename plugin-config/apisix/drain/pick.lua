@@ -247,11 +247,10 @@ end
 --- When an answer begins: marks a new session. A pick may rest on an older copy of the deny-list;
 -- this does not, because settle has brought the copy up to date since.
 function _M:mark(ctx)
-    local set = self.entries.set
-    if set.n == 0 or ctx.upstream_conf.type ~= "chash" then
+    if ctx.upstream_conf.type ~= "chash" then
         return
     end
-    local state = ctx._drain
+    local set, state = self.entries.set, ctx._drain
     local plan
     if state and state.base then
         plan = self.plans:of(state.key, state.version, state.base, set)
