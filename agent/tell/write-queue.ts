@@ -4,7 +4,7 @@ interface WriteQueueOptions<T> {
   readonly clock: Clock
   readonly write: (item: T, signal: AbortSignal) => Promise<unknown>
   readonly wrote: () => void
-  /** `isFirst`: the write before it did not fail. */
+  /** `isFirst`: the previous write succeeded. */
   readonly failed: (item: T, err: unknown, isFirst: boolean) => void
 }
 

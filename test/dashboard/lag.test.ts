@@ -15,7 +15,7 @@ import { startWorld, type World } from '../../sandbox/world.ts'
 // Compares the lag that the page shows with the lag that the sandbox measures. The sandbox knows both ends: its API server
 // commits the deletion, and its gateways know when they seal and when their last request ends, whether the agent asks or not.
 //
-// Asked of every pod of every rollout: both shown times differ from the measured ones by less than 20 ms. One part is not the
+// For every pod of every rollout, both shown times differ from the measured ones by less than 20 ms. One part is not the
 // project's: from the deletion until its watch event is read, the processes of the API server and of the agent must get a
 // processor. The kernel counts for how long they were ready to run and did not get one (schedstat), and exactly that is taken off
 // the difference. So a busy machine excuses no pod, and any delay that the agent itself adds fails the test.

@@ -129,7 +129,7 @@ local function refresh(self, id, now, number)
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
     local kept = not entry.sealed and dict:get("k|" .. id)
-    -- until when its pod keeps its sessions; and when the entry has to be read again
+    -- `kept`: until when its pod keeps its sessions. `due`: when the entry must be read again
     entry.kept = kept and kept > now and kept or nil
     entry.due = min(till, entry.kept or huge)
     name(self, entry, successors.parse(dict:get("n|" .. id)))

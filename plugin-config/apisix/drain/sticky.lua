@@ -84,7 +84,7 @@ function _M:note(conf, set)
 end
 
 
--- Drops the notes of nodes that are kept no longer. @treturn table|nil those that are left
+-- Drops the notes of nodes whose time is over. @treturn table|nil those that are left
 local function current(self, key, set)
     local noted = self.notes[key]
     for id, node in pairs(noted or NONE) do
@@ -123,7 +123,7 @@ function _M:nodes(base, set)
 end
 
 
---- Drops the notes of all nodes that are kept no longer.
+--- Drops the notes of nodes whose time is over.
 function _M:sweep(set)
     for key in pairs(self.notes) do
         current(self, key, set)
