@@ -93,9 +93,12 @@ function valuesOf(list: unknown): AdcObject[] {
  */
 export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTarget {
   let before: Readonly<Record<string, Versioned>> = {}
+  let last = 0
   return async objects => {
     const next: Record<string, Versioned> = {}
-    for (const type of IN_ORDER) next[type] = versioned(objects[type], before[type], Date.now())
+    // APISIX ignores a document with the version that it has. ADC's syncs are further apart than a millisecond; these may not be.
+    last = Math.max(Date.now(), last + 1)
+    for (const type of IN_ORDER) next[type] = versioned(objects[type], before[type], last)
     before = next
     const body = Object.fromEntries(
       Object.entries(next).flatMap(([type, { version, items }]) => [

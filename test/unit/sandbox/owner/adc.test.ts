@@ -191,10 +191,28 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     const indexOf = (type: string) =>
       config.get(keyOf(type, type === 'routes' ? adcRouteId(SERVICE) : id))?.value['modifiedIndex']
     const [route, upstream] = [indexOf('routes'), indexOf('upstreams')]
-    await new Promise(resolve => setTimeout(resolve, 2))
     slice('10.0.0.2')
     await eventually('the change is taken in', () => hosts()?.length === 1)
     expect(indexOf('routes')).to.equal(route)
     expect(indexOf('upstreams')).to.be.above(Number(upstream))
+  })
+
+  it('without etcd: two syncs in one millisecond are two documents', async () => {
+    admin = await serveStandaloneApi({ store: config, host: '127.0.0.1', port: 0, adminKey: KEY })
+    const sync = standaloneTarget(() => [{ url: admin.url, key: KEY }])
+    const objects = (host: string) => ({
+      upstreams: [{ id: 'web', type: 'roundrobin', nodes: [{ host, port: 80, weight: 1 }] }],
+      services: [],
+      routes: []
+    })
+    const { now } = Date
+    Date.now = () => 1_800_000_000_000
+    try {
+      await sync(objects('10.0.0.1'))
+      await sync(objects('10.0.0.2'))
+    } finally {
+      Date.now = now
+    }
+    expect(JSON.stringify(config.get(keyOf('upstreams', 'web'))?.value)).to.contain('10.0.0.2')
   })
 })
