@@ -1,6 +1,6 @@
 /**
- * `npm test`: every suite, each ended by its own line `N passed, N failed`. The suite that mostly waits runs beside the others, and the one that
- * needs all cores runs by itself.
+ * `npm test`: every suite, each ended by its own line `N passed, N failed`. Suites that need the cores run by themselves; then the one that mostly
+ * waits runs beside the others.
  * A suite that this machine cannot run is named at the end, with the missing packages; under CI=true that is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -19,7 +19,7 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
-  /** `beside`: it mostly waits, so it runs beside the others, and its output is printed at its end. `alone`: it needs all cores. */
+  /** `beside`: it mostly waits, so it runs beside the others, and its output is printed at its end. `alone`: it needs the cores, or its tests measure time. */
   readonly runs?: 'beside' | 'alone'
 }
 
@@ -77,13 +77,15 @@ const SUITES: readonly Suite[] = [
       coverage(100, ['agent/drain/**', 'agent/plan/**', 'agent/members/**']),
       coverage(90, ['agent/**'])
     ],
-    needs: [debian('curl', 'curl')]
+    needs: [debian('curl', 'curl')],
+    runs: 'alone'
   },
   {
     name: 'plugin',
     what: 'the APISIX plugin in real nginx workers',
     seconds: 195,
     steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
+    runs: 'alone',
     needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua'), debian('gcc', 'gcc libc6-dev')]
   },
   {
@@ -257,6 +259,7 @@ async function outcomeOf(suite: Suite, held?: string[]): Promise<Outcome> {
 }
 
 const outcome: Outcome[] = []
+for (const suite of alone) outcome.push(await outcomeOf(suite))
 const waiting = beside.map(suite => {
   const held = others.length > 0 ? [] : undefined
   return { held, ended: outcomeOf(suite, held) }
@@ -266,8 +269,6 @@ for (const { held, ended } of waiting) {
   outcome.push(await ended)
   process.stdout.write(held?.join('') ?? '')
 }
-for (const suite of alone) outcome.push(await outcomeOf(suite))
-
 console.log('\n== suites')
 for (const { suite, result, seconds } of outcome)
   console.log(`${suite.name.padEnd(9)} ${result}${seconds === undefined ? '' : `, ${seconds} s`}`)

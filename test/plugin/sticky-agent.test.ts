@@ -73,6 +73,7 @@ describe('Sticky sessions with the agent', () => {
     const caller = new AbortController()
     const answered = world.end(ending, caller.signal).catch((error: Error) => error.name)
     await eventually('the gateway keeps its sessions', async () => (await kept(ending)) !== undefined)
+    await eventually('its hook is held', () => world.agent.loop.held().length === 1)
     const left = (await kept(ending)) ?? 0
     caller.abort()
     expect(await answered).to.equal('AbortError')
