@@ -2,7 +2,7 @@ import type { BarrierClient } from '../apisix/barrier-api.ts'
 import { everyWorkerCoversL4 } from '../proof/hidden-places.ts'
 
 /**
- * Whether every gateway answers that it seals and counts L4 sessions too. One that does not answer does not.
+ * Whether every gateway answers that it seals and counts L4 sessions too. A gateway without an answer counts as one that does not.
  *
  * @param hosts the addresses of all gateways, without brackets
  */

@@ -117,7 +117,7 @@ local function keep(dict, id, till, now)
 end
 
 
--- There is no room: an entry that was there stays, perhaps with another field changed.
+-- There is no room. An entry that was there stays; one of its other fields may have changed.
 local function refuse(dict, id, is_new, err)
     if is_new then
         _M.forget(dict, id)
