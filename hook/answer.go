@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// answer is the agent's answer about the pod (the contract: agent/drain/ack.ts), or its refusal.
+// answer is the agent's answer about the pod (the contract: agent/rules/drain/ack.ts), or its refusal.
 type answer struct {
 	Result   string  `json:"result"`
 	Evidence string  `json:"evidence"`
 	Elapsed  float64 `json:"elapsedMs"`
-	// Error is the code of a refusal (agent/hold/refusal.ts).
+	// Error is the code of a refusal (agent/round/hold/refusal.ts).
 	Error string `json:"error"`
 	Why   string `json:"why"`
 	// vouched is true for a 200.

@@ -1,6 +1,6 @@
-// apisix-drain-hook is the preStop hook of a pod behind Apache APISIX: it asks the agent of apisix-drain to take the pod
-// out, waits for the proof, and falls back to a bounded sleep if no agent answers. One static file, for images without
-// a shell. See docs/hooks.md.
+// apisix-drain-hook is the preStop hook of a pod behind Apache APISIX. It asks an agent to take the pod out, waits for the
+// proof, and falls back to a bounded sleep if no agent answers. One static file, for images without a shell. See
+// docs/hooks.md.
 package main
 
 import (
@@ -91,8 +91,8 @@ func misused(ctx context.Context, problems []string, options options, started ti
 	return exitUsage
 }
 
-// fallBack sleeps until the hook has taken as long as the sleep that it replaces, counted from its start: the time
-// spent on calls was time for the gateways too. It never sleeps past the budget.
+// fallBack sleeps until the hook has taken as long as the sleep that it replaces. The time spent on calls counts, because
+// it was time for the gateways too. It never sleeps past the budget.
 func fallBack(ctx context.Context, why string, options options, started time.Time, say func(string, ...any)) {
 	left := max(0, min(options.fallback, options.budget)-time.Since(started))
 	if left == 0 {
@@ -110,8 +110,8 @@ func fellBack(options options) int {
 	return exitDone
 }
 
-// sayer writes lines to standard error, which the kubelet keeps for a failed hook, and to a file if one is named.
-// /proc/1/fd/2 is the standard error of the container, so such lines reach its log.
+// sayer writes lines to standard error, which the kubelet keeps for a failed hook, and to a file if one is named. If that
+// is /proc/1/fd/2, the standard error of the container, the lines reach its log.
 func sayer(path string) func(string, ...any) {
 	return func(format string, values ...any) {
 		line := fmt.Sprintf("apisix-drain-hook: "+format+"\n", values...)

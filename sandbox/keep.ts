@@ -7,9 +7,9 @@ import { now } from './now.ts'
 import type { World } from './world.ts'
 
 /**
- * Keeps the files that explain a run, in `<directory>/<arm>/`: `agent.log`, `access.log` (each request, and the gateways'
- * answer), `admin.log` (each call of the Admin API, and its client) and `facts.json` (failed requests, pods, the owner's
- * writes). Times in the facts are those of `now()`; `clock` gives the time of day at one of them.
+ * Keeps the files that explain a run, in `<directory>/<arm>/`. `access.log` has each request and the gateways' answer,
+ * `admin.log` each call of the Admin API and its client. `facts.json` has failed requests, pods and the owner's writes.
+ * The last file is `agent.log`. Times in the facts are those of `now()`; `clock` gives the time of day at one of them.
  */
 export async function keep(directory: string, arm: string, world: World, load?: LoadResult): Promise<void> {
   const to = join(directory, arm)

@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { UPSTREAM } from '../agent/drain/annotations.ts'
+import { UPSTREAM } from '../agent/rules/drain/annotations.ts'
 import { startAgent, type Agent } from './agent.ts'
 import type { AtSigterm } from './app/server.ts'
+import { builtFrom, type Ends } from './ends.ts'
 import { forkGateways, type ForkedGateways } from './gateways/process.ts'
 import { createAddresses } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
@@ -32,7 +33,7 @@ export interface WorldOptions {
   readonly seed: number
   /** The workers of the last gateway apply each write up to this many ms late. */
   readonly behindMs?: number
-  /** What the pods' app does at SIGTERM with the requests that it has accepted; default `finish`. */
+  /** How the pods' app treats the requests that it has accepted at SIGTERM; default `finish`. */
   readonly atSigterm?: AtSigterm
   /** Makes the pods' preStop hook once the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
@@ -88,23 +89,13 @@ const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
  * Builds a world. The Kubernetes API, the kubelet and the owner run in this process; gateways, pods, load and agent are
  * processes of their own.
  */
-export async function startWorld(options: WorldOptions, signal?: AbortSignal): Promise<World> {
-  const ends: (() => Promise<unknown>)[] = []
-  const close = async () => {
-    // In reverse: a part that was started last may still call the first ones.
-    for (const end of ends.splice(0).toReversed()) await end()
-  }
-  try {
-    return await build(options, ends, close, signal)
-  } catch (error) {
-    await close()
-    throw error
-  }
+export function startWorld(options: WorldOptions, signal?: AbortSignal): Promise<World> {
+  return builtFrom((ends, close) => build(options, ends, close, signal))
 }
 
 async function build(
   options: WorldOptions,
-  ends: (() => Promise<unknown>)[],
+  ends: Ends,
   close: () => Promise<void>,
   signal: AbortSignal | undefined
 ): Promise<World> {

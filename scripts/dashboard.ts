@@ -81,7 +81,7 @@ function put(name: string, content: Uint8Array): void {
 
 /** The hash of all inputs of the bundle: the page, the types and reducers that it shares, and the locked packages. */
 function sourcesHash(): string {
-  const files = globSync('{dashboard,page,drain,plan,base}/**/*.{ts,tsx,css,html,svg}', {
+  const files = globSync('{dashboard,report/snapshot,rules,base}/**/*.{ts,tsx,css,html,svg}', {
     cwd: SOURCES
   }).sort()
   const all = createHash('sha256')

@@ -1,12 +1,13 @@
 import { globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { circles, importsOf } from './rooms/imports.ts'
-import { LAW, ROOMS } from './rooms/law.ts'
+import { LAW, ROOMS, WINGS, wingOf } from './rooms/law.ts'
+import { pluginProblems } from './rooms/plugin-law.ts'
 
 /**
  * Checks the law of imports: a file imports from its own room and from rooms above it, types included. Also checks that
- * every file has a room, that no room is crowded, and that no two files of the agent have the same name. Exits 1 if a rule
- * is broken. `--figures` prints the rooms with their files and arrows instead.
+ * every file has a room, that no room is crowded, and that no two files of the agent have the same name. The plugin has a law of its
+ * own. Exits 1 if a rule is broken. `--figures` prints the rooms with their files and arrows instead.
  */
 const root = join(import.meta.dirname, '../agent')
 const LARGEST = 14
@@ -39,18 +40,38 @@ for (const room of ROOMS) {
   if (count === 0) wrong.push(`${room}: has no file`)
   if (count > LARGEST) wrong.push(`${room}: ${count} files, at most ${LARGEST}`)
 }
+const wings = ROOMS.map(wingOf).filter((wing, i, all) => wing !== all[i - 1])
+if (wings.join() !== Object.keys(WINGS).join())
+  wrong.push('LAW: the rooms of each wing must stand together, in the order of WINGS')
 const names = Map.groupBy(files, file => basename(file).replace(/\.tsx?$/, ''))
 for (const [name, all] of names)
   if (all.length > 1 && name !== 'main') wrong.push(`${name}: ${all.join(', ')}`)
 for (const circle of circles(imports)) wrong.push(`a circle: ${circle.join(', ')}`)
 
+const lua = join(root, '../plugin-config/apisix/drain')
+wrong.push(
+  ...pluginProblems(
+    new Map(
+      globSync('*.lua', { cwd: lua }).map(file => [
+        basename(file, '.lua'),
+        readFileSync(join(lua, file), 'utf8')
+      ])
+    )
+  )
+)
+
 if (process.argv.includes('--figures')) {
+  const between = new Set(
+    [...arrows]
+      .map(arrow => arrow.split(' -> ').map(wingOf))
+      .flatMap(([a, b]) => (a === b ? [] : [`${a} ${b}`]))
+  )
   for (const [room, holds] of Object.entries(LAW)) {
     const all = files.filter(file => roomOf(file) === room)
-    console.log(`${room.padEnd(10)} ${String(all.length).padStart(2)} files  ${holds}`)
+    console.log(`${room.padEnd(20)} ${String(all.length).padStart(2)} files  ${holds}`)
   }
   console.log(
-    `${ROOMS.length} rooms, ${arrows.size} arrows, ${circles(imports).length} circles, ${files.length} files`
+    `${wings.length} wings, ${ROOMS.length} rooms, ${arrows.size} arrows (${between.size} between wings), ${circles(imports).length} circles, ${files.length} files`
   )
 }
 for (const line of wrong) console.error(line)

@@ -74,7 +74,7 @@ const SUITES: readonly Suite[] = [
     seconds: 300,
     steps: [
       ['c8', '--reporter=none', 'mocha'],
-      coverage(100, ['agent/drain/**', 'agent/plan/**', 'agent/members/**']),
+      coverage(100, ['agent/rules/drain/**', 'agent/rules/plan/**', 'agent/rules/members/**']),
       coverage(90, ['agent/**'])
     ],
     needs: [debian('curl', 'curl')],

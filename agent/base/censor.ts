@@ -8,8 +8,8 @@ type Facts = Readonly<Record<string, unknown>>
 
 /**
  * The same facts without values under the name of a secret. Normally there is none, because the agent logs no secret, and then
- * it returns the same object. An Error stays as it is: its serializer selects the fields. pino's own `redact` does this too, but
- * took longer than all decisions about a drain.
+ * it returns the same object. An Error stays as it is, because its serializer selects the fields. The `redact` of pino does all this
+ * too, but took longer than all decisions about a drain.
  */
 export function censor(facts: Facts, depth = DEPTH): Record<string, unknown> {
   let censored: Record<string, unknown> | undefined

@@ -8,8 +8,8 @@ const WAITING = 1024 * 1024
  * Standard output that the agent never waits for. Another thread writes the lines, so a pipe without a reader blocks nothing. A
  * line that cannot be written (ENOSPC) is retried with the next one.
  *
- * Callers get `write` only. `pino.destination` is not used: without a listener for errors it ends the process when a write fails,
- * and with one it retries the last lines for ever (`flushSync` of sonic-boom, called for `fatal` and at exit).
+ * Callers get `write` only. `pino.destination` is not used: without a listener for errors it ends the process when a write fails.
+ * With one, it retries the last lines for ever (`flushSync` of sonic-boom, called for `fatal` and at exit).
  *
  * @param onDropped called once lines can be written again, with the number of dropped lines
  */

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { formatDuration, parseDuration } from '../drain/duration.ts'
-import { schema, type Settings } from '../schema/schema.ts'
+import { formatDuration, parseDuration } from '../rules/drain/duration.ts'
+import { schema, type Settings } from './schema/schema.ts'
 
 type Issue = z.core.$ZodIssue
 

@@ -1,6 +1,6 @@
 import { parse } from 'yaml'
 import { nearest } from './nearest.ts'
-import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from '../schema/rows.ts'
+import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from './schema/rows.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 

@@ -5,7 +5,7 @@ import { contradictions, furtherProblems } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
 import { schemaProblems } from './problems.ts'
 import { resolve } from './resolve.ts'
-import { schema, type Settings } from '../schema/schema.ts'
+import { schema, type Settings } from './schema/schema.ts'
 import type { Config } from './types.ts'
 
 /** A configuration, or all of its problems. `settings` is what `printConfig` prints. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { nearest } from './nearest.ts'
-import { configRows, REMOVED } from '../schema/rows.ts'
+import { configRows, REMOVED } from './schema/rows.ts'
 
 type Issue = z.core.$ZodIssue
 

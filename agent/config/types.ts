@@ -1,6 +1,6 @@
-import type { Grade } from '../drain/drain.ts'
-import type { Owner } from '../plan/holder.ts'
-import type { Settings } from '../schema/schema.ts'
+import type { Grade } from '../rules/drain/drain.ts'
+import type { Owner } from '../rules/plan/holder.ts'
+import type { Settings } from './schema/schema.ts'
 import type { Pem } from './pem.ts'
 import type { Secret } from './secret.ts'
 

@@ -1,4 +1,4 @@
-import type { Message } from '../snapshot/snapshot-change.ts'
+import type { Message } from '../report/snapshot/snapshot-change.ts'
 import type { Store } from './store.ts'
 
 /** The agent sends a message with every round, at least once a second. After this long without one the connection is dead, in ms. */

@@ -1,5 +1,5 @@
-import { apply, type Message } from '../snapshot/snapshot-change.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
+import { apply, type Message } from '../report/snapshot/snapshot-change.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
 
 export type Link = 'connecting' | 'live' | 'lost'
 

@@ -1,9 +1,9 @@
-import type { NodeKey } from '../drain/facts.ts'
-import { observable, type Sighting } from '../apisix/control-api.ts'
-import { nameOfOwner } from '../apisix/owner.ts'
-import { addressOf } from '../apisix/nodes.ts'
-import { difference, type DeviationKind } from '../plan/difference.ts'
-import type { Holder } from '../plan/holder.ts'
+import type { NodeKey } from '../rules/drain/facts.ts'
+import { observable, type Sighting } from '../gateway/apisix/control-api.ts'
+import { nameOfOwner } from '../gateway/apisix/owner.ts'
+import { addressOf } from '../gateway/apisix/nodes.ts'
+import { difference, type DeviationKind } from '../rules/plan/difference.ts'
+import type { Holder } from '../rules/plan/holder.ts'
 
 /** One difference between Kubernetes, the Admin API and the gateways. */
 export interface Row {

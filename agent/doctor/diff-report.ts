@@ -1,4 +1,4 @@
-import { tellLeadsTo, type LeadsTo } from '../plan/leads-to.ts'
+import { tellLeadsTo, type LeadsTo } from '../rules/plan/leads-to.ts'
 import type { Row } from './compare.ts'
 
 export interface DiffReport {

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { fail, wordsOf, type Check, type Finding } from '../checks/finding.ts'
+import { fail, wordsOf, type Check, type Finding } from './checks/finding.ts'
 
 interface Diagnosis {
   /** No check failed. Warnings are allowed. */

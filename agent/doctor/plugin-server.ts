@@ -1,7 +1,7 @@
 /** The plugin's server in nginx, as text in the values of the official chart. Pure. */
 
 export const PORT = 9092
-/** What a listener takes. `both` is for an upgrade: until the last agent uses https. */
+/** The schemes that a listener accepts. `both` is for an upgrade, until the last agent uses https. */
 export const LISTENS = ['https', 'both', 'http'] as const
 export type Listen = (typeof LISTENS)[number]
 /** The mount of the certificate's Secret. */
@@ -28,14 +28,15 @@ export const serverText = (listen: Listen): string => `server {
 }
 `
 
-/** Any text of ours, however it is indented. */
+/** Matches each text of `serverText`, however it is indented. */
 const OURS = LISTENS.map(listen => {
   const words = serverText(listen).trim().split(/\s+/)
   return new RegExp(words.map(word => word.replaceAll(/\W/g, String.raw`\$&`)).join(String.raw`\s+`))
 })
 
 /**
- * The text of `httpEnd` with the plugin's server in it. A server of ours is replaced in its place; one that the operator has changed stays.
+ * The text of `httpEnd` with the plugin's server in it. An unchanged server of the plugin is replaced in its place. One that the operator
+ * has changed stays.
  * @returns the text, or why the operator must change it
  */
 export function withServer(text: string, listen: Listen): { text: string } | { conflict: string } {

@@ -6,7 +6,7 @@ type Tree = Readonly<Record<string, unknown>>
 
 interface Merged {
   readonly values: Tree
-  /** What cannot be merged, each with the key and the change; empty if all could. */
+  /** The parts that cannot be merged, each with its key and the needed change; empty if all could. */
   readonly conflicts: readonly string[]
 }
 
@@ -25,7 +25,7 @@ interface MergeOptions {
 const LUA = 'apisix-drain-lua'
 const TOKEN = 'apisix-drain-token'
 const TLS = 'apisix-drain-tls'
-/** What the chart allows if `ipList` is not set. A list in the operator's values replaces it. */
+/** The networks that the chart allows if `ipList` is not set. A list in the operator's values replaces them. */
 const DEFAULT_ALLOWED = ['127.0.0.1/24']
 
 const HOOK_POINT = 'apisix.drain.hook'

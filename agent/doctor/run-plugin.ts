@@ -18,8 +18,8 @@ interface PluginValuesFlags {
 const HEADING = /^USER-SUPPLIED VALUES:\r?\n/
 
 /**
- * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in. Returns the exit code:
- * 0, 1 if something cannot be merged (nothing is printed to standard output then), 2 if the input is not a file of values.
+ * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in. Returns the exit
+ * code: 0, or 1 if something cannot be merged, or 2 if the input is not a file of values. With 1 it prints nothing to standard output.
  */
 export function pluginValues(version: string, flags: PluginValuesFlags): number {
   const { from, allow, json } = flags

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/types.ts'
-import { SNAPSHOT_VERSION, type Snapshot } from '../snapshot/snapshot.ts'
+import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
 import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
 
 /** The address of the agent, and the credentials for its state. */

@@ -3,10 +3,10 @@ import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf, type Standing } from '../dashboard/model/lanes.ts'
 import { sentenceOf } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
-import { idleLagOf } from '../snapshot/lag.ts'
-import type { Grade } from '../drain/drain.ts'
+import { idleLagOf } from '../report/snapshot/lag.ts'
+import type { Grade } from '../rules/drain/drain.ts'
 import { STANDING } from '../dashboard/model/words.ts'
-import type { AgentView, GatewayView, Snapshot } from '../snapshot/snapshot.ts'
+import type { AgentView, GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
 
 /** The content of `apisix-drain status`, from a snapshot. Times in ms, on the agent's clock. */
 export interface StatusReport {

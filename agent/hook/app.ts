@@ -1,13 +1,13 @@
 import { Hono, type Context } from 'hono'
 import type { Readiness } from '../base/readiness.ts'
-import { normaliseAddress, type Connection } from '../page/address.ts'
-import { addDashboard, type DashboardParts } from '../page/dashboard.ts'
+import { normaliseAddress, type Connection } from '../report/page/address.ts'
+import { addDashboard, type DashboardParts } from '../report/page/dashboard.ts'
 import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'
 import { health, ready } from './health.ts'
-import type { Vouch } from '../hold/holds.ts'
+import type { Vouch } from '../round/hold/holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
-import { reply } from '../hold/reply.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
+import { reply } from '../round/hold/reply.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
 
 export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */

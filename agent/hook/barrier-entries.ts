@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
-import type { BarrierEntry } from '../apisix/barrier-wire.ts'
-import type { Vouch } from '../hold/holds.ts'
+import type { BarrierEntry } from '../gateway/apisix/barrier-wire.ts'
+import type { Vouch } from '../round/hold/holds.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 
 /** The plugin accepts no more entries in one answer (docs/barrier-api.md). */

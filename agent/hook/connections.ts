@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { normaliseAddress } from '../page/address.ts'
+import { normaliseAddress } from '../report/page/address.ts'
 import type { ConnectionLimits } from './port-policy.ts'
 
 /** All connections from one address. */
@@ -17,10 +17,10 @@ interface Open {
 }
 
 /**
- * Keeps clients that open connections and send no request, or half of one (by mistake, or to keep others out), from blocking a
- * caller. A hook sends its request at once, and a connection is never ended here while it is being answered: `HookLimit` bounds
- * those. The dashboard's stream counts as waiting: the page reconnects by itself. If the port is full, the address with the most waiting
- * connections loses one, so a flood from a few addresses ends its own connections, however slow this process is.
+ * Bounds connections that send no request, or half of one, by mistake or to keep callers out. A hook sends its request at once, and a
+ * connection is never ended here while it is being answered: `HookLimit` bounds those. The dashboard's stream counts as waiting: the page
+ * reconnects by itself. If the port is full, the address with the most waiting connections loses one. So a flood from a few addresses
+ * ends its own connections, however slow this process is.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   /** By the caller's address and port: with TLS, a request has another socket than its connection. */

@@ -1,4 +1,4 @@
-import { refuse, type Refusal } from '../hold/refusal.ts'
+import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
 /** The slot of a waiting hook. A second `leave` has no effect. */
 export interface Slot {

@@ -1,7 +1,7 @@
 import type { JWTVerifyGetKey } from 'jose'
-import type { Holds } from '../hold/holds.ts'
+import type { Holds } from '../round/hold/holds.ts'
 import type { Caller, Identity } from './identify.ts'
-import { refuse } from '../hold/refusal.ts'
+import { refuse } from '../round/hold/refusal.ts'
 import { readToken } from './token.ts'
 
 interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {

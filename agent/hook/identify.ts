@@ -1,7 +1,7 @@
-import type { PodFact } from '../drain/facts.ts'
-import type { Holds } from '../hold/holds.ts'
+import type { PodFact } from '../rules/drain/facts.ts'
+import type { Holds } from '../round/hold/holds.ts'
 import type { PrestopQuery } from './query.ts'
-import { refuse, type Refusal } from '../hold/refusal.ts'
+import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
 /** How a caller identifies itself. */
 export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {

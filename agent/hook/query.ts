@@ -1,5 +1,5 @@
-import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
-import { refuse, type Refusal } from '../hold/refusal.ts'
+import { DURATION_FORM, parseDuration } from '../rules/drain/duration.ts'
+import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
 /** The requests that a hook may make. All of them are optional. */
 export interface PrestopQuery {

@@ -1,6 +1,6 @@
 import { errors, jwtVerify, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
-import { refuse, type Refusal } from '../hold/refusal.ts'
+import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
 /** The audience that a hook's token must have. No other service accepts it, so a stolen one is useless elsewhere. */
 const AUDIENCE = 'apisix-drain'

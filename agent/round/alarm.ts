@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { Millis } from '../rules/drain/facts.ts'
 
 /** One alarm that wakes the loop. Each new time replaces the previous one. */
 interface Alarm {

@@ -1,9 +1,9 @@
-import { addressOf } from '../apisix/nodes.ts'
-import type { DesiredDrain } from '../barrier/barrier.ts'
-import type { Drains } from '../drain/drain.ts'
-import type { NodeKey, PodUid } from '../drain/facts.ts'
-import { endingNodes } from '../plan/match.ts'
-import type { World } from '../plan/world.ts'
+import { addressOf } from '../gateway/apisix/nodes.ts'
+import type { DesiredDrain } from '../gateway/barrier/desired-entry.ts'
+import type { Drains } from '../rules/drain/drain.ts'
+import type { NodeKey, PodUid } from '../rules/drain/facts.ts'
+import { endingNodes } from '../rules/plan/match.ts'
+import type { World } from '../rules/plan/world.ts'
 
 /** The drains of the last round, for all parts that need them between two rounds. */
 export interface CurrentDrains {

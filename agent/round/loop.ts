@@ -1,40 +1,36 @@
 import type { Clock } from '../base/clock.ts'
-import type { DesiredDrain } from '../barrier/barrier.ts'
-import type { ProofSettings, Wanted } from '../barrier/evidence.ts'
-import type { Ack } from '../drain/ack.ts'
-import { answer, answerProven } from '../drain/answer.ts'
-import type { Drain, Drains, Hook } from '../drain/drain.ts'
-import type { Millis, PodUid } from '../drain/facts.ts'
-import type { DrainSettings } from '../drain/seen.ts'
-import { begin, step } from '../drain/step.ts'
+import type { ProofSettings } from '../rules/proof/evidence.ts'
+import type { Drain, Drains } from '../rules/drain/drain.ts'
+import type { Millis, PodUid } from '../rules/drain/facts.ts'
+import type { DrainSettings } from '../rules/drain/seen.ts'
+import { begin, step } from '../rules/drain/step.ts'
 import type { Log } from '../base/log.ts'
 import type { DrainStore } from './drain-store.ts'
-import { desiredEntry, entryContext, keptSessions, sealLookAt, type EntryContext } from './entries.ts'
-import { remember } from '../proof/gather.ts'
-import { createEarlyEnds } from '../hold/early-ends.ts'
-import { createFindPod } from '../hold/find-pod.ts'
-import { createFreshWatch } from '../hold/fresh-watch.ts'
-import { createHooks, type HeldHook } from '../hold/hooks.ts'
-import { createQuestions } from '../hold/questions.ts'
-import { createLingering } from './lingering.ts'
-import { takePredecessors } from './predecessor.ts'
-import { createMemories, type Memory } from '../proof/memory.ts'
-import { observe, type Look } from '../proof/observe.ts'
+import { createDesired } from './entries/desired.ts'
+import { keptSessions, sealLookAt } from './entries/entries.ts'
+import { remember } from './gather/gather.ts'
+import { createEarlyEnds } from './hold/early-ends.ts'
+import { createFindPod } from './hold/find-pod.ts'
+import { createFreshWatch } from './hold/fresh-watch.ts'
+import { createHooks, type HeldHook } from './hold/hooks.ts'
+import { createQuestions } from './hold/questions.ts'
+import { createMemories, type Memory } from './gather/memory.ts'
+import { observe, type Look } from './gather/observe.ts'
 import { createNotifier, type Observer } from './observer.ts'
 import { createAddressOwnership } from './ownership.ts'
 import { deferredUntil, planSettings } from './plan-settings.ts'
-import type { Sources } from '../proof/sources.ts'
+import type { Sources } from './gather/sources.ts'
 import { createRelister } from './relist.ts'
-import { createSuccession } from './succession.ts'
+import { createReplies } from './replies.ts'
 import { createSchedule } from './schedule.ts'
 import { vouch, vouchForEntries } from './vouch.ts'
-import { wantedEvidence } from '../proof/wanted.ts'
-import { worldFrom } from '../proof/world-from.ts'
-import { keepsTheSame, type Plan } from '../plan/change.ts'
-import { plan } from '../plan/plan.ts'
-import type { PlanSettings } from '../plan/world.ts'
-import type { Holds, Vouch } from '../hold/holds.ts'
-import { areLive } from '../reflect/parts.ts'
+import { wantedEvidence } from './gather/wanted.ts'
+import { worldFrom } from './gather/world-from.ts'
+import { keepsTheSame, type Plan } from '../rules/plan/change.ts'
+import { plan } from '../rules/plan/plan.ts'
+import type { PlanSettings } from '../rules/plan/world.ts'
+import type { Holds, Vouch } from './hold/holds.ts'
+import { areLive } from '../kubernetes/reflect/parts.ts'
 
 export interface LoopSettings {
   readonly drain: DrainSettings
@@ -79,8 +75,12 @@ interface LoopOptions {
   readonly observers: readonly Observer[]
 }
 
-/** The delay, in ms, until a round shows the answers that were given between rounds. A round for each would delay the next answers. */
+/**
+ * The delay, in ms, until a round shows the answers that were given between rounds. If hundreds of pods end, most hooks arrive after
+ * their drains are proven. A round for each would delay the next answers.
+ */
 const SHOWN_MS = 250
+const NOTHING_KEPT: ReadonlyMap<PodUid, Millis> = new Map()
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -91,9 +91,16 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   const { cluster, inventory, writer, probe, barrier, leader } = sources
   const world = worldFrom(sources, settings.podRanges)
   const memories = createMemories()
-  const succession = createSuccession(cluster, world)
-  const lingering = createLingering(succession, settings.lingerMs)
   const ownership = createAddressOwnership(settings.someNamespacesOnly)
+  const entries = createDesired({
+    sources,
+    world,
+    memories,
+    mayStillServe: (drain, now) => ownership.mayStillServe(drain, cluster.serverBehindMs(), now),
+    dryRun: settings.plan.dryRun,
+    foreignHoldMs: settings.foreignHoldMs,
+    lingerMs: settings.lingerMs
+  })
   const relister = createRelister(sources, settings.guardEveryMs)
   const all = [...observers]
   const told = createNotifier(all, log)
@@ -104,6 +111,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     ended: tookMs => told(observer => observer.round?.(tookMs))
   })
   const wake = (): void => schedule.wake()
+  const replies = createReplies({ drains: store, memories, settings: drainSettings, told, clock })
   const questions = createQuestions(cluster, clock)
   const freshWatch = createFreshWatch(cluster, clock)
   const earlyEnds = createEarlyEnds(cluster, questions, clock)
@@ -112,12 +120,15 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     questions,
     clock,
     log: log.child({ part: 'hooks' }),
-    proven: answerAtOnce,
+    proven(hook) {
+      const ack = replies.atOnce(hook)
+      if (ack) schedule.noLaterThan(clock.now() + SHOWN_MS)
+      return ack
+    },
     statusDelayMs: settings.kubeletStatusDelayMs,
     wake
   })
   let planned: Plan = NOTHING
-  let desired: readonly DesiredDrain[] = []
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
@@ -148,11 +159,10 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const unsure = new Set(
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
-    const keeping = barrier && keptSessions(next, memories, hooks.uids(), now)
+    const keeping = barrier ? keptSessions(next, memories, hooks.uids(), now) : NOTHING_KEPT
     const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure, keeping))
-    const context =
-      barrier && entryContext(sources, barrier, world, next, succession, now, settings.foreignHoldMs, keeping)
-    apply(next, wanted, looks, unsure, now, context)
+    entries.renew({ drains: next, unsure, keeping, isSureOfGone: ownership.isSureOfGone(now), now })
+    apply(next, wanted, looks, now)
     publish(next, looks, now)
   }
 
@@ -167,7 +177,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
       if (after?.phase === 'undone') hooks.askAgain(uid)
-      if (drain && !after && barrier) lingering.add(drain, memories.of(uid), now)
+      if (drain && !after) entries.ended(drain, memories.of(uid), now)
     }
     return next
   }
@@ -183,34 +193,13 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   }
 
   /** Gives the plan to the parts that carry it out, and waits for none of them. */
-  function apply(
-    next: Drains,
-    wanted: Plan,
-    looks: ReadonlyMap<PodUid, Look>,
-    unsure: ReadonlySet<PodUid>,
-    now: Millis,
-    context: EntryContext | undefined
-  ): void {
-    const gateways = cluster.gateways()
-    const entries: DesiredDrain[] = []
-    const evidence: Wanted[] = []
-    for (const [uid, drain] of next) {
-      const memory = memories.of(uid)
-      const entry = context && desiredEntry(drain, memory, context)
-      const mayLinger = ownership.mayStillServe(drain, cluster.serverBehindMs(), now)
-      if (entry && (mayLinger || !unsure.has(uid))) entries.push(entry)
-      const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
-      if (wants) evidence.push(wants)
-    }
-    barrier?.gateways(gateways)
-    // A dry run changes nothing in a gateway either.
-    if (!ownership.isSureOfGone(now)) lingering.clear()
-    else for (const pod of takePredecessors(sources, next)) lingering.adopt(pod)
-    desired = settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, next, now)]
-    barrier?.desire(desired)
-    succession.keep()
-    probe.gateways(gateways)
-    probe.want(evidence)
+  function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
+    probe.gateways(cluster.gateways())
+    probe.want(
+      [...next].flatMap(
+        ([uid, drain]) => wantedEvidence(drain, memories.of(uid), looks.get(uid)?.evidence) ?? []
+      )
+    )
     for (const change of wanted.changes) writer.submit(change)
     // The kept nodes are part of the evidence, so a plan that keeps other nodes needs another round.
     if (!keepsTheSame(planned, wanted)) wake()
@@ -220,7 +209,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    store.replace(next, desired)
+    store.replace(next, entries.current())
     lookedAt = now
     const deferred = deferredUntil(planned, next, settings.plan.deferMs)
     const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
@@ -237,31 +226,9 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   /** Answers a held hook, or returns the time of its next check. */
   function answered({ hook }: HeldHook, looks: ReadonlyMap<PodUid, Look>, now: Millis): Millis | undefined {
     const look = looks.get(hook.uid)
-    if (!look) return undefined
-    const drain = store.current().get(hook.uid)
-    const said = answer(hook, drain, look.seen, now, drainSettings())
-    if (said.kind === 'wait') return said.until
-    note(hook, said.ack, drain, now)
-    hooks.answer(hook, said.ack)
-    return undefined
-  }
-
-  /** If hundreds of pods end, most hooks arrive after their drains are proven. They need not wait for a round. */
-  function answerAtOnce(hook: Hook): Ack | undefined {
-    const drain = store.current().get(hook.uid)
-    const now = clock.now()
-    const ack = drain && answerProven(hook, drain, now)
-    if (!ack) return undefined
-    memories.of(hook.uid).hookAt ??= hook.receivedAt
-    note(hook, ack, drain, now)
-    schedule.noLaterThan(now + SHOWN_MS)
-    return ack
-  }
-
-  function note({ uid }: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void {
-    const memory = memories.of(uid)
-    memory.ackAt ??= now
-    told(observer => observer.ack?.(ack, drain, memory))
+    const said = look && replies.now(hook, look, now)
+    if (said?.kind === 'ack') hooks.answer(hook, said.ack)
+    return said?.kind === 'wait' ? said.until : undefined
   }
 
   return {

@@ -1,7 +1,7 @@
-import type { Ack } from '../drain/ack.ts'
-import type { Drain } from '../drain/drain.ts'
+import type { Ack } from '../rules/drain/ack.ts'
+import type { Drain } from '../rules/drain/drain.ts'
 import type { Log } from '../base/log.ts'
-import type { Memory } from '../proof/memory.ts'
+import type { Memory } from './gather/memory.ts'
 
 /** Notified after each round; read-only. */
 export interface Observer {

@@ -1,6 +1,6 @@
-import type { Drain } from '../drain/drain.ts'
-import { isOver } from '../drain/eligible.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { Drain } from '../rules/drain/drain.ts'
+import { isOver } from '../rules/drain/eligible.ts'
+import type { Millis } from '../rules/drain/facts.ts'
 
 /** How long the watch of pods may be down before its knowledge of addresses is too old, in ms. */
 export const BLIND_MS = 10_000
@@ -21,7 +21,7 @@ interface AddressOwnership {
 
 /**
  * A new pod may get the address within a second of the old pod's end, and must get its requests at once. The watch of pods shows which pod
- * has the address. So a drain whose hook was answered is not guarded any longer
+ * has the address. So a drain whose hook was answered is not guarded any longer:
  * - if that watch has been down for a while: the pod may be gone, and another pod may have its address;
  * - once the pod is gone or has finished, if only some namespaces are watched: the next owner may be in another namespace.
  * Before the answer the pod's containers still run, and have the address. If the pod has a final phase, only a held hook shows that.

@@ -1,10 +1,10 @@
-import type { Drains } from '../drain/drain.ts'
-import { keepUntil } from '../drain/budget.ts'
-import type { Millis, PodUid } from '../drain/facts.ts'
-import type { Plan } from '../plan/change.ts'
-import { returnsUntil, sealedUntil } from '../plan/policies.ts'
-import type { PlanSettings } from '../plan/world.ts'
-import type { Sources } from '../proof/sources.ts'
+import type { Drains } from '../rules/drain/drain.ts'
+import { keepUntil } from '../rules/drain/budget.ts'
+import type { Millis, PodUid } from '../rules/drain/facts.ts'
+import type { Plan } from '../rules/plan/change.ts'
+import { returnsUntil, sealedUntil } from '../rules/plan/policies.ts'
+import type { PlanSettings } from '../rules/plan/world.ts'
+import type { Sources } from './gather/sources.ts'
 
 /** The settings of one plan: the configured ones, the mode of APISIX, and the drains that no barrier covers. */
 export function planSettings(
@@ -15,7 +15,10 @@ export function planSettings(
   keeping: PlanSettings['keeping'] = new Set()
 ): PlanSettings {
   const gateways = cluster.gateways()
-  /** Whether some gateway has reported that its barrier does not cover the pod. A gateway without an answer does not count yet: its answer starts a new plan. */
+  /**
+   * Whether some gateway has reported that its barrier does not cover the pod. A gateway without an answer does not count yet: its answer
+   * starts a new plan.
+   */
   const isRefused = (uid: PodUid): boolean =>
     gateways.some(({ id }) => {
       const reading = barrier?.reading(uid, id)

@@ -1,6 +1,6 @@
-import type { Drain } from '../drain/drain.ts'
-import type { Millis } from '../drain/facts.ts'
-import type { Sources } from '../proof/sources.ts'
+import type { Drain } from '../rules/drain/drain.ts'
+import type { Millis } from '../rules/drain/facts.ts'
+import type { Sources } from './gather/sources.ts'
 
 /** Minimum gap between listings for new drains, in ms: pods that end together share one. */
 const APART_MS = 500

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { Millis } from '../rules/drain/facts.ts'
 import { createAlarm } from './alarm.ts'
 
 /** When rounds run. The only owner of that state. */
@@ -28,8 +28,8 @@ interface ScheduleOptions {
 const AFTER_FAILURE_MS = 1000
 /**
  * The rest after a round grows with the square of its duration. With hundreds of drains, every new hook asks for a round over all
- * of them. Answers come sooner if most of the time goes to the hooks. A round of 8 ms is followed by 8 ms, one of 20 ms by 50 ms,
- * and a longer one by at most 100 ms.
+ * of them. Answers come sooner if most of the time goes to the hooks. After a round of 8 ms the rest is 8 ms, after 20 ms it is 50 ms.
+ * The longest rest is 100 ms.
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 

@@ -1,6 +1,6 @@
-import type { Vouch } from '../hold/holds.ts'
-import { isNeeded } from '../reflect/parts.ts'
-import type { Sources } from '../proof/sources.ts'
+import type { Vouch } from './hold/holds.ts'
+import { isNeeded } from '../kubernetes/reflect/parts.ts'
+import type { Sources } from './gather/sources.ts'
 
 /** Whether a hook may be held at all. @param failing the last round did not complete */
 export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean): Vouch {

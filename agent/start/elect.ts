@@ -3,10 +3,10 @@ import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
-import type { Cluster } from '../facts/cluster.ts'
+import type { Cluster } from '../kubernetes/facts/cluster.ts'
 import { leasePlace } from './wire.ts'
-import { createElector } from '../lead/elector.ts'
-import { alone, type Leader } from '../lead/leader.ts'
+import { createElector } from '../kubernetes/lead/elector.ts'
+import { alone, type Leader } from '../kubernetes/lead/leader.ts'
 
 /** Starts the election that the configuration asks for. */
 export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {

@@ -5,7 +5,7 @@ import { hookPolicy, pagePolicy } from '../hook/port-policy.ts'
 import type { Page } from './start-page.ts'
 
 interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
-  /** Of dashboard and metrics: `port`, unless they have one of their own. */
+  /** The port of dashboard and metrics: the same as `port`, unless `serve.pagePort` is set. */
   readonly pagePort: number
 }
 

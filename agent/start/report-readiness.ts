@@ -1,10 +1,10 @@
-import type { Sources } from '../proof/sources.ts'
+import type { Sources } from '../round/gather/sources.ts'
 import type { Readiness } from '../base/readiness.ts'
-import { isNeeded } from '../reflect/parts.ts'
+import { isNeeded } from '../kubernetes/reflect/parts.ts'
 
 /**
- * Reports whether each source is ready: the three watches are complete, a gateway is known, and the holders have been read
- * (not needed with a barrier). Returns the function that updates this.
+ * Reports whether each source is ready: the three watches are complete, a gateway is known, and the holders have been read.
+ * (With a barrier, the holders are not needed.) Returns the function that updates this.
  */
 export function reportReadiness(
   readiness: Readiness,

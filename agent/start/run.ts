@@ -22,7 +22,7 @@ export async function run(config: Config, version: string): Promise<number> {
     const { inject, serve } = config
     if (!inject) return async () => {}
     // Loaded on demand: it brings the code that makes certificates.
-    const { startInjection } = await import('../inject/start-inject.ts')
+    const { startInjection } = await import('../hook/inject/start-inject.ts')
     const { cluster } = sources
     return startInjection({ inject, host: serve.host, cluster, clock, log: log.child({ part: 'inject' }) })
   }

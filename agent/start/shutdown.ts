@@ -48,7 +48,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
  * Runs the parts until a signal comes or one of them ends, then stops in four steps. Returns the exit code: 0 after a signal, 1
- * after a part that ended early. After an early end the agent waits for no hook: without one of its parts it cannot vouch, and a
+ * after a part that ended early. After an early end the agent waits for no hook, because it cannot vouch without one of its parts. A
  * hook that is released early still has time for its fallback. A second signal calls `exit` at once.
  */
 export async function supervise(supervision: Supervision): Promise<number> {

@@ -1,14 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
-import { createAgents } from '../peers/agents.ts'
-import type { Brief } from '../peers/book.ts'
-import { loadAssets } from '../page/assets.ts'
-import type { DashboardParts } from '../page/dashboard.ts'
-import { createGuard } from '../page/guard.ts'
+import { createAgents } from '../report/peers/agents.ts'
+import type { Brief } from '../report/peers/book.ts'
+import { loadAssets } from '../report/page/assets.ts'
+import type { DashboardParts } from '../report/page/dashboard.ts'
+import { createGuard } from '../report/page/guard.ts'
 import type { Listening } from '../hook/listen.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
-import { createStream, type Stream } from '../page/stream.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
+import { createStream, type Stream } from '../report/page/stream.ts'
 
 /** The dashboard's parts: its pages, the other agents, and the stream, which opens once the server listens. */
 export interface Page {

@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
-import type { AdminOptions } from '../apisix/admin-api.ts'
-import type { BarrierOptions } from '../apisix/barrier-api.ts'
-import type { ControlOptions } from '../apisix/control-api.ts'
-import type { LeasePlace } from '../lead/lease.ts'
-import type { GatewaySelector } from '../facts/cluster.ts'
-import type { CredentialSource } from '../transport/credentials.ts'
+import type { AdminOptions } from '../gateway/apisix/admin-api.ts'
+import type { BarrierOptions } from '../gateway/apisix/barrier-api.ts'
+import type { ControlOptions } from '../gateway/apisix/control-api.ts'
+import type { LeasePlace } from '../kubernetes/lead/lease.ts'
+import type { GatewaySelector } from '../kubernetes/facts/cluster.ts'
+import type { CredentialSource } from '../kubernetes/transport/credentials.ts'
 
 /** Turns the configuration into the clients' options, for the agent and the doctor alike. */
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { Millis } from '../rules/drain/facts.ts'
 
 /** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
 interface Absence {

@@ -1,8 +1,8 @@
-import type { Target, Written } from '../write/removal.ts'
-import { inForm } from '../write/reconcile.ts'
-import type { Wish } from '../write/wish.ts'
-import type { Millis, NodeKey } from '../drain/facts.ts'
-import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+import type { Target, Written } from '../gateway/write/removal.ts'
+import { inForm } from '../gateway/write/reconcile.ts'
+import type { Wish } from '../gateway/write/wish.ts'
+import type { Millis, NodeKey } from '../rules/drain/facts.ts'
+import type { Holder, HolderKey, HolderNode } from '../rules/plan/holder.ts'
 
 /**
  * When the object of a write without an answer is read again, in ms after the write. A request that was cut off may be applied late, and
@@ -11,8 +11,8 @@ import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 const LOOKS_MS = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]
 
 /**
- * Restores only the nodes that a late, unanswered write of the agent removed. Such a node was read in the holder after the write
- * was sent, and later the holder lists exactly the nodes that the write had sent, without that node.
+ * Restores only the nodes that a late, unanswered write of the agent removed. A read after the write was sent still showed such a
+ * node. A later read shows exactly the nodes that the write had sent, without that node.
  */
 export interface Amends {
   /** Call it after each write. A write without an answer may have been applied, or may still be applied. */

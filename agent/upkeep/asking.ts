@@ -1,11 +1,11 @@
 import PQueue from 'p-queue'
 
 import type { Clock } from '../base/clock.ts'
-import { isOver } from '../drain/eligible.ts'
-import type { Millis, PodFact } from '../drain/facts.ts'
+import { isOver } from '../rules/drain/eligible.ts'
+import type { Millis, PodFact } from '../rules/drain/facts.ts'
 import type { Log } from '../base/log.ts'
-import type { Cluster } from '../facts/cluster.ts'
-import type { ServiceName } from '../facts/slice-store.ts'
+import type { Cluster } from '../kubernetes/facts/cluster.ts'
+import type { ServiceName } from '../kubernetes/facts/slice-store.ts'
 
 /** How long an answer of the API server may take, in ms, including the wait in the queue. */
 const ASK_MS = 1000

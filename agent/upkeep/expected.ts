@@ -1,7 +1,7 @@
-import { nodeKey, type Millis, type NodeKey, type PodFact } from '../drain/facts.ts'
-import type { Holder } from '../plan/holder.ts'
-import type { Cluster } from '../facts/cluster.ts'
-import type { ServiceName } from '../facts/slice-store.ts'
+import { nodeKey, type Millis, type NodeKey, type PodFact } from '../rules/drain/facts.ts'
+import type { Holder } from '../rules/plan/holder.ts'
+import type { Cluster } from '../kubernetes/facts/cluster.ts'
+import type { ServiceName } from '../kubernetes/facts/slice-store.ts'
 
 /** A pod that started within this time, in ms, may be about to be listed by the owner of a holder. */
 const RECENT_MS = 120_000
@@ -34,18 +34,18 @@ export function followedService({ pods, slices }: Known, holder: Holder): Follow
 
 interface Expecting {
   readonly now: Millis
-  /** Pass a larger value for a holder that is known to follow all of a Service, whatever the age of its pods; in ms. */
+  /** In ms. Pass a larger value for a holder that is known to list all pods of its Service, whatever their age. */
   readonly recentMs?: number
   /** Nodes that are known to be missing. They are expected at any age. */
   readonly late?: ReadonlySet<NodeKey>
 }
 
 /**
- * Nodes that a holder should list according to Kubernetes, and does not: only to show them, never for writing. A Service can stand
- * behind several holders, each with some of its pods (docs/decisions/0024).
+ * Nodes that a holder should list according to Kubernetes, and does not. They are only displayed, never written: several holders may
+ * share a Service, each with some of its pods (docs/decisions/0024).
  *
- * Nothing is expected unless every ready endpoint that it does not list is younger than `recentMs`: a holder that lists a part of a
- * Service on purpose (a subset, a canary) lacks older ones.
+ * Nothing is expected unless every ready endpoint that the holder does not list is younger than `recentMs`. A holder that lists a part
+ * of a Service on purpose (a subset, a canary) lacks older ones too.
  */
 export function missingFrom(
   { pods, slices }: Known,

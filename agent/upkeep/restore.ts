@@ -1,8 +1,8 @@
-import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
-import type { Taken, Target } from '../write/removal.ts'
-import { inForm } from '../write/reconcile.ts'
-import type { Wish } from '../write/wish.ts'
-import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../rules/drain/facts.ts'
+import type { Taken, Target } from '../gateway/write/removal.ts'
+import { inForm } from '../gateway/write/reconcile.ts'
+import type { Wish } from '../gateway/write/wish.ts'
+import type { Holder, HolderKey, HolderNode } from '../rules/plan/holder.ts'
 
 /** After this time, in ms, a removal that was running when its drain was undone is over: no write is retried for longer. */
 const LATE_MS = 15_000
@@ -12,9 +12,9 @@ const RETURN_MS = 3_600_000
 const RETURNS = 1000
 
 /**
- * Restores the exact nodes that a drain removed, once: if its pod turns out to stay, or if the next pod of its workload is up at the same
- * address and port (DaemonSets on their hosts, mirror pods, fixed addresses) and no other writer maintains the holder. It is kept only in
- * memory: see docs/sync.md.
+ * Restores the exact nodes that a drain removed, once, in two cases. The pod turns out to stay. Or the next pod of its workload is up at
+ * the same address and port, and no other writer maintains the holder. Such pods are those of DaemonSets on their hosts, mirror pods, and
+ * pods with fixed addresses. The nodes are kept only in memory: see docs/sync.md.
  */
 export interface Restore {
   taken(taken: Taken): void
@@ -128,7 +128,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
   }
 }
 
-/** The path of a traffic-split rule has its index in a list, and the list may have changed. A common node shows that it is the same rule. */
+/** The path of a traffic-split rule has its index in a list, which may have changed. A common node shows that it is the same rule. */
 function isSame(before: Holder, today: Holder): boolean {
   if (before.path[0] !== 'plugins') return true
   const known = new Set(before.nodes.map(({ key }) => key))

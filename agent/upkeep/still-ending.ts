@@ -1,8 +1,8 @@
-import { isOver, saysThatItEnds } from '../drain/eligible.ts'
-import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
-import { addressOf } from '../apisix/nodes.ts'
+import { isOver, saysThatItEnds } from '../rules/drain/eligible.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../rules/drain/facts.ts'
+import { addressOf } from '../gateway/apisix/nodes.ts'
 import type { CurrentDrains } from '../round/drain-store.ts'
-import type { Cluster } from '../facts/cluster.ts'
+import type { Cluster } from '../kubernetes/facts/cluster.ts'
 import type { Asking } from './asking.ts'
 
 interface StillEndingOptions {

@@ -1,8 +1,8 @@
-import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
-import { inForm } from '../write/reconcile.ts'
-import type { Target } from '../write/removal.ts'
-import type { Wish } from '../write/wish.ts'
-import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+import type { Millis, NodeKey, PodFact } from '../rules/drain/facts.ts'
+import { inForm } from '../gateway/write/reconcile.ts'
+import type { Target } from '../gateway/write/removal.ts'
+import type { Wish } from '../gateway/write/wish.ts'
+import type { Holder, HolderKey, HolderNode } from '../rules/plan/holder.ts'
 
 /** How long the agent waits for the next pod at a ghost's address, in ms. */
 const RETURN_MS = 3_600_000
@@ -23,7 +23,7 @@ export interface Swaps {
   add(holder: HolderKey, swap: Swap): void
   /** The objects to write. */
   targets(now: Millis): readonly Target[]
-  /** The wishes for one object. If another writer has added a ghost's node, or has removed all new nodes, the holder is left to that writer. */
+  /** The wishes for one object. If another writer has added a ghost's node or removed all new nodes, the holder is left to that writer. */
   wishes(target: Target, found: readonly Holder[]): readonly Wish[]
 }
 

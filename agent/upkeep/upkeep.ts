@@ -1,13 +1,13 @@
-import type { Millis } from '../drain/facts.ts'
-import type { Taken, Target, Written } from '../write/removal.ts'
-import type { Wishes } from '../write/wish.ts'
-import type { Writer } from '../write/writer.ts'
+import type { Millis } from '../rules/drain/facts.ts'
+import type { Taken, Target, Written } from '../gateway/write/removal.ts'
+import type { Wishes } from '../gateway/write/wish.ts'
+import type { Writer } from '../gateway/write/writer.ts'
 import type { Observer } from '../round/observer.ts'
-import type { Holder } from '../plan/holder.ts'
+import type { Holder } from '../rules/plan/holder.ts'
 import type { Amends } from './amends.ts'
 import type { Ghosts } from './ghosts.ts'
 import type { Restore } from './restore.ts'
-import type { Sync } from './sync.ts'
+import type { Sync } from './sync/sync.ts'
 
 /** The wishes for holders, apart from removals: from `sync`, undone drains, unanswered writes, and ghosts. */
 export interface Upkeep {

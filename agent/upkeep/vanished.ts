@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
-import { endOf, type Heard } from '../proof/gone-gateways.ts'
+import { endOf, type Heard } from '../rules/proof/gone-gateways.ts'
 import type { Log } from '../base/log.ts'
-import type { Sources } from '../proof/sources.ts'
+import type { Sources } from '../round/gather/sources.ts'
 
 /** The interval of checks without an event, in ms, so that an end by time is noticed. */
 const LOOK_MS = 1000

@@ -2,11 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { listAnswer, shown } from './admin-list.ts'
 import { patch, post, put, remove, type AdminWrite } from './admin-write.ts'
 import { errorMessage, json, nginxPage, withHeaders, type Answer } from './answer.ts'
-import { serveApi, type Ask } from './api-server.ts'
-import { createFaults, type Faults } from './faults.ts'
+import { serveApi, type Api, type Ask } from './api-server.ts'
 import { parseJson } from './json.ts'
 import { RESOURCES } from './resources.ts'
-import type { Listener } from './server.ts'
 import { pluginAnswer } from './plugin-schemas.ts'
 import { keyOf, type Store } from './store.ts'
 
@@ -22,25 +20,16 @@ interface AdminApiOptions {
   readonly patchGapMs?: number
 }
 
-export interface AdminApi {
-  readonly url: string
-  readonly listener: Listener
-  readonly faults: Faults
-  close(): Promise<void>
-}
-
 const KNOWN: ReadonlySet<string> = new Set(RESOURCES)
 const ROOT = '/apisix/admin/'
 /** Bytes of a request's body. */
 const MAX_BODY = 1.5 * 1024 * 1024
 
 /** The Admin API in etcd mode, with the answers recorded in test/recordings/admin-api-etcd.json. */
-export async function serveAdminApi(options: AdminApiOptions): Promise<AdminApi> {
-  const faults = createFaults()
-  const listener = await serveApi({
+export const serveAdminApi = (options: AdminApiOptions): Promise<Api> =>
+  serveApi({
     host: options.host,
     port: options.port,
-    faults,
     handle: async ask => {
       const answer = await answerAdmin(options, ask)
       // nginx, not APISIX, checks If-Match: on the response, after the write. APISIX sends no ETag that could match.
@@ -50,13 +39,6 @@ export async function serveAdminApi(options: AdminApiOptions): Promise<AdminApi>
         : answer
     }
   })
-  return {
-    url: `http://${listener.host}:${listener.port}`,
-    listener,
-    faults,
-    close: () => listener.close()
-  }
-}
 
 async function answerAdmin(options: AdminApiOptions, ask: Ask): Promise<Answer | undefined> {
   if (!ask.path.startsWith(ROOT)) return errorMessage(404, '404 Route Not Found')

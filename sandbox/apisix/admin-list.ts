@@ -3,8 +3,8 @@ import { isObject, type Json } from './json.ts'
 import type { Item } from './store.ts'
 
 /**
- * The list answers of the Admin API. `page` and `page_size` count only together; `name` and `uri` are patterns, `label`
- * is a key (not `key:value`); a page past the end is `{}`, because Lua writes an empty array as a map.
+ * The list answers of the Admin API. `page` and `page_size` count only together. `name` and `uri` are patterns, and `label`
+ * is a key (not `key:value`). A page past the end is `{}`, because Lua writes an empty array as a map.
  */
 export function listAnswer(items: readonly Item[], query: URLSearchParams): Answer {
   const list = items.filter(item => matches(item, query)).map(shown)

@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { nginxPage, type Answer } from './answer.ts'
-import { faultAnswer, type Fault, type Faults } from './faults.ts'
+import { createFaults, faultAnswer, type Fault, type Faults } from './faults.ts'
 import { listen, type Listener } from './server.ts'
+import type { Worker } from './worker.ts'
 
 /** One request to an API, with its whole body. */
 export interface Ask {
@@ -21,7 +22,6 @@ export interface Ask {
 interface ApiServerOptions {
   readonly host: string
   readonly port: number
-  readonly faults: Faults
   /** `undefined`: never answer. */
   readonly handle: (ask: Ask) => Promise<Answer | undefined>
   readonly onConnection?: (socket: Socket) => void
@@ -31,8 +31,33 @@ interface ApiServerOptions {
   readonly tooLong?: Answer
 }
 
+/** A running Admin, Control or Barrier API. */
+export interface Api {
+  readonly url: string
+  readonly listener: Listener
+  readonly faults: Faults
+  close(): Promise<void>
+}
+
+/** The worker that accepted a connection handles its requests, when it has its turn. */
+export function byWorker<W extends Pick<Worker, 'turn'>>(
+  accept: (socket: Socket) => W,
+  handle: (worker: W, ask: Ask) => Promise<Answer>
+): Pick<ApiServerOptions, 'onConnection' | 'handle'> {
+  const workers = new WeakMap<Socket, W>()
+  return {
+    onConnection: socket => workers.set(socket, accept(socket)),
+    handle: async ask => {
+      const worker = workers.get(ask.socket)
+      await worker?.turn()
+      return worker && (await handle(worker, ask))
+    }
+  }
+}
+
 /** A small JSON server: Admin, Control and Barrier API differ only in their `handle`. */
-export async function serveApi(options: ApiServerOptions): Promise<Listener> {
+export async function serveApi(options: ApiServerOptions): Promise<Api> {
+  const faults = createFaults()
   const listener = await listen({
     host: options.host,
     port: options.port,
@@ -52,7 +77,7 @@ export async function serveApi(options: ApiServerOptions): Promise<Listener> {
     const url = new URL(request.url ?? '/', 'http://api')
     const method = request.method ?? 'GET'
     const path = decode(url.pathname)
-    const fault = options.faults.take(method, path)
+    const fault = faults.take(method, path)
     const handle = (): Promise<Answer | undefined> =>
       options.handle({
         method,
@@ -67,7 +92,12 @@ export async function serveApi(options: ApiServerOptions): Promise<Listener> {
     await listener.passage()
     if (answer && !gone.signal.aborted) write(response, answer)
   }
-  return listener
+  return {
+    url: `http://${listener.host}:${listener.port}`,
+    listener,
+    faults,
+    close: () => listener.close()
+  }
 }
 
 const misbehave = async (

@@ -4,7 +4,7 @@ import { createRoundRobin } from './round-robin.ts'
 export interface Target {
   /** `host:port`, IPv6 in brackets: the node's name in the access log. */
   readonly name: string
-  /** To connect to; an IP is in its canonical form, without brackets. */
+  /** The host to connect to; an IP is in its canonical form, without brackets. */
   readonly host: string
   readonly port: number
   readonly weight: number

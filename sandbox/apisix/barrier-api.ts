@@ -1,23 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { errorMessage, json, type Answer } from './answer.ts'
-import { serveApi, type Ask } from './api-server.ts'
+import { byWorker, serveApi, type Api, type Ask } from './api-server.ts'
 import { parseEntries, parseQuestion, parseRemoval, type PutEntry } from './barrier-input.ts'
 import type { Barrier } from './barrier.ts'
 import { ENTRY_BYTES, type Successors } from './deny-list.ts'
-import { createFaults, type Faults } from './faults.ts'
-import type { Listener } from './server.ts'
+import { APPLIED } from './resources.ts'
 import type { Worker } from './worker.ts'
-
-const KINDS = [
-  'upstreams',
-  'services',
-  'routes',
-  'plugin_configs',
-  'global_rules',
-  'consumers',
-  'consumer_groups'
-]
 
 interface BarrierApiOptions {
   readonly host: string
@@ -40,41 +29,21 @@ export interface Readiness {
   readonly why: string
 }
 
-export interface BarrierApi {
-  readonly url: string
-  readonly listener: Listener
-  readonly faults: Faults
-  close(): Promise<void>
-}
-
 const MAX_BODY = 1024 * 1024
 
 /** The Barrier API as docs/barrier-api.md has it. */
-export async function serveBarrierApi(options: BarrierApiOptions): Promise<BarrierApi> {
-  const faults = createFaults()
-  const workers = new WeakMap<Socket, Worker>()
-  const listener = await serveApi({
+export const serveBarrierApi = (options: BarrierApiOptions): Promise<Api> =>
+  serveApi({
     host: options.host,
     port: options.port,
-    faults,
     maxBody: MAX_BODY,
     tooLong: errorMessage(413, `the body is longer than ${MAX_BODY} bytes: send fewer entries at once`),
-    onConnection: socket => workers.set(socket, options.accept(socket)),
-    handle: async ask => {
-      const worker = workers.get(ask.socket)
-      await worker?.turn()
+    ...byWorker(options.accept, async (worker, ask) => {
       const answer = await answerBarrier(options, ask)
-      await worker?.turn()
+      await worker.turn()
       return answer
-    }
+    })
   })
-  return {
-    url: `http://${listener.host}:${listener.port}`,
-    listener,
-    faults,
-    close: () => listener.close()
-  }
-}
 
 type Handler = (options: BarrierApiOptions, ask: Ask) => Answer | Promise<Answer>
 
@@ -200,7 +169,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
       seen: worker.seen,
       revision: worker.config.revision,
       // one watch applies every kind of object as it arrives
-      revisions: Object.fromEntries(KINDS.map(kind => [kind, worker.config.revision])),
+      revisions: Object.fromEntries(APPLIED.map(kind => [kind, worker.config.revision])),
       applied: worker.config.appliedAt,
       exiting: options.exiting(worker.pid),
       ...(barrier.l4 && { l4: 'covered' })

@@ -66,13 +66,13 @@ export interface Barrier {
   /** Reads the counts now. */
   told(entry: StoredEntry): Told
   /**
-   * Calls `listener` at the moment at which a pod gets sealed, and when it first is sealed with no ordinary request in flight, whether
-   * an agent asks or not. Returns the function that ends it.
+   * Calls `listener` when a pod gets sealed, and when it is first both sealed and without an ordinary request in flight, whether an
+   * agent asks or not. Returns the function that ends it.
    */
   onConfirmed(listener: (uid: string, what: Confirmed) => void): () => void
   /**
-   * Resolves when nothing is in flight any more for at least one of `uids` (one that has no entry counts as such),
-   * after `waitSeconds`, or when the signal aborts.
+   * Resolves when at least one of `uids` has nothing in flight any more (or has no entry), after `waitSeconds`, or when the
+   * signal aborts.
    */
   idle(
     uids: readonly string[],

@@ -1,12 +1,10 @@
 import type { Socket } from 'node:net'
 import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
-import { serveApi, type Ask } from './api-server.ts'
+import { byWorker, serveApi, type Api, type Ask } from './api-server.ts'
 import { controlView, type ControlKind } from './control-view.ts'
 import type { Discovery } from './discovery.ts'
-import { createFaults, type Faults } from './faults.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import { readNodes } from './nodes.ts'
-import type { Listener } from './server.ts'
 import type { Item } from './store.ts'
 import type { Worker } from './worker.ts'
 
@@ -25,38 +23,16 @@ interface ControlApiOptions {
 /** The part of a worker that the Control API reads. */
 type ShownWorker = Pick<Worker, 'config' | 'turn'>
 
-export interface ControlApi {
-  readonly url: string
-  readonly listener: Listener
-  readonly faults: Faults
-  close(): Promise<void>
-}
-
 /**
  * The Control API as recorded in test/recordings/control-api-etcd.json. Each answer shows the configuration that one worker
  * has applied: the worker that has the connection. The answer does not name that worker.
  */
-export async function serveControlApi(options: ControlApiOptions): Promise<ControlApi> {
-  const faults = createFaults()
-  const workers = new WeakMap<Socket, ShownWorker>()
-  const listener = await serveApi({
+export const serveControlApi = (options: ControlApiOptions): Promise<Api> =>
+  serveApi({
     host: options.host,
     port: options.port,
-    faults,
-    onConnection: socket => workers.set(socket, options.accept(socket)),
-    handle: async ask => {
-      const worker = workers.get(ask.socket)
-      await worker?.turn()
-      return worker && answerControl(worker, ask, options)
-    }
+    ...byWorker(options.accept, async (worker, ask) => answerControl(worker, ask, options))
   })
-  return {
-    url: `http://${listener.host}:${listener.port}`,
-    listener,
-    faults,
-    close: () => listener.close()
-  }
-}
 
 function answerControl(worker: ShownWorker, ask: Ask, options: ControlApiOptions): Answer {
   const { standalone = false, discovery } = options

@@ -14,7 +14,7 @@ export interface Discovery {
   register(type: string, service: string, nodes: readonly JsonObject[]): void
   /** Whether this type is configured: `kubernetes` always is, another type if something is registered for it. */
   has(type: string): boolean
-  /** `service` as in an upstream's `service_name`; for `kubernetes` it is `namespace/name:port`. The array stays the same until the nodes change. */
+  /** `service` as in an upstream's `service_name`; for `kubernetes`, `namespace/name:port`. The same array until the nodes change. */
   nodes(type: string, service: string): readonly JsonObject[]
   /** The answer of `GET /v1/discovery/kubernetes/dump` with one cluster: the values are JSON in a string. */
   dump(): JsonObject

@@ -28,8 +28,8 @@ const NOT_IDEMPOTENT = new Set(['POST', 'PATCH', 'LOCK'])
 const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
- * One request through the gateway, in nginx's phases: *access* finds the route and picks a node; then the whole client
- * body is read; *balancer* connects, with retries; *log* releases everything. Any time can pass between access and
+ * One request through the gateway, in nginx's phases. *access* finds the route and picks a node. Then the whole client
+ * body is read. *balancer* connects, with retries. *log* releases everything. Any time can pass between access and
  * balancer, so a slow upload can end at a node that was removed long before. So a node is counted, and its entry is
  * read, only right before the connect.
  */

@@ -1,10 +1,11 @@
 import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AccessHook } from './access-log.ts'
-import { serveAdminApi, type AdminApi } from './admin-api.ts'
-import { serveBarrierApi, type BarrierApi, type Readiness } from './barrier-api.ts'
+import { serveAdminApi } from './admin-api.ts'
+import type { Api } from './api-server.ts'
+import { serveBarrierApi, type Readiness } from './barrier-api.ts'
 import { createBarrier, type Barrier } from './barrier.ts'
-import { serveControlApi, type ControlApi } from './control-api.ts'
+import { serveControlApi } from './control-api.ts'
 import { proxyRequest, type ProxyWorker } from './exchange.ts'
 import { fetchEntries } from './fetch-entries.ts'
 import type { GatewayOptions } from './gateway-options.ts'
@@ -21,9 +22,9 @@ export interface GatewayRun {
   readonly workers: readonly Worker[]
   readonly barrier: Barrier | undefined
   readonly proxy: Listener
-  readonly control: ControlApi
-  readonly admin: AdminApi | undefined
-  readonly barrierApi: BarrierApi | undefined
+  readonly control: Api
+  readonly admin: Api | undefined
+  readonly barrierApi: Api | undefined
   /** As SIGKILL: the worker's connections break, its counts are dropped, and the master starts another worker. */
   killWorker(id: number): void
   /** As SIGHUP: new workers take new requests; the old ones finish theirs and are counted until then. */

@@ -1,8 +1,6 @@
 import type { AccessFact, AccessHook } from './access-log.ts'
-import type { AdminApi } from './admin-api.ts'
-import type { BarrierApi } from './barrier-api.ts'
+import type { Api } from './api-server.ts'
 import type { Barrier } from './barrier.ts'
-import type { ControlApi } from './control-api.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { runGateway, type GatewayRun } from './gateway-run.ts'
 import type { Reachability } from './server.ts'
@@ -26,10 +24,10 @@ export interface Gateway {
   readonly running: boolean
   /** These throw while it is stopped. */
   readonly workers: readonly Worker[]
-  readonly control: ControlApi
-  readonly admin: AdminApi | undefined
+  readonly control: Api
+  readonly admin: Api | undefined
   readonly barrier: Barrier | undefined
-  readonly barrierApi: BarrierApi | undefined
+  readonly barrierApi: Api | undefined
   killWorker(id: number): void
   /** As `apisix reload`: the gateway continues to serve, with new workers. */
   reload(): void

@@ -3,6 +3,7 @@ import type { Discovery } from './discovery.ts'
 import { canonicalIp } from './ip.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
 import { bareHost, readNodes } from './nodes.ts'
+import { APPLIED } from './resources.ts'
 import { idOf, type Item } from './store.ts'
 
 interface PlaceNode {
@@ -38,15 +39,7 @@ export interface Places {
   close(): void
 }
 
-const KINDS = new Set([
-  'upstreams',
-  'services',
-  'routes',
-  'plugin_configs',
-  'global_rules',
-  'consumers',
-  'consumer_groups'
-])
+const KINDS: ReadonlySet<string> = new Set(APPLIED)
 
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, grpc: 80, grpcs: 443 }
 

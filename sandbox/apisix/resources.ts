@@ -13,3 +13,14 @@ export const RESOURCES = [
   'consumer_groups',
   'secrets'
 ] as const
+
+/** The types whose revisions a worker reports, and whose objects can hold a place. */
+export const APPLIED = [
+  'upstreams',
+  'services',
+  'routes',
+  'plugin_configs',
+  'global_rules',
+  'consumers',
+  'consumer_groups'
+] as const

@@ -1,8 +1,6 @@
-import type { AdminApi } from './admin-api.ts'
 import { errorMessage, json, nginxPage, text, withHeaders, type Answer } from './answer.ts'
-import { serveApi, type Ask } from './api-server.ts'
+import { serveApi, type Api, type Ask } from './api-server.ts'
 import { createDocument, type Document } from './document.ts'
-import { createFaults } from './faults.ts'
 import { isObject, parseJson } from './json.ts'
 import type { Store } from './store.ts'
 
@@ -18,21 +16,13 @@ interface StandaloneApiOptions {
 const PATH = '/apisix/admin/configs'
 
 /** The Admin API in API-driven standalone mode, with the answers recorded in test/recordings/admin-api-standalone.json. */
-export async function serveStandaloneApi(options: StandaloneApiOptions): Promise<AdminApi> {
-  const faults = createFaults()
+export function serveStandaloneApi(options: StandaloneApiOptions): Promise<Api> {
   const document = createDocument(options.store)
-  const listener = await serveApi({
+  return serveApi({
     host: options.host,
     port: options.port,
-    faults,
     handle: ask => Promise.resolve(answer(options, document, ask))
   })
-  return {
-    url: `http://${listener.host}:${listener.port}`,
-    listener,
-    faults,
-    close: () => listener.close()
-  }
 }
 
 function answer({ adminKey }: StandaloneApiOptions, document: Document, ask: Ask): Answer {

@@ -15,7 +15,7 @@ export interface App {
   terminate(): Promise<void>
 }
 
-/** What the app does at SIGTERM with the requests that it has accepted. Many apps drop them, because they have no handler. */
+/** How the app treats accepted requests at SIGTERM. Many apps drop them, because they have no handler. */
 export type AtSigterm = 'finish' | 'drop'
 
 /** "Going away" (RFC 6455, 7.4.1): the client connects again, to another pod. */

@@ -52,7 +52,10 @@ export interface RequestFaults {
   corruptEvents(times?: number): Undo
   /** Event lines arrive in pieces cut anywhere, also inside a character. */
   splitEvents(): Undo
-  /** Watches lose events, while connection and pings continue: open watches, and with `newOnes` later ones too. Undo ends the watches that lost events. */
+  /**
+   * Open watches lose events, while connection and pings continue; with `newOnes`, later watches too. Undo ends the watches that lost
+   * events.
+   */
   muteWatches(options?: { readonly newOnes?: boolean }): Undo
   /** Ends watches with more unsent bytes than this, as a server does with a slow consumer. */
   closeSlowWatches(bytes: number): Undo

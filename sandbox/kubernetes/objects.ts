@@ -1,4 +1,4 @@
-/** The Kubernetes objects of the sandbox: the fields that the stand-ins read. Stored objects are frozen: replace them, never mutate them. */
+/** The sandbox's Kubernetes objects, with the fields that the stand-ins read. Stored objects are frozen: replace, do not mutate them. */
 
 export interface OwnerReference {
   readonly apiVersion: string

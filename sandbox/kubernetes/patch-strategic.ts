@@ -2,7 +2,7 @@ import { isFields } from './patch.ts'
 
 type Fields = Record<string, unknown>
 
-/** Lists of the built-in kinds that merge element by element, with the key of each (patchMergeKey in k8s.io/api). All others are replaced. */
+/** Lists of the built-in kinds that merge element by element, with their keys (patchMergeKey in k8s.io/api). All others are replaced. */
 const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   conditions: ['type'],
   containers: ['name'],

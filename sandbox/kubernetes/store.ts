@@ -83,7 +83,7 @@ export interface Store {
   /** Objects in the order of a list, as they were at `version` (default: now). Throws a 410 for a version before the history. */
   snapshot<R extends ResourceName>(resource: R, version?: number): readonly ResourceTypes[R][]
   readonly history: Pick<History, 'since' | 'floor'>
-  /** Every older resourceVersion and page token gets 410 from now on. The version jumps forward, as after a restart, or back, as after a restore. */
+  /** Every older resourceVersion and page token gets 410 from now on. The version jumps forward (a restart) or back (a restore). */
   forgetHistory(versionJump?: number): void
   /** Milliseconds since the epoch, by this API server's clock. */
   now(): number

@@ -13,8 +13,8 @@ export interface Shot {
 }
 
 /**
- * Shares of the requests. POSTs must not be retried, so they show failures that a retry hides. Slow ones are few: a drain
- * takes as long as the slowest request in flight to its pod, and most pods should have none, as in real clusters.
+ * Shares of the requests. POSTs must not be retried, so they show failures that a retry hides. Slow ones are few, because a
+ * drain takes as long as the slowest request in flight to its pod. As in real clusters, most pods should have none.
  */
 const MIX: readonly (readonly [RequestKind, number])[] = [
   ['get', 88],

@@ -1,6 +1,7 @@
 /**
- * `all`: with uploads whose body takes 0.5 to 2 s (a gateway picks their node long before it connects), and with answers
- * that take 100 to 800 ms. `quick`: without both. `with-websockets`: `all`, and websockets that are open for 0.5 to 3 s.
+ * `all`: with slow answers (100 to 800 ms), and with uploads whose body takes 0.5 to 2 s. A gateway picks their node long
+ * before it connects. `no-uploads`: without the uploads. `quick`: without both. `with-websockets`: `all`, and websockets
+ * that are open for 0.5 to 3 s.
  */
 export const TRAFFICS = ['all', 'no-uploads', 'quick', 'with-websockets'] as const
 export type Traffic = (typeof TRAFFICS)[number]

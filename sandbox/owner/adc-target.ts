@@ -30,8 +30,8 @@ const AT_ONCE = 4
 const RETRY_MS = 100
 
 /**
- * Provider type `apisix`: a sync reads all objects and puts those that differ from its own, as ADC 0.27.1 did when it was run
- * next to a real APISIX. So a foreign change is reverted at the next sync, and an idle sync writes nothing. It deletes services
+ * Provider type `apisix`. A sync reads all objects and puts those that differ from its own, as ADC 0.27.1 did in a run next
+ * to a real APISIX. So a foreign change is reverted at the next sync, and an idle sync writes nothing. It deletes services
  * that it does not know, with their routes, and upstreams with the label of a service. Other upstreams stay (fetcher.ts:241).
  */
 export function etcdTarget(admin: AdminAccess): AdcTarget {

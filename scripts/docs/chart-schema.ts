@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { schema } from '../../agent/schema/schema.ts'
+import { schema } from '../../agent/config/schema/schema.ts'
 
 const FILE = new URL('../../charts/apisix-drain/values.schema.json', import.meta.url)
 

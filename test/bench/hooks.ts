@@ -1,4 +1,5 @@
 import type { AtSigterm } from '../../sandbox/app/server.ts'
+import { endAll, type Ends } from '../../sandbox/ends.ts'
 import type { Hook } from '../../sandbox/kubernetes/objects.ts'
 import type { Traffic } from '../../sandbox/load/options.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
@@ -86,13 +87,13 @@ export async function hookRun(arm: HookArm, seed: number, situation: Situation =
     evidence: arm === 'drain-observed' ? 'observed' : 'barrier',
     preStop: HOOKS[arm]
   })
-  const ends: (() => Promise<unknown>)[] = [() => world.close()]
+  const ends: Ends = [() => world.close()]
   try {
     if (arm.startsWith('drain-')) await world.startAgent()
     else if (isNaive(arm)) ends.push(await startNaive(arm, world))
     return await underLoad(world, seed, situation)
   } finally {
-    for (const end of ends.toReversed()) await end()
+    await endAll(ends)
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startAgent, type Agent } from '../../sandbox/agent.ts'
+import { builtFrom } from '../../sandbox/ends.ts'
 import { forkGateways, type ForkedGateways } from '../../sandbox/gateways/process.ts'
 import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
 import { mountAccount, type MountedAccount } from '../../sandbox/kubernetes/account.ts'
@@ -47,11 +48,7 @@ export async function startPlace(
   { gateways: count, workers = 2, evidence = 'barrier' }: PlaceOptions,
   before: (place: Omit<Place, 'agent'>) => Promise<void> = async () => {}
 ): Promise<Place> {
-  const ends: (() => Promise<unknown>)[] = []
-  const close = async () => {
-    for (const end of ends.splice(0).toReversed()) await end()
-  }
-  try {
+  return await builtFrom(async (ends, close) => {
     const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-bench-'))
     ends.push(() => rm(directory, { recursive: true, force: true }))
     const addresses = createAddresses()
@@ -116,10 +113,7 @@ export async function startPlace(
     })
     ends.push(() => agent.close())
     return { ...place, agent }
-  } catch (error) {
-    await close()
-    throw error
-  }
+  })
 }
 
 /** Calls `each` for all items, several at a time. */

@@ -1,7 +1,7 @@
 import { atOnce, type AtOnceCase } from './at-once.ts'
-import { HARD, HOOK_ARMS, hookResult, hookRun, type HookArm, type HookRun } from './hooks.ts'
+import { HARD, HOOK_ARMS, hookResult, hookRun, type HookArm } from './hooks.ts'
 import { lostRow } from './lost.ts'
-import { overhead, type OverheadResult } from './overhead.ts'
+import { overhead } from './overhead.ts'
 import { recreate, type RecreateResult } from './recreate.ts'
 import type { Row } from './table.ts'
 import { watchPods, type WatchResult } from './watch.ts'
@@ -47,54 +47,42 @@ export const SECTIONS = {
     title: 'Hooks',
     how: 'A rolling update of 10 pods behind 2 gateways at 400 requests a second. Every arm and round has a world of its own; the arms take turns.',
     async run(size, tell) {
-      const runs = new Map<string, HookRun[]>()
-      for (let round = 1; round <= HOOK_ROUNDS[size]; round += 1) {
-        for (const arm of HOOK_ARMS) {
-          tell(`round ${round}: ${arm}`)
-          runs.set(arm, [...(runs.get(arm) ?? []), await hookRun(arm, round)])
+      const run = (arm: HookArm, round: number) => hookRun(arm, round)
+      const runs = await inTurns(HOOK_ARMS, HOOK_ROUNDS[size], run, tell)
+      return runs.map(([arm, rounds]): Row => {
+        const result = hookResult(arm, rounds)
+        return {
+          arm,
+          requests: result.requests,
+          'failed (each round)': result.failed.join(', '),
+          'hook p50 ms': result.hookMs.p50,
+          'hook max ms': result.hookMs.max,
+          'rollout p50 ms': result.rolloutMs.p50,
+          'last request p50 ms': result.lastRequestMs.p50,
+          'last request max ms': result.lastRequestMs.max
         }
-      }
-      return HOOK_ARMS.map(arm => hookResult(arm, runs.get(arm) ?? [])).map(result => ({
-        arm: result.arm,
-        requests: result.requests,
-        'failed (each round)': result.failed.join(', '),
-        'hook p50 ms': result.hookMs.p50,
-        'hook max ms': result.hookMs.max,
-        'rollout p50 ms': result.rolloutMs.p50,
-        'last request p50 ms': result.lastRequestMs.p50,
-        'last request max ms': result.lastRequestMs.max
-      }))
+      })
     }
   },
   lost: {
     title: 'Requests lost per 1,000 pods ended',
     how: 'Two rolling updates of 10 pods, one after the other, at 100 requests a second. 2 % are uploads that take 0.5 to 2 s, and 2 % are websockets that are open for 0.5 to 3 s. 0.5 % are answers that take 100 to 800 ms. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. At SIGTERM the app closes its websockets with 1001 and drops the requests that it has accepted. The arms take turns. A request times out after 15 s: on a starved machine the stand-ins cause that, and such a round shows nothing.',
     async run(size, tell) {
-      const runs = new Map<HookArm, HookRun[]>()
-      for (let round = 1; round <= LOST_ROUNDS[size]; round += 1) {
-        for (const arm of HOOK_ARMS.filter(name => name !== 'sleep-15')) {
-          tell(`round ${round}: ${arm}`)
-          runs.set(arm, [...(runs.get(arm) ?? []), await hookRun(arm, round, HARD)])
-        }
-      }
-      return [...runs].map(([arm, rounds]) => lostRow(arm, rounds))
+      const arms = HOOK_ARMS.filter(name => name !== 'sleep-15')
+      const run = (arm: HookArm, round: number) => hookRun(arm, round, HARD)
+      const runs = await inTurns(arms, LOST_ROUNDS[size], run, tell)
+      return runs.map(([arm, rounds]) => lostRow(arm, rounds))
     }
   },
   overhead: {
     title: 'Agent overhead',
     how: 'One drain after the other, nothing in flight, 3 gateways. Between two drains the benchmark itself makes one put to each gateway, over kept connections. These are the round trips that every proof needs. An exec hook comes 34 ms after the deletion or later (measured on a real kubelet). At 0 ms it overtakes the event of the deletion, whose way from the stand-in is in the time then. Of the rounds, which take turns, the one with the median ratio of p99 is shown: that of one round is three drains of 300.',
     async run(size, tell) {
-      const rounds = new Map<number, OverheadResult[]>()
-      for (let round = 1; round <= OVERHEAD_ROUNDS[size]; round += 1) {
-        for (const hookAfterMs of [0, 10]) {
-          tell(`round ${round}: hook ${hookAfterMs} ms after the deletion`)
-          const before = rounds.get(hookAfterMs) ?? []
-          rounds.set(hookAfterMs, [...before, await overhead(DRAINS[size], hookAfterMs)])
-        }
-      }
-      return [...rounds].map(([hookAfterMs, results]): Row => {
-        results.sort((a, b) => a.ratio.p99 - b.ratio.p99)
-        const { roundTripMs, ackMs, ratio } = middle(results)
+      const run = (hookAfterMs: number) => overhead(DRAINS[size], hookAfterMs)
+      const tellOf = (step: string) => tell(`${step} ms from the deletion to the hook`)
+      const rounds = await inTurns([0, 10], OVERHEAD_ROUNDS[size], run, tellOf)
+      return rounds.map(([hookAfterMs, results]): Row => {
+        const { roundTripMs, ackMs, ratio } = middle(results, ({ ratio }) => ratio.p99)
         return {
           'hook after the deletion, ms': hookAfterMs,
           drains: ackMs.n,
@@ -104,7 +92,7 @@ export const SECTIONS = {
           'ack p99 ms': ackMs.p99,
           'ratio p50': ratio.p50,
           'ratio p99': ratio.p99,
-          'ratios of p99': results.map(({ ratio }) => ratio.p99).join(', ')
+          'ratios of p99': sorted(results.map(({ ratio }) => ratio.p99)).join(', ')
         }
       })
     }
@@ -120,8 +108,7 @@ export const SECTIONS = {
           tell(`${what.ending} of ${what.nodes} nodes, ${what.holders} holders, ${what.gateways} gateways`)
           rounds.push(await atOnce(what))
         }
-        rounds.sort((a, b) => a.hookMs.p99 - b.hookMs.p99)
-        const result = middle(rounds)
+        const result = middle(rounds, ({ hookMs }) => hookMs.p99)
         rows.push({
           ending: what.ending,
           'of nodes': what.nodes,
@@ -152,8 +139,7 @@ export const SECTIONS = {
         tell(`round ${round}`)
         results.push(await recreate(RECREATES[size]))
       }
-      results.sort((a, b) => a.afterWriteMs.p99 - b.afterWriteMs.p99)
-      const { writtenMs, ackMs, afterWriteMs } = middle(results)
+      const { writtenMs, ackMs, afterWriteMs } = middle(results, ({ afterWriteMs }) => afterWriteMs.p99)
       return [
         {
           upstreams: ackMs.n,
@@ -170,18 +156,11 @@ export const SECTIONS = {
     title: 'Pods that are watched',
     how: 'Pods of 10 kB, half of it managedFields, by WatchList over TLS from the stand-in for the API server. The agent is a process of its own, with the account of a pod. `bytes alone`: a client that reads the same bytes and does not parse them. CPU: at 1000 irrelevant changes a second. Event to barrier: at 200 such changes a second, while a pod ends every 100 ms, until the last of 3 gateways has sealed it. At the end the connection to the API server dies silently. The sizes take turns. The round with the median RSS is shown for each, because the slack of the heap differs from start to start.',
     async run(size, tell) {
-      const rounds = new Map<number, WatchResult[]>()
-      for (let round = 1; round <= WATCH_ROUNDS[size]; round += 1) {
-        for (const count of PODS[size]) {
-          tell(`round ${round}: ${count} pods`)
-          rounds.set(count, [...(rounds.get(count) ?? []), await watchPods(count)])
-        }
-      }
+      const rounds = await inTurns(PODS[size], WATCH_ROUNDS[size], watchPods, step => tell(`${step} pods`))
       const rows: Row[] = []
       let before: WatchResult | undefined
-      for (const results of rounds.values()) {
-        results.sort((a, b) => a.rssMb - b.rssMb)
-        const result = middle(results)
+      for (const [, results] of rounds) {
+        const result = middle(results, ({ rssMb }) => rssMb)
         rows.push({
           pods: result.pods,
           'bytes of one': result.podBytes,
@@ -205,11 +184,31 @@ export const SECTIONS = {
   }
 } as const satisfies Record<string, Section>
 
-const middle = <T>(sorted: readonly T[]): T => sorted[Math.floor(sorted.length / 2)]!
+/** Measures every case once a round, and returns the results of each. */
+async function inTurns<Case, Result>(
+  cases: readonly Case[],
+  rounds: number,
+  measure: (one: Case, round: number) => Promise<Result>,
+  tell: (step: string) => void
+): Promise<readonly (readonly [Case, readonly Result[]])[]> {
+  const all = cases.map(one => [one, [] as Result[]] as const)
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [one, results] of all) {
+      tell(`round ${round}: ${String(one)}`)
+      results.push(await measure(one, round))
+    }
+  }
+  return all
+}
+
+/** The result with the median of this figure. */
+const middle = <T>(results: readonly T[], figure: (result: T) => number): T =>
+  results.toSorted((a, b) => figure(a) - figure(b))[Math.floor(results.length / 2)]!
+
+const sorted = (values: readonly number[]) => values.toSorted((a, b) => a - b)
 
 const inOrder = (values: readonly number[]): string =>
-  values
-    .toSorted((a, b) => a - b)
+  sorted(values)
     .map(value => Math.round(value))
     .join(', ')
 

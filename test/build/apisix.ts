@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { pino } from 'pino'
 
-import { createAdminApi, type AdminApi } from '../../agent/apisix/admin-api.ts'
+import { createAdminApi, type AdminApi } from '../../agent/gateway/apisix/admin-api.ts'
 import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
 import type { Json, JsonObject } from '../../sandbox/apisix/json.ts'
 import { createStore, keyOf } from '../../sandbox/apisix/store.ts'

@@ -1,7 +1,7 @@
-import type { Drain, Drains, Hook, Proven, Verdict } from '../../agent/drain/drain.ts'
-import type { PodFact } from '../../agent/drain/facts.ts'
-import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
-import { begin } from '../../agent/drain/step.ts'
+import type { Drain, Drains, Hook, Proven, Verdict } from '../../agent/rules/drain/drain.ts'
+import type { PodFact } from '../../agent/rules/drain/facts.ts'
+import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
+import { begin } from '../../agent/rules/drain/step.ts'
 
 export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, onDisruption: false, ghostMs: 600_000 }
 

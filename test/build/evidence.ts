@@ -1,5 +1,10 @@
-import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/barrier/evidence.ts'
-import type { LongLived } from '../../agent/drain/long-lived.ts'
+import type {
+  BarrierReading,
+  Evidence,
+  Observation,
+  ProofSettings
+} from '../../agent/rules/proof/evidence.ts'
+import type { LongLived } from '../../agent/rules/drain/long-lived.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 type HolderEvidence = Evidence['holders'][number]

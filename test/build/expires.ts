@@ -1,5 +1,5 @@
-import type { Waiting } from '../../agent/drain/drain.ts'
-import type { PodUid } from '../../agent/drain/facts.ts'
+import type { Waiting } from '../../agent/rules/drain/drain.ts'
+import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import { until } from './apisix.ts'
 import type { HookReply } from './hook.ts'
 import type { TestPod } from './pods.ts'

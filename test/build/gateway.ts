@@ -1,4 +1,4 @@
-import type { GatewayFact } from '../../agent/drain/facts.ts'
+import type { GatewayFact } from '../../agent/rules/drain/facts.ts'
 
 /** A Ready gateway. */
 export const GATEWAY: GatewayFact = {

@@ -1,5 +1,5 @@
-import { nodeKey } from '../../agent/drain/facts.ts'
-import type { Holder, HolderNode } from '../../agent/plan/holder.ts'
+import { nodeKey } from '../../agent/rules/drain/facts.ts'
+import type { Holder, HolderNode } from '../../agent/rules/plan/holder.ts'
 
 /** A node of a holder from text: `10.0.0.1:8080`, `10.0.0.1:8080=0` (weight), `[fd00::7]:80`, `api.example`. */
 export function node(text: string): HolderNode {

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { ranMs } from './apisix.ts'
-import type { AckResult, Proved, Unproved } from '../../agent/drain/ack.ts'
+import type { AckResult, Proved, Unproved } from '../../agent/rules/drain/ack.ts'
 
 /** An ack, or a refusal: only a refusal has `error`. */
 export type HookBody = Partial<Omit<Proved, 'result'> & Omit<Unproved, keyof Proved>> & {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { AdminApi, AdminObject } from '../../agent/apisix/admin-api.ts'
+import type { AdminApi, AdminObject } from '../../agent/gateway/apisix/admin-api.ts'
 import { CodedError } from '../../agent/base/errors.ts'
-import type { Resource } from '../../agent/plan/holder.ts'
+import type { Resource } from '../../agent/rules/plan/holder.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { mergePatch } from '../../sandbox/apisix/merge.ts'
 

@@ -1,4 +1,4 @@
-import type { PodFact, PodUid } from '../../agent/drain/facts.ts'
+import type { PodFact, PodUid } from '../../agent/rules/drain/facts.ts'
 
 /** A serving pod; a test states only the differences. `pod('web-1', { ips: ['10.0.0.7'], ...terminating(at, 30) })` */
 export function pod(name: string, differs: Partial<PodFact> = {}): PodFact {

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { serveAdminApi, type AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../sandbox/apisix/api-server.ts'
 import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
 import { createDiscovery, type Discovery } from '../../sandbox/apisix/discovery.ts'
 import { startApisix, type Apisix } from '../../sandbox/apisix/apisix.ts'
@@ -10,6 +11,7 @@ import type { Names } from '../../sandbox/apisix/places.ts'
 import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
 import type { Clock } from '../../agent/base/clock.ts'
 import type { LoopSettings } from '../../agent/round/loop.ts'
+import { builtFrom, type Ends } from '../../sandbox/ends.ts'
 import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
 import { startKubernetes, type Kubernetes, type KubernetesOptions } from '../../sandbox/kubernetes/server.ts'
 import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
@@ -28,7 +30,7 @@ import { createPods, type Pods, type TestPod } from './pods.ts'
 export interface Rig extends Pods, Holders {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
-  readonly admin: AdminApi
+  readonly admin: Api
   /** The gateways' discovery; only with the option `discovery`. */
   readonly discovery: Discovery | undefined
   readonly gateways: readonly Gateway[]
@@ -131,24 +133,11 @@ export const SHORT = {
   APISIX_CONTROL_TIMEOUT: '300ms'
 }
 
-export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const ends: (() => Promise<unknown>)[] = []
-  const close = async () => {
-    for (const end of ends.splice(0).toReversed()) await end()
-  }
-  try {
-    return await build(options, ends, close)
-  } catch (error) {
-    await close()
-    throw error
-  }
+export function startRig(options: RigOptions = {}): Promise<Rig> {
+  return builtFrom((ends, close) => build(options, ends, close))
 }
 
-async function build(
-  options: RigOptions,
-  ends: (() => Promise<unknown>)[],
-  close: () => Promise<void>
-): Promise<Rig> {
+async function build(options: RigOptions, ends: Ends, close: () => Promise<void>): Promise<Rig> {
   const { barrier = false, stream = false } = options
   const addresses = createAddresses()
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-feature-'))

@@ -1,12 +1,12 @@
 import { createRare } from '../../agent/base/rare.ts'
-import type { Ack, Proved, Unproved } from '../../agent/drain/ack.ts'
-import type { PodFact } from '../../agent/drain/facts.ts'
+import type { Ack, Proved, Unproved } from '../../agent/rules/drain/ack.ts'
+import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { Clock } from '../../agent/base/clock.ts'
 import { createLog, type Log } from '../../agent/base/log.ts'
-import { createMetrics, type Metrics } from '../../agent/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.ts'
 import { createReadiness } from '../../agent/base/readiness.ts'
 import { createHookLimit } from '../../agent/hook/hook-limit.ts'
-import type { HoldRequest, Holds, Vouch } from '../../agent/hold/holds.ts'
+import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/holds.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
 /** A log that keeps its lines for a test to read. */

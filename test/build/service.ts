@@ -1,4 +1,4 @@
-import type { ServiceFact } from '../../agent/drain/facts.ts'
+import type { ServiceFact } from '../../agent/rules/drain/facts.ts'
 
 /** A Service of the namespace shop; a test states only the differences. */
 export const serviceFact = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact => ({

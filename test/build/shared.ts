@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
-import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
-import type { Grade } from '../../agent/drain/drain.ts'
-import type { Brief } from '../../agent/peers/book.ts'
-import type { DrainLag, DrainView, Moments } from '../../agent/snapshot/drain-view.ts'
+import { buildSnapshot } from '../../agent/report/show/build-snapshot.ts'
+import type { Grade } from '../../agent/rules/drain/drain.ts'
+import type { Brief } from '../../agent/report/peers/book.ts'
+import type { DrainLag, DrainView, Moments } from '../../agent/report/snapshot/drain-view.ts'
 import { sources } from './snapshot.ts'
 
 const QUIET = buildSnapshot(sources({ drains: [] }))

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
-import type { Millis } from '../../agent/drain/facts.ts'
+import type { Millis } from '../../agent/rules/drain/facts.ts'
 
 /** The agent's time passes this many times more slowly. */
 const SLOWER = 50

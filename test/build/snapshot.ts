@@ -1,8 +1,8 @@
 import { GATEWAY } from './gateway.ts'
 import { waiting } from './drain.ts'
-import type { Drain } from '../../agent/drain/drain.ts'
-import { EMPTY } from '../../agent/show/history.ts'
-import type { SnapshotSources } from '../../agent/snapshot/snapshot.ts'
+import type { Drain } from '../../agent/rules/drain/drain.ts'
+import { EMPTY } from '../../agent/report/show/history.ts'
+import type { SnapshotSources } from '../../agent/report/snapshot/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
 export const totals = {
@@ -90,4 +90,17 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     totals,
     ...differs
   }
+}
+
+/** Of a drain of which nothing but its first sight is known. */
+export const NO_MOMENTS = {
+  decidedAt: null,
+  hookAt: null,
+  sliceAt: null,
+  acceptedAt: null,
+  sealedAt: null,
+  confirmedAt: null,
+  idleAt: null,
+  ackAt: null,
+  goneAt: null
 }

@@ -1,14 +1,14 @@
-import { longLivedWords, type LongLived } from '../../agent/drain/long-lived.ts'
-import type { BarrierReading, Evidence, ProofSettings } from '../../agent/barrier/evidence.ts'
-import { prove } from '../../agent/proof/proof.ts'
-import { answer } from '../../agent/drain/answer.ts'
-import { budgetProblems, deadlineOf } from '../../agent/drain/budget.ts'
-import type { Drain, Hook, Verdict } from '../../agent/drain/drain.ts'
-import type { EndpointFact, PodFact } from '../../agent/drain/facts.ts'
-import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
-import { begin, step } from '../../agent/drain/step.ts'
-import type { Holder } from '../../agent/plan/holder.ts'
-import { plan } from '../../agent/plan/plan.ts'
+import { longLivedWords, type LongLived } from '../../agent/rules/drain/long-lived.ts'
+import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/proof/evidence.ts'
+import { prove } from '../../agent/rules/proof/proof.ts'
+import { answer } from '../../agent/rules/drain/answer.ts'
+import { budgetProblems, deadlineOf } from '../../agent/rules/drain/budget.ts'
+import type { Drain, Hook, Verdict } from '../../agent/rules/drain/drain.ts'
+import type { EndpointFact, PodFact } from '../../agent/rules/drain/facts.ts'
+import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
+import { begin, step } from '../../agent/rules/drain/step.ts'
+import type { Holder } from '../../agent/rules/plan/holder.ts'
+import { plan } from '../../agent/rules/plan/plan.ts'
 import {
   areWhole,
   candidatesOf,
@@ -16,9 +16,9 @@ import {
   mayTakeOver,
   standingOf,
   successorsOf
-} from '../../agent/plan/successors.ts'
-import { decideGate, type WaitingPod } from '../../agent/members/gate-rule.ts'
-import type { PlanSettings } from '../../agent/plan/world.ts'
+} from '../../agent/rules/plan/successors.ts'
+import { decideGate, type WaitingPod } from '../../agent/rules/members/gate-rule.ts'
+import type { PlanSettings } from '../../agent/rules/plan/world.ts'
 import { DRAIN_SETTINGS, drainOf, drainsOf, hook, proven, seen, waiting } from './drain.ts'
 import {
   PROOF_SETTINGS,

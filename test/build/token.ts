@@ -1,5 +1,5 @@
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
-import type { PodFact } from '../../agent/drain/facts.ts'
+import type { PodFact } from '../../agent/rules/drain/facts.ts'
 
 /** A signer of ServiceAccount tokens, like the API server. */
 export interface Signer {

@@ -1,7 +1,7 @@
-import type { PodFact } from '../../agent/drain/facts.ts'
-import type { Plan } from '../../agent/plan/change.ts'
-import type { Holder } from '../../agent/plan/holder.ts'
-import type { World } from '../../agent/plan/world.ts'
+import type { PodFact } from '../../agent/rules/drain/facts.ts'
+import type { Plan } from '../../agent/rules/plan/change.ts'
+import type { Holder } from '../../agent/rules/plan/holder.ts'
+import type { World } from '../../agent/rules/plan/world.ts'
 
 /** A world from plain lists, which are indexed once: O(nodes + pods). */
 export function worldOf(

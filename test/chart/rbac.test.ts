@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { INJECTION_PERMISSIONS } from '../../agent/rights/check-injection.ts'
-import { LEASE_PERMISSIONS } from '../../agent/rights/check-lease.ts'
-import { PERMISSIONS } from '../../agent/rights/check-rbac.ts'
+import { INJECTION_PERMISSIONS } from '../../agent/doctor/rights/check-injection.ts'
+import { LEASE_PERMISSIONS } from '../../agent/doctor/rights/check-lease.ts'
+import { PERMISSIONS } from '../../agent/doctor/rights/check-rbac.ts'
 import { kinds, only, render, type Manifest, type Values } from './helm.ts'
 
 interface Rule {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { builtFrom } from '../../sandbox/ends.ts'
 import { API_SERVER, DNS, HOSTS } from './addresses.ts'
 import { startContainerd } from './containerd.ts'
 import { startControlPlane, type ControlPlane } from './control-plane.ts'
@@ -26,16 +27,12 @@ export interface Cluster {
 export async function startCluster(state: State, images: readonly string[]): Promise<Cluster> {
   const { folder } = state
   prepareMachine(folder, [API_SERVER, DNS, ...HOSTS.map(({ address }) => address)])
-  const ends: (() => Promise<void>)[] = []
-  const stop = async () => {
-    for (const end of ends.splice(0).toReversed()) await end()
-  }
-  const started = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
-    const part = await starting
-    ends.push(() => part.stop())
-    return part
-  }
-  try {
+  return await builtFrom(async (ends, stop) => {
+    const started = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+      const part = await starting
+      ends.push(() => part.stop())
+      return part
+    }
     const [controlPlane, ...hosts] = await Promise.all([
       started(startControlPlane(join(folder, 'control-plane'))),
       ...HOSTS.map(async host => {
@@ -53,10 +50,7 @@ export async function startCluster(state: State, images: readonly string[]): Pro
       ...hosts.map(host => started(startKubelet({ ...host, kubeconfig, isReady })))
     ])
     return { name: state.name, controlPlane, kubelets, stop }
-  } catch (err) {
-    await stop()
-    throw err
-  }
+  })
 }
 
 function saysReady(node: unknown): boolean {

@@ -1,6 +1,7 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { kubeconfigFor, writeKubeconfig } from '../../sandbox/kubernetes/kubeconfig.ts'
+import { writeApiServerFiles } from '../install/api-server-files.ts'
 import { call, type Answer } from '../install/api-server.ts'
 import { ETCD, kubernetesPath } from '../install/build.ts'
 import { API_SERVER, SERVICES } from './addresses.ts'
@@ -31,10 +32,7 @@ export interface ControlPlane {
 export async function startControlPlane(folder: string): Promise<ControlPlane> {
   const file = (name: string) => join(folder, name)
   mkdirSync(folder)
-  const token = randomBytes(16).toString('hex')
-  writeFileSync(file('tokens.csv'), `${token},admin,1,"system:masters"\n`, { mode: 0o600 })
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  writeFileSync(file('sa.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  const { token, flags } = writeApiServerFiles(folder)
   const kubeconfig = file('kubeconfig')
   const start = (name: string, program: string, args: readonly string[]) =>
     startDaemon(name, file(`${name}.log`), program, args)
@@ -53,12 +51,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
       '--secure-port=6443',
       `--bind-address=${API_SERVER}`,
       `--advertise-address=${API_SERVER}`,
-      `--cert-dir=${file('certs')}`,
-      `--service-account-key-file=${file('sa.key')}`,
-      `--service-account-signing-key-file=${file('sa.key')}`,
-      '--service-account-issuer=https://kubernetes.default.svc',
-      `--token-auth-file=${file('tokens.csv')}`,
-      '--authorization-mode=RBAC',
+      ...flags,
       '--allow-privileged=true',
       // No DNS knows the names of the hosts.
       '--kubelet-preferred-address-types=InternalIP',
@@ -76,7 +69,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   let apiServer = startApiServer()
   await ready(apiServer, () => get('/readyz'))
   const ca = readFileSync(file('certs/apiserver.crt'), 'utf8')
-  writeFileSync(kubeconfig, JSON.stringify(kubeconfigOf(ca, token)), { mode: 0o600 })
+  await writeKubeconfig(kubeconfig, kubeconfigFor({ url: URL, ca, token }))
   let controllerManager = startControllerManager()
   const scheduler = start('kube-scheduler', programPath('kube-scheduler'), [
     `--kubeconfig=${kubeconfig}`,
@@ -104,18 +97,5 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
     async stop() {
       for (const daemon of [scheduler, controllerManager, apiServer, etcd]) await daemon.stop()
     }
-  }
-}
-
-function kubeconfigOf(ca: string, token: string): object {
-  const name = 'cluster'
-  const authority = Buffer.from(ca).toString('base64')
-  return {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name, cluster: { server: URL, 'certificate-authority-data': authority } }],
-    users: [{ name, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user: name } }],
-    'current-context': name
   }
 }

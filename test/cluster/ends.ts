@@ -1,18 +1,13 @@
 import { expect } from 'chai'
 import { APP } from './images/names.ts'
-import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
+import { NAMESPACE } from './objects/workload.ts'
 import { restart } from './rollout.ts'
-import { finish, kube, midway, oneOf, scale } from './scenario.ts'
+import { finish, kube, midway, oneOf, scale, type Scenario } from './scenario.ts'
 import { world } from './setup.ts'
-import type { Workload } from './world.ts'
 
 /** A way in which pods end while other pods serve, or soon begin to serve: no request needs to fail. */
-export interface End {
+export interface End extends Pick<Scenario, 'options' | 'ends' | 'act'> {
   readonly title: string
-  readonly options?: Partial<WorkloadOptions>
-  /** How many pods it ends. */
-  readonly ends: number
-  readonly act: (web: Workload) => Promise<void>
   /** Also tried without a hook and with `sleep 5`. */
   readonly compared?: boolean
   /** It affects parts that other scenarios need, so it runs alone. */

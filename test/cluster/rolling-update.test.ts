@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { scaleAgent } from './agent.ts'
 import { helperLog } from './helper-log.ts'
-import { NAMESPACE, type Arm, type WorkloadOptions } from './objects/workload.ts'
-import { inWords, restart, underLoad, type Observed } from './rollout.ts'
+import type { Arm } from './objects/workload.ts'
+import { inWords, type Observed } from './rollout.ts'
 import { world } from './setup.ts'
-import type { Workload } from './world.ts'
+import { REPLICAS, SLOW, tenPods } from './ten-pods.ts'
 
 /**
  * `arm` is that of the ending pods: the update to `next` ends them. The first runs have no agent, because an agent also takes
@@ -16,11 +16,6 @@ const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next
   { agents: 2, arm: 'none', next: 'apisix-drain' },
   ...Array.from({ length: 5 }, () => ({ agents: 2, arm: 'apisix-drain', next: 'apisix-drain' }) as const)
 ]
-const REPLICAS = 10
-/** The startup time of a real app. Without it, a rollout takes as long as two cores need to start ten pods. */
-const STARTUP_MS = 3000
-/** How long each answer takes. */
-const ANSWER_MS = 200
 
 /**
  * Ten pods, 25 % and 25 %, GET and POST with and without keep-alive. nginx tries another node after a refused connection, and
@@ -30,29 +25,12 @@ describe('a rolling update of ten pods under load', () => {
   const seen: { readonly agents: number; readonly arm: Arm; readonly observed: Observed }[] = []
   const of = (agents: number, arm: Arm) =>
     seen.filter(run => run.agents === agents && run.arm === arm).map(({ observed }) => observed)
-  const update = async (change: Partial<WorkloadOptions>) => {
-    await web.update(change)
-    await world().kube('rollout', 'status', web.target, `--namespace=${NAMESPACE}`, '--timeout=100s')
-  }
-  let web: Workload
-
-  before(async function () {
-    this.timeout(120_000)
-    web = await world().run({
-      name: 'web',
-      arm: 'none',
-      replicas: REPLICAS,
-      exitsAtTerm: true,
-      startupMs: STARTUP_MS
-    })
-  })
-  after(() => web?.remove())
+  const { update, restart, during } = tenPods()
 
   for (const { agents, arm, next } of RUNS)
     it(`runs to its end with ${arm} and ${agents} agents`, async () => {
       await scaleAgent(world(), agents)
-      const act = () => (arm === next ? restart(world(), web) : update({ arm: next }))
-      const observed = await underLoad(world(), web, { ends: REPLICAS, act }, { answerMs: ANSWER_MS })
+      const observed = await during(() => (arm === next ? restart() : update({ arm: next })), SLOW)
       console.log(`      ${inWords(observed)}`)
       expect(observed.ended.length).to.equal(REPLICAS)
       seen.push({ agents, arm, observed })
@@ -70,10 +48,7 @@ describe('a rolling update of ten pods under load', () => {
   it('fails none with hooks by the helper, and each helper reports its times', async () => {
     const reported = helperLog()
     await update({ arm: 'apisix-drain-hook', ...reported.options })
-    const { load, hooks } = await underLoad(world(), web, {
-      ends: REPLICAS,
-      act: () => restart(world(), web)
-    })
+    const { load, hooks } = await during(restart)
     expect(load.failed).to.equal(0)
     expect(hooks).to.have.length(REPLICAS)
     expect(reported.read()).to.have.length(REPLICAS)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { eventually } from '../plugin/eventually.ts'
 import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
-import { inWords, underLoad, type Observed } from './rollout.ts'
+import { inWords, underLoad, type Action, type Observed } from './rollout.ts'
 import { world } from './setup.ts'
 import type { Together } from './together.ts'
 import type { StartOwner, Workload, WorkloadLoad } from './world.ts'
@@ -33,15 +33,11 @@ export async function midway(web: Workload, what: () => Promise<unknown>): Promi
 }
 
 /** A workload, and the action on it under load. */
-export interface Scenario {
+export interface Scenario extends Pick<Action, 'ends' | 'listed'> {
   readonly name: string
   readonly options?: Partial<WorkloadOptions>
-  /** How many pods it ends. */
-  readonly ends: number
   readonly act: (web: Workload) => Promise<void>
   readonly load?: WorkloadLoad
-  /** The app whose pods the upstream lists at the end; default: its own. */
-  readonly listed?: string
   /** Starts the owner of its upstream; default: the sandbox's. */
   readonly own?: StartOwner
 }

@@ -1,3 +1,4 @@
+import { endAll, type Ends } from '../../sandbox/ends.ts'
 import { startCluster } from './cluster.ts'
 import { phase } from './phase.ts'
 import { enterSuite } from './shares.ts'
@@ -12,7 +13,7 @@ export function world(): World {
   return running
 }
 
-const ends: (() => Promise<void>)[] = []
+const ends: Ends = []
 
 export const mochaHooks = {
   async beforeAll(this: Mocha.Context) {
@@ -30,8 +31,6 @@ export const mochaHooks = {
   },
   async afterAll(this: Mocha.Context) {
     this.timeout(120_000)
-    await phase('cluster down', async () => {
-      for (const end of ends.toReversed()) await end()
-    })
+    await phase('cluster down', () => endAll(ends))
   }
 }

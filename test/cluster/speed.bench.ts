@@ -4,16 +4,9 @@
  */
 import { expect } from 'chai'
 import { helperLog } from './helper-log.ts'
-import { NAMESPACE, type Arm, type WorkloadOptions } from './objects/workload.ts'
-import { restart, underLoad } from './rollout.ts'
-import { world } from './setup.ts'
-import type { Workload } from './world.ts'
+import type { Arm } from './objects/workload.ts'
+import { tenPods, SLOW } from './ten-pods.ts'
 
-const REPLICAS = 10
-/** The startup time of a real app. Without it, a rollout takes as long as two cores need to start ten pods. */
-const STARTUP_MS = 3000
-/** How long each answer takes. */
-const ANSWER_MS = 200
 /** Odd, so that one of the ratios is their median. */
 const PAIRS = 9
 const median = (values: readonly number[]) =>
@@ -22,35 +15,14 @@ const inTurn = (values: readonly number[], digits: number) =>
   values.map(value => value.toFixed(digits)).join(', ')
 
 describe('the speed of a rolling update of ten pods under load', () => {
-  const update = async (change: Partial<WorkloadOptions>) => {
-    await web.update(change)
-    await world().kube('rollout', 'status', web.target, `--namespace=${NAMESPACE}`, '--timeout=100s')
-  }
-  let web: Workload
-
-  before(async function () {
-    this.timeout(120_000)
-    web = await world().run({
-      name: 'web',
-      arm: 'none',
-      replicas: REPLICAS,
-      exitsAtTerm: true,
-      startupMs: STARTUP_MS
-    })
-  })
-  after(() => web?.remove())
+  const { update, restart, during } = tenPods()
 
   // The two arms take turns, so that other load on the machine slows down both.
   it('takes no more than a tenth longer with the hook (median of the pairs)', async function () {
     this.timeout(PAIRS * 120_000)
     const seconds: Record<'none' | 'apisix-drain', number[]> = { none: [], 'apisix-drain': [] }
     const measure = async (arm: keyof typeof seconds, next: Arm) => {
-      const observed = await underLoad(
-        world(),
-        web,
-        { ends: REPLICAS, act: () => update({ arm: next }) },
-        { answerMs: ANSWER_MS }
-      )
+      const observed = await during(() => update({ arm: next }), SLOW)
       seconds[arm].push(observed.seconds)
     }
     for (let pair = 1; pair <= PAIRS; pair += 1) {
@@ -67,12 +39,12 @@ describe('the speed of a rolling update of ten pods under load', () => {
   it('in a hook by the helper, the helper itself takes less time than an exec of a no-op (medians)', async () => {
     const reported = helperLog()
     const returned = async (act: () => Promise<void>) => {
-      const { hooks } = await underLoad(world(), web, { ends: REPLICAS, act })
+      const { hooks } = await during(act)
       return median(hooks.map(({ ms }) => ms))
     }
     // The pods of the last run have hooks that do nothing and delay no pod; requests may fail here.
     const nothing = await returned(() => update({ arm: 'apisix-drain-hook', ...reported.options }))
-    const hook = await returned(() => restart(world(), web))
+    const hook = await returned(restart)
     const times = reported.read()
     const helper = median(times.map(({ all }) => all))
     const held = median(times.map(({ held: ms }) => ms))

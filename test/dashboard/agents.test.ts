@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { AgentView, Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { AgentView, Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { violations } from './axe.ts'
 import { sceneOf } from './snapshots.ts'
 import { createStage } from './stage.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { secretFromEnv } from '../../agent/config/secret.ts'
 import { violations } from './axe.ts'
 import { SHOTS } from './browser.ts'

@@ -1,9 +1,9 @@
-import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
-import type { HolderView } from '../../agent/snapshot/holder-view.ts'
-import type { ArrivalView, GatewayView, Snapshot } from '../../agent/snapshot/snapshot.ts'
-import type { DrainLag, DrainView } from '../../agent/snapshot/drain-view.ts'
+import { buildSnapshot } from '../../agent/report/show/build-snapshot.ts'
+import type { HolderView } from '../../agent/report/snapshot/holder-view.ts'
+import type { ArrivalView, GatewayView, Snapshot } from '../../agent/report/snapshot/snapshot.ts'
+import type { DrainLag, DrainView } from '../../agent/report/snapshot/drain-view.ts'
 import { createRandom } from '../../sandbox/random.ts'
-import { sources } from '../build/snapshot.ts'
+import { NO_MOMENTS, sources } from '../build/snapshot.ts'
 
 const QUIET = buildSnapshot(sources())
 
@@ -177,7 +177,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
     witnesses: { deletion: seenAt },
     deadline: seenAt + 27_000,
     moments: {
-      ...NOTHING,
+      ...NO_MOMENTS,
       decidedAt: Math.floor(seenAt / 1000) * 1000,
       seenAt,
       hookAt: seenAt + 35,
@@ -256,16 +256,4 @@ const HOOKS = {
   without: [{ name: 'shop/Deployment/cart', pods: 6 }],
   bare: [{ name: 'shop/StatefulSet/search', pods: 3 }],
   counts: { without: 1, bare: 1 }
-}
-
-const NOTHING = {
-  decidedAt: null,
-  hookAt: null,
-  sliceAt: null,
-  acceptedAt: null,
-  sealedAt: null,
-  confirmedAt: null,
-  idleAt: null,
-  ackAt: null,
-  goneAt: null
 }

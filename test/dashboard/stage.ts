@@ -1,4 +1,4 @@
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { startBrowser, type Browser, type Opened } from './browser.ts'
 import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
 

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
-import type { AdminApi } from '../../sandbox/apisix/admin-api.ts'
 import { WRONG_KEY, type FaultRule } from '../../sandbox/apisix/faults.ts'
 import type { Break, Stage } from './stage.ts'
+import type { Api } from '../../sandbox/apisix/api-server.ts'
 
 /** All Admin APIs: one, or in standalone mode one for each gateway. */
-const admins = ({ rig }: Stage): ReadonlySet<AdminApi> => {
+const admins = ({ rig }: Stage): ReadonlySet<Api> => {
   const own = rig.gateways.flatMap(gateway => (gateway.running && gateway.admin ? [gateway.admin] : []))
   return new Set(own.length > 0 ? own : [rig.admin])
 }

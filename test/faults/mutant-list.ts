@@ -25,11 +25,11 @@ export interface FoundByTest {
 /** Answers a hook from the watch's last data, however old. */
 const ANSWERS_BY_AN_OLD_WATCH = [
   {
-    file: 'hold/hooks.ts',
+    file: 'round/hold/hooks.ts',
     name: 'createHooks.staysNow',
     replace: 'knownToEnd(pod) ? itEnds(id, cluster.pods.get(pod.uid) ?? pod) : { pod, at: clock.now() }'
   },
-  { file: 'hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }
+  { file: 'round/hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }
 ] as const
 
 export const MUTANTS: readonly Mutant[] = [
@@ -37,13 +37,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: '1: answers grade barrier with no entry anywhere',
     edits: [
       {
-        file: 'round/loop.ts',
-        name: 'createLoop.apply.entry',
-        replace: 'void (context && desiredEntry(drain, memory, context))'
+        file: 'round/entries/desired.ts',
+        name: 'createDesired.renew.entry',
+        replace: 'void desiredEntry(drain, memories.of(drain.uid), context)'
       },
-      { file: 'round/lingering.ts', name: 'createLingering.entries', replace: '[]' },
-      { file: 'proof/gateway-proof.ts', name: 'assess.barrierAt', replace: 'since' },
-      { file: 'proof/gateway-proof.ts', name: 'assess.contrary', replace: `''` }
+      { file: 'round/entries/lingering.ts', name: 'createLingering.entries', replace: '[]' },
+      { file: 'rules/proof/gateway-proof.ts', name: 'assess.barrierAt', replace: 'since' },
+      { file: 'rules/proof/gateway-proof.ts', name: 'assess.contrary', replace: `''` }
     ],
     found: {
       expected: /requests reached .* after an ack of grade barrier/,
@@ -54,13 +54,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: '1: a gateway that said busy is released when its plugin calls itself unfit',
     edits: [
       {
-        file: 'proof/gateway-proof.ts',
+        file: 'rules/proof/gateway-proof.ts',
         name: 'entryOf.unusable',
         replace: `({ state: 'unusable', sealed: false, why })`
       }
     ],
     found: {
-      file: 'test/unit/proof/proof.test.ts',
+      file: 'test/unit/rules/proof/proof.test.ts',
       title: 'is released by its own fit 0 after the seal, and by nothing else'
     }
   },
@@ -97,9 +97,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: '2: answers when the grace is over, and the second net is late too',
     edits: [
       {
-        file: 'round/loop.ts',
-        name: 'createLoop.answered.said',
-        replace: `((said, until) => (said.kind === 'wait' || now < until ? { kind: 'wait', until } : said))(answer(hook, drain, look.seen, now, drainSettings()), (drain?.deadline ?? now) + 2000)`
+        file: 'round/replies.ts',
+        name: 'createReplies.now.said',
+        replace: `((said, until) => (said.kind === 'wait' || now < until ? { kind: 'wait', until } : said))(answer(hook, drain, look.seen, now, settings()), (drain?.deadline ?? now) + 2000)`
       },
       {
         file: 'hook/prestop.ts',
@@ -113,10 +113,10 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '3: takes out the last node',
     edits: [
-      { file: 'plan/policies.ts', name: 'keepLastNode', replace: 'plan' },
-      { file: 'write/reconcile.ts', name: 'lastToLeave', replace: 'undefined' },
+      { file: 'rules/plan/policies.ts', name: 'keepLastNode', replace: 'plan' },
+      { file: 'gateway/write/reconcile.ts', name: 'lastToLeave', replace: 'undefined' },
       {
-        file: 'write/removal.ts',
+        file: 'gateway/write/removal.ts',
         name: 'attempt.edits',
         replace: 'withWishes(drained, wishes, found).map(edit => ({ ...edit, mayEmpty: true }))'
       }
@@ -128,26 +128,26 @@ export const MUTANTS: readonly Mutant[] = [
     name: '3: takes out a pod that stays',
     edits: [
       {
-        file: 'plan/plan.ts',
+        file: 'rules/plan/plan.ts',
         name: 'changeOf.nodes',
         replace: 'holder.nodes.slice(1).map(node => ({ key: node.key, uid: matches[0].drain.uid }))'
       },
       { file: 'upkeep/still-ending.ts', name: 'createStillEnding', replace: 'async () => true' },
-      { file: 'write/removal.ts', name: 'dropWhatStays', replace: '[]' }
+      { file: 'gateway/write/removal.ts', name: 'dropWhatStays', replace: '[]' }
     ],
     found: { expected: /was taken out of .*, but .* stays/, only: ['observed', 'API server: slow'] }
   },
   {
     name: '4: an entry keeps its address when that is another pod’s',
     edits: [
-      { file: 'round/lingering.ts', name: 'left', replace: 'nodes' },
-      { file: 'round/lingering.ts', name: 'createLingering.add.until', replace: 'now + 60_000' }
+      { file: 'round/entries/lingering.ts', name: 'left', replace: 'nodes' },
+      { file: 'round/entries/lingering.ts', name: 'createLingering.add.until', replace: 'now + 60_000' }
     ],
     found: { expected: /sends nothing to same-address/, only: ['barrier', 'API server: slow'] }
   },
   {
     name: '5: what was planned is not written',
-    edits: [{ file: 'write/writer.ts', name: 'createWriter.submit', replace: '{}' }],
+    edits: [{ file: 'gateway/write/writer.ts', name: 'createWriter.submit', replace: '{}' }],
     found: { expected: /it does not end well/, only: ['barrier', 'API server: slow'] }
   },
   {
@@ -170,20 +170,20 @@ export const MUTANTS: readonly Mutant[] = [
     name: '7: writes a list of nodes that was read before its questions to Kubernetes',
     edits: [
       {
-        file: 'write/removal.ts',
+        file: 'gateway/write/removal.ts',
         name: 'askThenRead',
         replace:
           '{ const object = await read(tools, target); await tools.clock.sleep(400); const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)]); return { answers, object } }'
       }
     ],
     found: {
-      file: 'test/unit/write/writer.test.ts',
+      file: 'test/unit/gateway/write/writer.test.ts',
       title: 'may set a weight or rotate a key while Kubernetes is read: both stay'
     }
   },
   {
     name: '4: takes the pod at a reused address for a successor of an inherited entry',
-    edits: [{ file: 'round/predecessor.ts', name: 'predecessorOf.ranThen', replace: 'true' }],
+    edits: [{ file: 'round/entries/predecessor.ts', name: 'predecessorOf.ranThen', replace: 'true' }],
     found: {
       file: 'test/feature/successors.test.ts',
       title:
@@ -192,7 +192,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '3: names no successor while the last one ends',
-    edits: [{ file: 'round/succession.ts', name: 'createSuccession.remaining', replace: 'NO_SUCCESSORS' }],
+    edits: [{ file: 'round/entries/succession.ts', name: 'createSuccession.remaining', replace: 'NO_SUCCESSORS' }],
     found: {
       file: 'test/feature/successors.test.ts',
       title: 'the only successor ends before the next pod is Ready: it serves until then'
@@ -200,7 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leak: entries of pods that are gone are kept for ever',
-    edits: [{ file: 'round/lingering.ts', name: 'createLingering.add.until', replace: 'Infinity' }],
+    edits: [{ file: 'round/entries/lingering.ts', name: 'createLingering.add.until', replace: 'Infinity' }],
     found: { expected: /barrier entries are left/, only: ['barrier', 'API server: slow'] }
   },
   {
@@ -226,12 +226,12 @@ export const MUTANTS: readonly Mutant[] = [
     name: '1: takes an address that leads to several gateways for one',
     edits: [
       {
-        file: 'barrier/identity.ts',
+        file: 'gateway/barrier/identity.ts',
         name: 'createIdentity.note',
         replace: '{ last = instance; if (fit && fresh) looks -= 1 }'
       },
-      { file: 'barrier/identity.ts', name: 'createIdentity.looks', replace: '0' },
-      { file: 'barrier/barrier.ts', name: 'createBarrierKeeper.doubt.twin', replace: 'undefined' }
+      { file: 'gateway/barrier/identity.ts', name: 'createIdentity.looks', replace: '0' },
+      { file: 'gateway/barrier/barrier.ts', name: 'createBarrierKeeper.doubt.twin', replace: 'undefined' }
     ],
     found: {
       expected: /was answered by the barrier of some gateways only/,
@@ -240,7 +240,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '6: takes the first word of the API server for its last',
-    edits: [{ file: 'hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }],
+    edits: [{ file: 'round/hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }],
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'kubelet: ends pods by itself', 'after the ack']
@@ -277,7 +277,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P6: a gateway that vanished is not asked any more',
     edits: [
       {
-        file: 'facts/gateway-store.ts',
+        file: 'kubernetes/facts/gateway-store.ts',
         name: 'createGatewayStore.sink.gone',
         replace: 'pods.delete(uid) && refresh()'
       }
@@ -286,7 +286,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P7: a hook that was answered is no witness of what shows later',
-    edits: [{ file: 'proof/observe.ts', name: 'observeOne.firstHookAt', replace: 'undefined' }],
+    edits: [{ file: 'round/gather/observe.ts', name: 'observeOne.firstHookAt', replace: 'undefined' }],
     found: {
       file: 'test/feature/hooks.test.ts',
       title: 'the status of a kubelet that comes after the answer still begins the drain'
@@ -294,7 +294,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P7: a drain that is undone leaves its hooks with what was known of them',
-    edits: [{ file: 'hold/hooks.ts', name: 'createHooks.askAgain', replace: '{}' }],
+    edits: [{ file: 'round/hold/hooks.ts', name: 'createHooks.askAgain', replace: '{}' }],
     found: {
       file: 'test/feature/hooks.test.ts',
       title: 'an accepted hook is checked again when its drain is undone'
@@ -302,7 +302,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P7: a call that is repeated begins the grace anew',
-    edits: [{ file: 'drain/step.ts', name: 'runsSince', replace: 'at' }],
+    edits: [{ file: 'rules/drain/step.ts', name: 'runsSince', replace: 'at' }],
     found: {
       file: 'test/feature/hooks.test.ts',
       title: 'a hook that is called repeatedly while nothing shows whether the pod ends'
@@ -310,25 +310,27 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P6: asks once at a time at an address by hand',
-    edits: [{ file: 'barrier/identity.ts', name: 'createIdentity.isByHand', replace: 'false' }],
+    edits: [{ file: 'gateway/barrier/identity.ts', name: 'createIdentity.isByHand', replace: 'false' }],
     found: {
-      file: 'test/unit/barrier/gateway-state.test.ts',
+      file: 'test/unit/gateway/barrier/gateway-state.test.ts',
       title: 'reads an address by hand twice in a row'
     }
   },
   {
     name: 'P10: a process that was away renews what it knew',
-    edits: [{ file: 'barrier/barrier.ts', name: 'createBarrierKeeper.mayPut', replace: 'true' }],
+    edits: [{ file: 'gateway/barrier/barrier.ts', name: 'createBarrierKeeper.mayPut', replace: 'true' }],
     found: {
-      file: 'test/unit/barrier/barrier.test.ts',
+      file: 'test/unit/gateway/barrier/barrier.test.ts',
       title: 'renews nothing after an absence until a round with current data desires the entries'
     }
   },
   {
     name: 'P12: entries that a gateway lacks are not put again',
-    edits: [{ file: 'barrier/entry-table.ts', name: 'createEntryTable.compare.missing', replace: '[]' }],
+    edits: [
+      { file: 'gateway/barrier/entry-table.ts', name: 'createEntryTable.compare.missing', replace: '[]' }
+    ],
     found: {
-      file: 'test/unit/barrier/barrier.test.ts',
+      file: 'test/unit/gateway/barrier/barrier.test.ts',
       title: 'puts an entry again at once when the gateway’s state no longer shows it'
     }
   },
@@ -336,11 +338,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'W2: the silent are left out',
     edits: [
       {
-        file: 'round/entries.ts',
+        file: 'round/entries/entries.ts',
         name: 'agreement.judged',
         replace: `reading?.word ? judge({ ...reading.word, complete: true }, serves) : { why: 'not asked' }`
       },
-      { file: 'barrier/barrier-reading.ts', name: 'entriesOf.tag', replace: 'undefined' }
+      { file: 'gateway/barrier/desired-entry.ts', name: 'entriesOf.tag', replace: 'undefined' }
     ],
     found: { file: 'test/feature/words.test.ts', title: 'a frozen worker has not agreed' }
   },
@@ -348,11 +350,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'W4: seals though a worker has nothing else left',
     edits: [
       {
-        file: 'round/entries.ts',
+        file: 'round/entries/entries.ts',
         name: 'agreement.judged',
         replace: `reading?.word ? judge({ ...reading.word, sole: [] }, serves) : { why: 'not asked' }`
       },
-      { file: 'barrier/barrier-reading.ts', name: 'entriesOf.tag', replace: 'undefined' }
+      { file: 'gateway/barrier/desired-entry.ts', name: 'entriesOf.tag', replace: 'undefined' }
     ],
     found: {
       file: 'test/feature/grades.test.ts',
@@ -363,7 +365,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'W4: does not ask whether one of the others serves',
     edits: [
       {
-        file: 'barrier/seal.ts',
+        file: 'rules/proof/seal.ts',
         name: 'judge.bad',
         replace: 'others.find(({ nodes, more }) => more === 0 && nodes.length === 0)'
       }
@@ -375,17 +377,17 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'S4: a holder of another namespace holds a pod until its deadline',
-    edits: [{ file: 'plan/holder.ts', name: 'isForeign', replace: 'false' }],
+    edits: [{ file: 'rules/plan/holder.ts', name: 'isForeign', replace: 'false' }],
     found: {
-      file: 'test/unit/round/let-go.test.ts',
+      file: 'test/unit/round/entries/let-go.test.ts',
       title: 'are let go where they list no other node, and no other place is'
     }
   },
   {
     name: 'P11: a holder that can only be written whole is written at once',
-    edits: [{ file: 'plan/policies.ts', name: 'wholeWrite', replace: 'plan' }],
+    edits: [{ file: 'rules/plan/policies.ts', name: 'wholeWrite', replace: 'plan' }],
     found: {
-      file: 'test/unit/plan/whole-write.test.ts',
+      file: 'test/unit/rules/plan/whole-write.test.ts',
       title:
         'is left alone once every gateway has sealed it, and written when the pod is gone, or at its deadline'
     }
@@ -408,7 +410,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the owner’s time: it is given none',
-    edits: [{ file: 'plan/owners-time.ts', name: 'ownersTurn.given', replace: '0' }],
+    edits: [{ file: 'rules/plan/owners-time.ts', name: 'ownersTurn.given', replace: '0' }],
     found: {
       file: 'test/feature/owners.test.ts',
       title:
@@ -419,13 +421,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a clock that was set: the time that a gateway tells is taken as it is',
     edits: [
       {
-        file: 'barrier/gateway-clock.ts',
+        file: 'gateway/barrier/gateway-clock.ts',
         name: 'createGatewayClock.onOurs',
         replace: 'spans.length === 0 ? receivedAt : told'
       }
     ],
     found: {
-      file: 'test/unit/barrier/gateway-clock.test.ts',
+      file: 'test/unit/gateway/barrier/gateway-clock.test.ts',
       title: 'never dates an answer outside of its own call'
     }
   }

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import type { Fault } from '../../sandbox/apisix/faults.ts'
 import { WRONG_KEY } from '../../sandbox/apisix/faults.ts'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -38,9 +39,7 @@ describe('feature: a broken Admin API', () => {
   for (const [what, fault] of Object.entries(BROKEN))
     test(`${what}: the hook is answered before its deadline, and the node is removed after the fault`, async start => {
       const rig = await start({ config: LATEST.config })
-      const [old, fresh] = [rig.pod('web-1', LATEST), rig.pod('web-2')]
-      rig.upstream('web', [old, fresh])
-      await rig.settled()
+      const [old, fresh] = await pair(rig, LATEST)
       await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
       const only = what.startsWith('writes') ? { method: 'PATCH' } : {}
       const lift = rig.admin.faults.inject({ fault, ...only })
@@ -59,9 +58,7 @@ describe('feature: a broken Admin API', () => {
 
   test('etcd is black-holed: the Admin API answers nothing for long, and hooks are still answered', async start => {
     const rig = await start({ config: LATEST.config })
-    const [old, fresh] = [rig.pod('web-1', LATEST), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig, LATEST)
     rig.apisix.store.health = 'black-holed'
     rig.end(old)
     const { status, body, ranMs } = await rig.hook(old)

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
 import { same } from '../../agent/base/same.ts'
 import { statusOf } from '../../agent/doctor/status-report.ts'
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { TestAgent } from '../build/agent.ts'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
@@ -92,7 +92,14 @@ async function pair(
     expect([status, body.evidence]).to.deep.equal([200, 'barrier'])
     rig.gone(pod)
   }
-  return { rig, agentAt, endAt }
+  /** Starts an agent at each address; resolves when they see each other. */
+  const agentsAt = async (a: string, b: string) => {
+    const both = [await agentAt(a), await agentAt(b)] as const
+    for (const host of [a, b])
+      await shows('it sees the other', host, state => linksOf(state).join() === 'self,live')
+    return both
+  }
+  return { rig, agentAt, agentsAt, endAt }
 }
 
 /** The drain of the pod `slow` goes on, and one agent holds its hook. */
@@ -126,10 +133,8 @@ describe('feature: one page for all agents (D7)', () => {
 
   test('each agent shows the drains and answers of both, also after one of them was killed and restarted', async start => {
     const [a, b] = ['127.77.1.1', '127.77.1.2']
-    const { agentAt, endAt } = await pair(start, [a, b])
-    await agentAt(a)
-    const second = await agentAt(b)
-    await shows('the first sees the second', a, state => linksOf(state).join() === 'self,live')
+    const { agentAt, agentsAt, endAt } = await pair(start, [a, b])
+    const [, second] = await agentsAt(a, b)
     await endAt('web-0', a)
     await endAt('web-1', b)
     const isWhole = (state: Snapshot) =>
@@ -191,11 +196,8 @@ describe('feature: one page for all agents (D7)', () => {
     const [a, b] = ['127.77.3.1', '127.77.3.2']
     const AHEAD = 3000
     const clocks = [systemClock, aheadClock(AHEAD)]
-    const { agentAt, endAt } = await pair(start, [a, b], () => clocks.shift() ?? systemClock)
-    await agentAt(a)
-    await agentAt(b)
-    await shows('the first sees the second', a, state => linksOf(state).join() === 'self,live')
-    await shows('the second sees the first', b, state => linksOf(state).join() === 'self,live')
+    const { agentsAt, endAt } = await pair(start, [a, b], () => clocks.shift() ?? systemClock)
+    await agentsAt(a, b)
     const spans: Record<string, readonly [number, number]> = {}
     for (const [name, host] of [
       ['web-0', a],
@@ -234,11 +236,8 @@ describe('feature: one page for all agents (D7)', () => {
 
   test('an answer that an agent gives right before it ends is on the page of the other', async start => {
     const [a, b] = ['127.77.5.1', '127.77.5.2']
-    const { agentAt, endAt } = await pair(start, [a, b])
-    await agentAt(a)
-    const second = await agentAt(b)
-    await shows('they see each other', a, state => linksOf(state).join() === 'self,live')
-    await shows('they see each other', b, state => linksOf(state).join() === 'self,live')
+    const { agentsAt, endAt } = await pair(start, [a, b])
+    const [, second] = await agentsAt(a, b)
     await endAt('web-0', b)
     await second.close()
     const state = await shows('it is lost', a, state => linksOf(state).join() === 'self,lost')
@@ -248,10 +247,8 @@ describe('feature: one page for all agents (D7)', () => {
 
   test('while the agents are replaced one by one, no page loses a drain or an answer', async start => {
     const [a, b] = ['127.77.4.1', '127.77.4.2']
-    const { rig, agentAt, endAt } = await pair(start, [a, b])
-    const first = await agentAt(a)
-    const second = await agentAt(b)
-    await shows('they see each other', a, state => linksOf(state).join() === 'self,live')
+    const { rig, agentAt, agentsAt, endAt } = await pair(start, [a, b])
+    const [first, second] = await agentsAt(a, b)
 
     // One drain lasts through all of it: a request to its pod is in flight.
     const slow = rig.pod('slow', { graceSeconds: 300 })

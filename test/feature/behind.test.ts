@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { sentenceOf } from '../../agent/dashboard/model/sentence.ts'
-import type { HolderView } from '../../agent/snapshot/holder-view.ts'
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { HolderView } from '../../agent/report/snapshot/holder-view.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { ranMs, until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import type { Rig } from '../build/rig.ts'
@@ -36,15 +36,19 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
     await until(what, isShown, ms)
     return found!
   }
-
-  test('an owner that has stopped is red within a minute, and over as soon as every gateway has its write', async start => {
-    const rig = await start()
+  /** Two pods; Kubernetes and the upstream list the first. */
+  async function calm(rig: Rig) {
     const [first, second] = [rig.pod('web-0'), rig.pod('web-1')]
     rig.service('web', [first])
     rig.upstream('web', [first])
     await rig.settled()
     await shows(rig, 'calm', web => web.service !== null && web.behind === null)
+    return [first, second] as const
+  }
 
+  test('an owner that has stopped is red within a minute, and over as soon as every gateway has its write', async start => {
+    const rig = await start()
+    const [first, second] = await calm(rig)
     rig.service('web', [first, second])
     const changedAt = performance.now()
     const red = await shows(rig, 'red', (_, all) => sentenceOf(all).level === 'bad', RED_MS)
@@ -65,11 +69,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
 
   test('a gateway that does not apply the write of the owner is named, and the owner is not blamed', async start => {
     const rig = await start()
-    const [first, second] = [rig.pod('web-0'), rig.pod('web-1')]
-    rig.service('web', [first])
-    rig.upstream('web', [first])
-    await rig.settled()
-    await shows(rig, 'calm', web => web.service !== null && web.behind === null)
+    const [first, second] = await calm(rig)
     const workers = rig.gateways.flatMap(gateway => gateway.workers)
     for (const worker of workers) worker.loseWatch()
     rig.service('web', [first, second])

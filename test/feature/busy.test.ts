@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { PodUid } from '../../agent/drain/facts.ts'
+import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
-import { momentsOf } from '../../agent/snapshot/moments.ts'
+import { momentsOf } from '../../agent/report/snapshot/moments.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import type { Rig } from '../build/rig.ts'
@@ -43,12 +43,17 @@ describe('feature: a gateway that reported requests during a drain', () => {
     }
     return { hook, state, observed, why }
   }
+  /** Ends such a pod, and waits until its gateway has reported the request. */
+  const saidBusy = async (rig: Rig, graceSeconds?: number) => {
+    const found = await busy(rig, graceSeconds)
+    const ended = end(rig, found.old)
+    await until('it said busy', () => ended.why().includes('1 in flight'))
+    return { ...found, ...ended }
+  }
 
   test('is not released while its barrier is unreachable, and is released by its own 0 afterwards', async start => {
     const rig = await start()
-    const { gateway, old, backend, slow } = await busy(rig)
-    const { hook, state, observed, why } = end(rig, old)
-    await until('it said busy', () => why().includes('1 in flight'))
+    const { gateway, backend, slow, hook, state, observed, why } = await saidBusy(rig)
     await gateway.partition({ barrier: 'refused' })
     await until(
       'it is seen without the node, and its barrier is not reached',
@@ -65,9 +70,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
 
   test('its lag ends at the seal; the end of the request in flight is shown apart (D3)', async start => {
     const rig = await start()
-    const { gateway, old, backend } = await busy(rig)
-    const { hook, why } = end(rig, old)
-    await until('it said busy', () => why().includes('1 in flight'))
+    const { gateway, old, backend, hook } = await saidBusy(rig)
     const moments = () => {
       const drain = rig.agent.loop.drains().get(old.uid as PodUid)
       return drain && momentsOf(drain, rig.agent.loop.memory(drain.uid))
@@ -107,9 +110,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
 
   test('that restarts is released by the answer of the new instance', async start => {
     const rig = await start()
-    const { gateway, old, slow } = await busy(rig)
-    const { hook, why } = end(rig, old)
-    await until('it said busy', () => why().includes('1 in flight'))
+    const { gateway, slow, hook } = await saidBusy(rig)
     await gateway.restart()
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     await slow
@@ -117,9 +118,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
 
   test('holds the hook until its deadline if it never answers again', async start => {
     const rig = await start()
-    const { gateway, old, backend, slow } = await busy(rig, 10)
-    const { hook, why } = end(rig, old)
-    await until('it said busy', () => why().includes('1 in flight'))
+    const { gateway, backend, slow, hook } = await saidBusy(rig, 10)
     await gateway.partition({ barrier: 'silent' })
     const { body } = await hook
     expect(body).to.include({ result: 'deadline' })

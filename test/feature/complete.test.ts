@@ -4,25 +4,25 @@ import { until } from '../build/apisix.ts'
 import { startBalancer } from '../build/balancer.ts'
 import type { HookBody } from '../build/hook.ts'
 import { get } from '../build/load.ts'
+import { serving } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 /** Two pods behind all gateways; one of them will end. */
 async function pods(rig: Rig) {
-  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 30 }), rig.pod('web-2')]
-  const backend = await rig.serve(old)
-  const other = await rig.serve(fresh)
-  rig.upstream('web', [old, fresh])
-  await rig.settled()
-  await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
-  return { old, backend, other }
+  const old = rig.pod('web-1', { graceSeconds: 30 })
+  const [backend, other] = await serving(rig, old, rig.pod('web-2'))
+  return { old, backend: backend!, other: other! }
 }
 
 const portOf = (url: string | undefined) => Number(new URL(url ?? '').port)
 const gradeOf = (body: HookBody, name: string) => body.gateways?.find(gateway => gateway.name === name)?.grade
-const byHand = (...gateways: { name: string; host: string }[]) => ({
-  APISIX_GATEWAYS_STATIC: JSON.stringify(gateways)
-})
+/** Starts the agent with this list of gateways. Returns the pod that will end. */
+const listed = async (rig: Rig, ...gateways: { name: string; host: string }[]) => {
+  await rig.startAgent({ APISIX_GATEWAYS_STATIC: JSON.stringify(gateways) })
+  await until('the agent is ready', () => rig.agent.missing().length === 0)
+  return (await pods(rig)).old
+}
 const doubts = (rig: Rig) => rig.agent.doubts()
 
 describe('feature: the list of gateways is complete, or the answer names the doubt', () => {
@@ -39,9 +39,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     const ports = [portOf(urls.control), portOf(urls.barrier)]
     const balancer = await startBalancer(edge, ports, [host, other.host])
     try {
-      await rig.startAgent(byHand({ name: 'edge', host: edge }))
-      await until('the agent is ready', () => rig.agent.missing().length === 0)
-      const { old } = await pods(rig)
+      const old = await listed(rig, { name: 'edge', host: edge })
       await until('it is found out', () => doubts(rig).some(why => why.includes('several gateways')))
       rig.end(old)
       const { body } = await rig.hook(old)
@@ -57,9 +55,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
   test('one gateway listed twice is a mistake: neither entry gives evidence', async start => {
     const rig = await start({ agent: false })
     const [{ host }] = rig.gateways as [Gateway, Gateway]
-    await rig.startAgent(byHand({ name: 'one', host }, { name: 'two', host }))
-    await until('the agent is ready', () => rig.agent.missing().length === 0)
-    const { old } = await pods(rig)
+    const old = await listed(rig, { name: 'one', host }, { name: 'two', host })
     await until('it is found out', () => doubts(rig).every(why => why.includes('as well')))
     rig.end(old)
     const { body } = await rig.hook(old)
@@ -71,9 +67,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
   test('gateways listed by hand confirm, and the answer states that the list may be incomplete', async start => {
     const rig = await start({ agent: false })
     const [one, two] = rig.gateways as [Gateway, Gateway]
-    await rig.startAgent(byHand({ name: 'one', host: one.host }, { name: 'two', host: two.host }))
-    await until('the agent is ready', () => rig.agent.missing().length === 0)
-    const { old } = await pods(rig)
+    const old = await listed(rig, { name: 'one', host: one.host }, { name: 'two', host: two.host })
     await until('each is known to be one', () => doubts(rig).length === 0)
     rig.end(old)
     const { body } = await rig.hook(old)

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { eventually } from '../plugin/eventually.ts'
 
@@ -8,9 +9,7 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
 
   test('are the entries that every gateway holds', async start => {
     const rig = await start()
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
     const url = `http://127.0.0.1:${rig.agent.port}/v1/barrier-entries`
@@ -25,9 +24,7 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
   // The hook was sent to the other replica, and this replica cannot learn of it.
   test('are not given while pods may end unseen', async start => {
     const rig = await start()
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     const other = rig.agent
     await rig.startAgent()
     await until('it is ready', () => rig.agent.missing().length === 0)

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import type { TestAgent } from '../build/agent.ts'
+import { pair } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -41,9 +42,7 @@ describe('feature: entries that no agent of this release claims', () => {
   test('are reported, and removed by the setting only', async start => {
     const rig = await start()
     const [gateway] = rig.gateways as [Gateway]
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
     const first = rig.agent

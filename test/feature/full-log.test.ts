@@ -1,25 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { startAgentProcess } from '../build/agent-process.ts'
+import { freePorts } from '../build/free-ports.ts'
 import { callHook } from '../build/hook.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 /** This many answers, one log line each, are more than a pipe holds (64 kB). */
 const HOOKS = 500
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 function pipe(folder: string): string {
   const path = join(folder, 'pipe')
@@ -41,7 +31,8 @@ describe('feature: a log that cannot be written', () => {
       rig.upstream('web', [pod, other])
       const folder = mkdtempSync(join(tmpdir(), 'apisix-drain-log-'))
       const stdout = open(folder)
-      const agent = await startAgentProcess(rig, { SERVE_PORT: String(await freePort()) }, stdout)
+      const { port } = await freePorts('port')
+      const agent = await startAgentProcess(rig, { SERVE_PORT: `${port}` }, stdout)
       try {
         rig.end(pod)
         for (let i = 0; i < HOOKS; i += 10) {

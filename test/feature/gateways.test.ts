@@ -1,18 +1,17 @@
 import { expect } from 'chai'
-import type { Waiting } from '../../agent/drain/drain.ts'
-import type { PodUid } from '../../agent/drain/facts.ts'
+import type { Waiting } from '../../agent/rules/drain/drain.ts'
+import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
 import type { HookBody } from '../build/hook.ts'
+import { pair } from '../build/pair.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 async function ending(rig: Rig) {
-  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 300 }), rig.pod('web-2')]
-  rig.upstream('web', [old, fresh])
-  await rig.settled()
+  const [old, fresh] = await pair(rig, { graceSeconds: 300 })
   await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
   return { old, fresh }
 }

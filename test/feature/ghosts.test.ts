@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import type { TestPod } from '../build/pods.ts'

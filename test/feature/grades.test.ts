@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
-import type { Millis, PodUid } from '../../agent/drain/facts.ts'
-import { SEAL_BEFORE_MS } from '../../agent/round/entries.ts'
+import type { Millis, PodUid } from '../../agent/rules/drain/facts.ts'
+import { SEAL_BEFORE_MS } from '../../agent/round/entries/entries.ts'
 import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
+import { pair } from '../build/pair.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { slowClock } from '../build/slow-clock.ts'
@@ -15,9 +16,7 @@ describe('feature: the proof of a drain', () => {
 
   test('observed: the node leaves the upstream, every gateway is seen without it, then the hook is answered', async start => {
     const rig = await start({ gateways: 2 })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old, fresh] = await pair(rig)
     rig.end(old)
     const { status, body, ranMs } = await rig.hook(old)
     expect(status).to.equal(200)
@@ -32,9 +31,7 @@ describe('feature: the proof of a drain', () => {
 
   test('observed waits for the slowest worker, and names the reason until then', async start => {
     const rig = await start({ applyDelay: () => 400, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     const reply = await rig.hook(old)
     expect(reply.body).to.include({ result: 'removed', evidence: 'observed' })
@@ -43,9 +40,7 @@ describe('feature: the proof of a drain', () => {
 
   test('accepted: the Control API is off, so the removal is read back and the settle time is waited for', async start => {
     const rig = await start({ config: { ...SHORT, APISIX_CONTROL_ENABLED: 'false', DRAIN_FLOOR: '5s' } })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old, fresh] = await pair(rig)
     rig.end(old)
     const { body, ms, ranMs } = await rig.hook(old)
     expect(body).to.include({ result: 'removed', evidence: 'accepted' })
@@ -57,9 +52,7 @@ describe('feature: the proof of a drain', () => {
 
   test('timer: neither Admin API nor Control API can be reached, so the hook is held for the floor', async start => {
     const rig = await start({ config: SHORT })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     await rig.admin.listener.reach('refused')
     await rig.gateways[0]!.partition({ control: 'refused' })
     rig.end(old)
@@ -73,9 +66,7 @@ describe('feature: the proof of a drain', () => {
 
   test('below the configured minimum the hook is held until the deadline, and the answer names the missing evidence', async start => {
     const rig = await start({ config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' } })
-    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 300 }), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old, fresh] = await pair(rig, { graceSeconds: 300 })
     await rig.gateways[0]!.partition({ control: 'silent' })
     const from = performance.now()
     const { status, body } = await expires(
@@ -291,9 +282,7 @@ describe('feature: the barrier', () => {
 
   test('websockets do not hold the hook, and the answer counts those that are left (P20)', async start => {
     const rig = await start()
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     const [first] = rig.gateways
     for (let n = 0; n < 2; n += 1) first!.barrier?.inflight.up(1, old.ip, old.port, 'long')
     rig.end(old)
@@ -310,9 +299,7 @@ describe('feature: the barrier', () => {
   test('a pod that asks to wait for its websockets is answered when the last one closes', async start => {
     const rig = await start()
     const annotations = { 'apisix-drain.io/long-lived-wait': '1h' }
-    const [old, fresh] = [rig.pod('web-1', { annotations }), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig, { annotations })
     const [first] = rig.gateways
     first!.barrier?.inflight.up(1, old.ip, old.port, 'long')
     rig.end(old)

@@ -3,6 +3,7 @@ import { until } from '../build/apisix.ts'
 import { arrayOf, mapOf } from '../build/held-nodes.ts'
 import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
+import { pair } from '../build/pair.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -53,9 +54,7 @@ describe('feature: holders', () => {
 
   test('stream routes that are disabled do not stop a drain', async start => {
     const rig = await start({ stream: false })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
   })
@@ -144,9 +143,7 @@ describe('feature: holders', () => {
 
   test('a node that its owner puts back is removed again until the pod is gone', async start => {
     const rig = await start()
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old, fresh] = await pair(rig)
     rig.end(old)
     await rig.hook(old)
     for (let i = 0; i < 2; i++) {
@@ -159,9 +156,7 @@ describe('feature: holders', () => {
   test('a node that its owner puts back right before the pod is gone does not stay as a ghost', async start => {
     // The guard makes no listing in between.
     const rig = await start({ loop: { guardEveryMs: 60_000 } })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old, fresh] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'removed' })
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
@@ -249,9 +244,7 @@ describe('feature: an address that is given out again', () => {
 
   test('belongs to the new pod at once: its node stays, requests reach it, the entry is lifted', async start => {
     const rig = await start()
-    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, other])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await until('its node is out', () => rig.nodes('upstreams/web').length === 1)
@@ -269,9 +262,7 @@ describe('feature: an address that is given out again', () => {
 
   test('belongs to the new pod even while the old pod’s object exists', async start => {
     const rig = await start()
-    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, other])
-    await rig.settled()
+    const [old, other] = await pair(rig)
     rig.end(old)
     await rig.hook(old)
     await until('its node is out', () => rig.nodes('upstreams/web').length === 1)

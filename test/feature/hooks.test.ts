@@ -2,14 +2,13 @@ import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
+import { pair } from '../build/pair.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 /** Two pods behind one upstream, known to the agent and to every gateway. */
 async function two(rig: Rig, options: Parameters<Rig['pod']>[1] = {}) {
-  const [old, fresh] = [rig.pod('web-1', options), rig.pod('web-2')]
-  rig.upstream('web', [old, fresh])
-  await rig.settled()
+  const [old, fresh] = await pair(rig, options)
   return { old, fresh }
 }
 

@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 /** A drain that has begun and cannot end yet, because its gateway is slow to apply writes. */
 async function midDrain(rig: Rig) {
-  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
-  rig.upstream('web', [old, fresh])
-  await rig.settled()
+  const [old, fresh] = await pair(rig, { graceSeconds: 20 })
   rig.end(old)
   return { old, fresh }
 }
@@ -71,9 +70,7 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
 
   test('a pod that disappeared while the API server was down is forgotten, and its node removed', async start => {
     const rig = await start({ applyDelay: () => 5 })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old, fresh] = await pair(rig)
     const back = rig.kubernetes.faults.restart({ downMs: 300 })
     rig.end(old)
     rig.gone(old)

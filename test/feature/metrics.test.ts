@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -44,9 +45,7 @@ describe('feature: figures of each gateway', () => {
   test('a gateway that answers no call is unfit, and blamed for the drain that expires', async start => {
     const rig = await start()
     const [good, bad] = rig.gateways as [Gateway, Gateway]
-    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 4 }), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig, { graceSeconds: 4 })
     await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
     await waitFor('both are fit', async () => (await value(rig, of('gateway_unfit', bad))) === 0, MS)
     expect(await value(rig, of('gateway_expired_total', bad)), 'its series begins at once').to.equal(0)

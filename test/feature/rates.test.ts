@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
-import { serveAdminApi, type AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../sandbox/apisix/api-server.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { createStore } from '../../sandbox/apisix/store.ts'
 import { until } from '../build/apisix.ts'
@@ -80,7 +81,7 @@ const SOURCES: Readonly<Record<string, () => Source>> = {
     follow: (rig, _, successor) => rig.discovery?.set('shop/web', { http: arrayOf([successor]) })
   }),
   'P2: the Admin API of another etcd': () => {
-    let other: AdminApi | undefined
+    let other: Api | undefined
     return {
       hides: 'the Admin API lists nothing at all, and apisix-0 has a configuration',
       options: { agent: false },

@@ -1,25 +1,28 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { PodUid } from '../../agent/drain/facts.ts'
-import { SEAL_BEFORE_MS } from '../../agent/round/entries.ts'
+import type { PodUid } from '../../agent/rules/drain/facts.ts'
+import { SEAL_BEFORE_MS } from '../../agent/round/entries/entries.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
+import { serving } from '../build/pair.ts'
+import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { slowClock } from '../build/slow-clock.ts'
 
 describe('feature: one replica under load', () => {
   const test = sideBySide({ gateways: 2, barrier: true })
 
-  test('a rolling update whose gateways learn of the new pod late loses nothing: the old pod serves until then', async start => {
-    const rig = await start()
+  const underLoad = async (rig: Rig) => {
     const old = rig.pod('web-1', { graceSeconds: 300 })
-    const before = await rig.serve(old)
-    rig.upstream('web', [old])
-    await rig.settled()
-    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
+    const [backend] = await serving(rig, old)
     const load = rig.load(50)
     await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
+    return { old, backend: backend!, load }
+  }
 
+  test('a rolling update whose gateways learn of the new pod late loses nothing: the old pod serves until then', async start => {
+    const rig = await start()
+    const { old, backend: before, load } = await underLoad(rig)
     const fresh = rig.pod('web-2')
     const after = await rig.serve(fresh)
     const workers = rig.gateways.flatMap(gateway => gateway.workers)
@@ -61,13 +64,7 @@ describe('feature: one replica under load', () => {
           () => isIdle()
         )
     })
-    const old = rig.pod('web-1', { graceSeconds: 300 })
-    const backend = await rig.serve(old)
-    rig.upstream('web', [old])
-    await rig.settled()
-    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
-    const load = rig.load(50)
-    await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
+    const { old, backend, load } = await underLoad(rig)
     const served = load.result.by['web-1'] ?? 0
     deadline = () => rig.agent.loop.drains().get(old.uid as PodUid)?.deadline ?? Infinity
     // Sealed, and no request is on its way to the pod.

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import { sideBySide, type Start } from '../build/side-by-side.ts'
 
 const RANGE = { SYNC_POD_RANGES: '127.0.0.0/8' }
@@ -10,16 +11,14 @@ describe('feature: the watch falls silent after the ack', () => {
 
   test('a reused address belongs to the new pod: its node stays, its entry is lifted', async start => {
     const rig = await start()
-    const [old, other] = [rig.pod('web-0'), rig.pod('web-1')]
-    rig.upstream('web', [old, other])
-    await rig.settled()
+    const [old, other] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ evidence: 'barrier' })
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
 
     rig.kubernetes.faults.muteWatches()
     rig.gone(old)
-    const next = rig.pod('web-2', { ip: old.ip })
+    const next = rig.pod('web-3', { ip: old.ip })
     rig.upstream('web', [next, other])
     // The guard lists the holders, finds the address again, and asks which pod has it.
     await until(

@@ -33,6 +33,15 @@ async function known(rig: Rig, count: number): Promise<void> {
   )
 }
 
+/** Two pods, known from the documents of all gateways. */
+async function documented(rig: Rig) {
+  const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+  const put = ownerOf(rig)
+  await put([old, fresh])
+  await known(rig, 2)
+  return { old, fresh, put }
+}
+
 describe('feature: API-driven standalone', () => {
   const test = sideBySide({ standalone: true, gateways: 2 })
 
@@ -41,10 +50,8 @@ describe('feature: API-driven standalone', () => {
       barrier: true,
       config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
     })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const { old, fresh } = await documented(rig)
     await Promise.all([rig.serve(old), rig.serve(fresh)])
-    await ownerOf(rig)([old, fresh])
-    await known(rig, 2)
     const load = rig.load(50)
     rig.end(old)
     const { body } = await rig.hook(old)
@@ -64,10 +71,7 @@ describe('feature: API-driven standalone', () => {
 
   test('without the plugin every gateway is observed, until the owner has updated the last one', async start => {
     const rig = await start({ config: { DRAIN_FLOOR: '20s', DRAIN_ACCEPTED_SETTLE: '20s' } })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    const put = ownerOf(rig)
-    await put([old, fresh])
-    await known(rig, 2)
+    const { old, fresh, put } = await documented(rig)
     rig.end(old)
     let answered = false
     const reply = rig.hook(old).finally(() => (answered = true))
@@ -88,10 +92,7 @@ describe('feature: API-driven standalone', () => {
 
   test('a gateway with an unreadable document leaves no proof but time', async start => {
     const rig = await start({ config: { DRAIN_FLOOR: '2s', DRAIN_ACCEPTED_SETTLE: '2s' } })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    const put = ownerOf(rig)
-    await put([old, fresh])
-    await known(rig, 2)
+    const { old, fresh, put } = await documented(rig)
     await rig.gateways[1]?.partition({ control: 'refused', admin: 'refused' })
     rig.end(old)
     await put([fresh], 1)

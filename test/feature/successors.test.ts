@@ -4,7 +4,7 @@ import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { mapOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 
@@ -20,6 +20,13 @@ describe('feature: successors', () => {
     for (const pod of [old, next]) await rig.serve(pod)
     rig.service('web', [old, next])
     return { old, next }
+  }
+  const lateOwner = async (...given: Parameters<typeof replaced>) => {
+    const pods = await replaced(...given)
+    const [rig] = given
+    rig.upstream('web', [pods.old])
+    await rig.settled()
+    return pods
   }
   const body = async (rig: Rig) => await get(`${rig.gateways[0]!.urls.proxy}/`)
 
@@ -50,9 +57,7 @@ describe('feature: successors', () => {
 
   test('the hook is answered once a successor becomes Ready', async start => {
     const rig = await start({ barrier: true })
-    const { old, next } = await replaced(rig, { next: { ready: false } })
-    rig.upstream('web', [old])
-    await rig.settled()
+    const { old, next } = await lateOwner(rig, { next: { ready: false } })
     rig.end(old)
     const hook = rig.hook(old)
     await until(
@@ -68,12 +73,10 @@ describe('feature: successors', () => {
 
   test('a pod of another workload never takes over', async start => {
     const rig = await start({ barrier: true })
-    const { old } = await replaced(rig, {
+    const { old } = await lateOwner(rig, {
       old: { graceSeconds: 300 },
       next: { owner: { kind: 'ReplicaSet', name: 'canary-2b' } }
     })
-    rig.upstream('web', [old])
-    await rig.settled()
     const { body: answer } = await expires(
       rig,
       old,
@@ -121,9 +124,7 @@ describe('feature: successors', () => {
 
   test('a chain: the successor ends too, and is sealed like any other node', async start => {
     const rig = await start({ barrier: true })
-    const { old, next } = await replaced(rig)
-    rig.upstream('web', [old])
-    await rig.settled()
+    const { old, next } = await lateOwner(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
     const last = rig.pod('web-3', web('web-2b'))
@@ -137,9 +138,7 @@ describe('feature: successors', () => {
 
   test('the only successor ends before the next pod is Ready: it serves until then', async start => {
     const rig = await start({ barrier: true, config: { APISIX_BARRIER_TTL: '3s' } })
-    const { old, next } = await replaced(rig)
-    rig.upstream('web', [old])
-    await rig.settled()
+    const { old, next } = await lateOwner(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
     rig.gone(old)
@@ -192,9 +191,7 @@ describe('feature: successors', () => {
   /** The old pod and the agent that put its entry are gone, and the entry is still in the gateway. */
   const orphaned = async (rig: Rig) => {
     const startedAt = new Date(Date.now() - 60_000).toISOString()
-    const { old, next } = await replaced(rig, { next: { startedAt } })
-    rig.upstream('web', [old])
-    await rig.settled()
+    const { old, next } = await lateOwner(rig, { next: { startedAt } })
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     rig.gone(old)
@@ -251,9 +248,7 @@ describe('feature: successors', () => {
       barrier: true,
       config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
     })
-    const { old, next } = await replaced(rig)
-    rig.upstream('web', [old])
-    await rig.settled()
+    const { old, next } = await lateOwner(rig)
     rig.gone(old)
     rig.service('web', [next])
     await until(

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import type { Rig } from '../build/rig.ts'
-import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const WITHIN_MS = 20_000

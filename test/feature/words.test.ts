@@ -4,6 +4,7 @@ import { standaloneTarget } from '../../sandbox/owner/adc-target.ts'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import { get } from '../build/load.ts'
+import { serving } from '../build/pair.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
@@ -26,12 +27,17 @@ describe('feature: a seal rests on the word of every worker', () => {
 
   const pair = async (rig: Rig) => {
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
-    const backend = await rig.serve(old)
-    await rig.serve(other)
-    rig.upstream('web', [old, other])
-    await rig.settled()
-    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
-    return { old, other, backend }
+    await serving(rig, old, other)
+    return { old, other }
+  }
+  /** Ends a pod that no other one can replace, and waits until that is the reason to keep it. */
+  const endLast = async (rig: Rig) => {
+    const old = rig.pod('web-1')
+    await serving(rig, old)
+    const ended = end(rig, old)
+    const isLast = () => ended.why().includes('nothing else is left in upstreams/web')
+    await until('nothing else is left', isLast)
+    return { old, isLast, ...ended }
   }
 
   test('a frozen worker has not agreed: its gateway is not sealed before it has spoken', async start => {
@@ -50,20 +56,14 @@ describe('feature: a seal rests on the word of every worker', () => {
   test('a worker that starts with an old configuration has not agreed, even if the worker before it had', async start => {
     const rig = await start()
     const [gateway] = rig.gateways as [Gateway]
-    const old = rig.pod('web-1')
-    await rig.serve(old)
-    rig.upstream('web', [old])
-    await rig.settled()
-    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
-    const { hook, why, held } = end(rig, old)
-    await until('nothing else is left', () => why().includes('nothing else is left in upstreams/web'))
+    const { old, hook, isLast, held } = await endLast(rig)
     gateway.killWorker(0)
     gateway.workers[0]?.loseWatch()
     const fresh = rig.pod('web-2')
     await rig.serve(fresh)
     rig.upstream('web', [old, fresh])
     await until('the other has it', () => gateway.workers[1]?.config.revision === rig.apisix.store.revision)
-    await until('it is still said', () => why().includes('nothing else is left in upstreams/web'))
+    await until('it is still said', isLast)
     expect(held()).to.deep.equal(['draining'])
     gateway.workers[0]?.restoreWatch()
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
@@ -73,11 +73,7 @@ describe('feature: a seal rests on the word of every worker', () => {
   test('no other node serves: the pod is kept until one of the others is Ready', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2', { ready: false })]
-    await rig.serve(old)
-    await rig.serve(other)
-    rig.upstream('web', [old, other])
-    await rig.settled()
-    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    await serving(rig, old, other)
     const { hook, why, held } = end(rig, old)
     await until('it is said', () => why().includes(`what is left does not serve: ${other.node}`))
     expect(held()).to.deep.equal(['draining'])
@@ -114,13 +110,7 @@ describe('feature: a seal rests on the word of every worker', () => {
 
   test('a place that its owner has emptied needs no other node', async start => {
     const rig = await start()
-    const old = rig.pod('web-1')
-    await rig.serve(old)
-    rig.upstream('web', [old])
-    await rig.settled()
-    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
-    const { hook, why, held } = end(rig, old)
-    await until('nothing else is left', () => why().includes('nothing else is left in upstreams/web'))
+    const { hook, held } = await endLast(rig)
     expect(held()).to.deep.equal(['draining'])
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: {} })
     const { body } = await hook

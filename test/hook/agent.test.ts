@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import type { TestPod } from '../build/pods.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { runHook } from './run.ts'
@@ -16,9 +17,7 @@ describe('hook and agent', () => {
 
   test('returns when every gateway has confirmed', async start => {
     const rig = await start({ gateways: 2 })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     const { code, stderr } = await runHook(['--url', `http://127.0.0.1:${rig.agent.port}`], identity(old))
     expect(stderr).to.match(/^apisix-drain-hook: drained, evidence barrier, held for \d\S*s: /)
@@ -27,9 +26,7 @@ describe('hook and agent', () => {
 
   test('uses no proxy, whatever the environment: a proxy would be mistaken for the pod', async start => {
     const rig = await start()
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig)
     rig.end(old)
     const proxy = 'http://127.0.0.1:1'
     const env = { ...identity(old), http_proxy: proxy, HTTP_PROXY: proxy, ALL_PROXY: proxy }
@@ -51,9 +48,7 @@ describe('hook and agent', () => {
 
   test('sleeps if the reserve uses up the grace, because nothing is proved', async start => {
     const rig = await start({ applyDelay: () => 2000, config: { DRAIN_RESERVE: '5s' }, barrier: false })
-    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [old] = await pair(rig, { graceSeconds: 3 })
     rig.end(old)
     const args = ['--url', `http://127.0.0.1:${rig.agent.port}`, '--fallback', '1500ms']
     const { stderr, ms } = await runHook(args, identity(old))

@@ -1,12 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { kubeconfigFor } from '../../sandbox/kubernetes/kubeconfig.ts'
+import { freePorts } from '../build/free-ports.ts'
+import { writeApiServerFiles } from './api-server-files.ts'
 import { CURRENT, ETCD, kubernetesPath, type Kubernetes } from './build.ts'
 
 export interface Answer {
@@ -38,11 +39,8 @@ export async function startApiServer(version: Kubernetes = CURRENT): Promise<Api
     children.push(spawn(program, args, { stdio: ['ignore', log, log], cwd: folder }))
     closeSync(log)
   }
-  const [client, peer, port] = await freePorts()
-  const token = randomBytes(16).toString('hex')
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  writeFileSync(file('sa.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  writeFileSync(file('tokens.csv'), `${token},admin,1,"system:masters"\n`, { mode: 0o600 })
+  const { client, peer, port } = await freePorts('client', 'peer', 'port')
+  const { token, flags } = writeApiServerFiles(folder)
   const etcd = `http://127.0.0.1:${client}`
   start(ETCD, [
     `--data-dir=${file('etcd')}`,
@@ -55,12 +53,7 @@ export async function startApiServer(version: Kubernetes = CURRENT): Promise<Api
     `--etcd-servers=${etcd}`,
     `--secure-port=${port}`,
     '--bind-address=127.0.0.1',
-    `--cert-dir=${file('certs')}`,
-    `--service-account-key-file=${file('sa.key')}`,
-    `--service-account-signing-key-file=${file('sa.key')}`,
-    '--service-account-issuer=https://kubernetes.default.svc',
-    `--token-auth-file=${file('tokens.csv')}`,
-    '--authorization-mode=RBAC',
+    ...flags,
     '--service-cluster-ip-range=10.96.0.0/16'
   ])
   const url = `https://127.0.0.1:${port}`
@@ -86,25 +79,16 @@ export async function startApiServer(version: Kubernetes = CURRENT): Promise<Api
   }
   const ca = readFileSync(file('certs/apiserver.crt'), 'utf8')
   let written = 0
-  const kubeconfigFor = (token: string) => {
+  const writeKubeconfigFor = (token: string) => {
     const path = file(`kubeconfig-${written++}`)
-    const name = 'test'
-    const config = {
-      clusters: [
-        { name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }
-      ],
-      users: [{ name, user: { token } }],
-      contexts: [{ name, context: { cluster: name, user: name } }],
-      'current-context': name
-    }
-    writeFileSync(path, JSON.stringify(config), { mode: 0o600 })
+    writeFileSync(path, JSON.stringify(kubeconfigFor({ url, ca, token })), { mode: 0o600 })
     return path
   }
   return {
     url,
     ca,
-    kubeconfig: kubeconfigFor(token),
-    kubeconfigFor,
+    kubeconfig: writeKubeconfigFor(token),
+    kubeconfigFor: writeKubeconfigFor,
     stop,
     call: (method, path, body, as = token) => call(url, method, path, body, as, ca)
   }
@@ -158,19 +142,4 @@ export function call(
   asked.on('error', reject)
   asked.end(body === undefined ? undefined : JSON.stringify(body))
   return promise
-}
-
-/** Three ports that were free a moment ago: neither program can pick a port by itself and report it. */
-async function freePorts(): Promise<[number, number, number]> {
-  const servers = [createServer(), createServer(), createServer()] as const
-  const ports = await Promise.all(
-    servers.map(async server => {
-      server.listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      const address = server.address()
-      return typeof address === 'object' && address !== null ? address.port : 0
-    })
-  )
-  for (const server of servers) server.close()
-  return ports as [number, number, number]
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { serveAdminApi, type AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../sandbox/apisix/api-server.ts'
 import { createStore, type Store } from '../../sandbox/apisix/store.ts'
 import { upstream, upstreamId } from '../../sandbox/owner/owner.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
@@ -18,7 +19,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
   this.timeout(180_000)
   let api: ApiServer
   let store: Store
-  let admin: AdminApi
+  let admin: Api
   let translated: Awaited<ReturnType<typeof translateAdmin>>
   let controller: Controller
 

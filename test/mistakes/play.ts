@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
+import { endAll, type Ends } from '../../sandbox/ends.ts'
 import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { GATEWAY_NAMESPACE } from '../../sandbox/manifests.ts'
 import { startRig } from '../build/rig.ts'
@@ -26,7 +27,7 @@ export interface Printed {
 
 /** Runs the real program `main` against stand-ins, in a separate process, and returns its output. */
 export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
-  const ends: (() => unknown)[] = []
+  const ends: Ends = []
   try {
     const rig = await startRig({ gateways: 2, barrier: true, agent: false })
     ends.push(() => rig.close())
@@ -91,7 +92,7 @@ export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
       ...mistake.env?.(place)
     })
   } finally {
-    for (const end of ends.toReversed()) await end()
+    await endAll(ends)
   }
 }
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { connect } from 'node:http2'
 import { Backend } from './backend.ts'
+import { emptied, stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { type Config, Gateway, type Node, type Upstream } from './gateway.ts'
@@ -31,7 +32,6 @@ describe('The barrier holds with every balancer of APISIX:', () => {
   let a: Backend
   let b: Backend
   let dead: Backend
-  const errors = async () => (await gateway.barrier.state()).counts.errors
   const requests = async (n: number) =>
     await Promise.all(Array.from({ length: n }, (_, i) => send(`${gateway.url}/u?k=${i}&ms=5`)))
 
@@ -42,19 +42,8 @@ describe('The barrier holds with every balancer of APISIX:', () => {
     dead = await Backend.start()
     await dead.kill()
   })
-  after(async () => {
-    await gateway?.stop()
-    for (const pod of [a, b]) await pod?.kill()
-  })
-  afterEach(async () => {
-    await gateway.barrier.remove(a.uid, b.uid)
-    expect(await errors(), gateway.errors()).to.equal(0)
-    await eventually('nothing is in flight', async () => {
-      const told = await gateway.barrier.put(a.entry(), b.entry(), dead.entry())
-      await gateway.barrier.remove(a.uid, b.uid, dead.uid)
-      return told.entries.every(entry => entry.inflight.requests === 0)
-    })
-  })
+  after(() => stopAll(gateway, a, b))
+  afterEach(() => emptied(gateway, a, b, dead))
 
   for (const type of TYPES) {
     for (const [shape, config] of Object.entries(SHAPES)) {

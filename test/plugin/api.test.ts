@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { StateOut } from './barrier.ts'
 import { Backend } from './backend.ts'
+import { removeEntries, stopAll } from './clean-up.ts'
 import { send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
@@ -20,14 +21,8 @@ describe('Barrier API', () => {
     pod = await Backend.start()
     await gateway.configured({ a: { nodes: [pod.node] } })
   })
-  after(async () => {
-    await gateway?.stop()
-    await pod?.kill()
-  })
-  afterEach(async () => {
-    const { entries } = await gateway.barrier.state()
-    await gateway.barrier.remove(...entries.map(e => e.uid))
-  })
+  after(() => stopAll(gateway, pod))
+  afterEach(() => removeEntries(gateway))
 
   it('reports the revision of a worker even if it is lower than before, after a restore of etcd', async () => {
     for (const revision of [5000, 40]) {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Backend } from './backend.ts'
+import { stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
@@ -39,11 +40,7 @@ describe('A gateway whose wall clock is set', () => {
     gateway = await Gateway.start({ workers: 2, under: ['env', ...env] })
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
   })
-  afterEach(async () => {
-    await gateway.stop()
-    await a.kill()
-    await b.kill()
-  })
+  afterEach(() => stopAll(gateway, a, b))
 
   /** Sets the clock, and waits until the gateway uses it. */
   const set = async (seconds: number) => {

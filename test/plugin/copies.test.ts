@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
 import type { EntryIn } from './barrier.ts'
+import { stopAll } from './clean-up.ts'
 import { many } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
@@ -22,9 +23,8 @@ describe("Each worker's copy of the deny-list", () => {
     pod = await Backend.start()
   })
   afterEach(async () => {
-    await gateway?.stop()
+    await stopAll(gateway, pod)
     gateway = undefined
-    await pod.kill()
   })
 
   /** The deny-list of every worker that answers, as text. */

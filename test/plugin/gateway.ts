@@ -163,6 +163,10 @@ export class Gateway {
     })
   }
 
+  async untilFit(): Promise<void> {
+    await eventually('it is fit', async () => (await this.barrier.state()).fit)
+  }
+
   async door(path: string): Promise<string> {
     const answer = await fetch(`http://${this.at.door}${path}`, { headers: { connection: 'close' } })
     return await answer.text()

@@ -5,13 +5,12 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { readSecret } from '../../agent/hook/barrier-entries.ts'
 import { Backend } from './backend.ts'
+import { stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK } from './held.ts'
-
-/** The ways to load the plugin; the place of its counts depends on it. */
-const WAYS = ['hook', 'plugin'] as const
+import { WAYS } from './nginx-conf.ts'
 
 describe('A gateway that', () => {
   let gateway: Gateway | undefined
@@ -23,13 +22,9 @@ describe('A gateway that', () => {
     b = await Backend.start()
   })
   afterEach(async () => {
-    await gateway?.stop()
+    await stopAll(gateway, a, b)
     gateway = undefined
-    await a.kill()
-    await b.kill()
   })
-
-  const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
 
   it('has applied one kind of object and not another reports it', async () => {
     gateway = await Gateway.start({
@@ -72,7 +67,7 @@ describe('A gateway that', () => {
 
   it('is loaded from the list of plugins works as with lua_module_hook', async () => {
     gateway = await Gateway.start({ workers: 2, load: 'plugin' })
-    await fit(gateway)
+    await gateway.untilFit()
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     await gateway.barrier.put(a.sealed)
     expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([b.name])
@@ -87,7 +82,7 @@ describe('A gateway that', () => {
     const slow = send(`${gateway.url}/u?ms=600`)
     await eventually('it arrived', () => a.requests.includes('/u?ms=600'))
     for (let i = 0; i < 3; i += 1) await gateway.door('/plugins/reload')
-    await fit(gateway)
+    await gateway.untilFit()
     expect((await gateway.barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(1)
     await slow
     expect((await gateway.barrier.inflight([a.uid], 2)).entries[0]?.inflight.requests).to.equal(0)

@@ -1,5 +1,8 @@
 import { fileURLToPath } from 'node:url'
 
+/** The ways to load the plugin; the place of its counts depends on it. */
+export const WAYS = ['hook', 'plugin'] as const
+
 export interface GatewayOptions {
   /** nginx worker processes, default 3. */
   workers?: number

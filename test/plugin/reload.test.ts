@@ -3,13 +3,11 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Backend } from './backend.ts'
+import { stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { type GatewayOptions, PLUGIN } from './nginx-conf.ts'
-
-/** The ways to load the plugin; the place of its counts depends on it. */
-const WAYS = ['hook', 'plugin'] as const
+import { type GatewayOptions, PLUGIN, WAYS } from './nginx-conf.ts'
 
 describe('A gateway that is reloaded, or has its binary replaced', () => {
   let gateway: Gateway | undefined
@@ -21,13 +19,9 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     b = await Backend.start()
   })
   afterEach(async () => {
-    await gateway?.stop()
+    await stopAll(gateway, a, b)
     gateway = undefined
-    await a.kill()
-    await b.kill()
   })
-
-  const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
 
   for (const load of WAYS)
     it(`reloads (HUP) keeps its instance, entries and counts, and old workers still count down (${load})`, async () => {
@@ -97,7 +91,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
         return isNew && !ok && unfit.length === 1 && BEFORE.exec(unfit[0] ?? '')?.[1] === String(old[0])
       })
       expect((await slow).status).to.equal(200)
-      await fit(gateway)
+      await gateway.untilFit()
     })
   }
 
@@ -160,7 +154,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
         return says && !ok && instance !== before.instance && entries[0]?.state === 'sealed'
       })
       expect((await slow).status).to.equal(200)
-      await fit(gateway)
+      await gateway.untilFit()
     })
 
     it(`has a release that counts in another way: it is unfit until the old workers have gone (${load})`, async () => {
@@ -182,7 +176,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
         const more = load === 'hook' ? 1 : 0
         for (const pid of newer) expect(mappings(pid)).to.equal(mappings(oldest) + more)
         expect((await slow).status).to.equal(200)
-        await fit(gateway)
+        await gateway.untilFit()
         const after = send(`${url}/u?ms=500`)
         await eventually('the new worker counts', async () => {
           const [entry] = (await barrier.inflight([a.uid])).entries
@@ -209,7 +203,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
       / 1 /.test(/^.*\) \S( \d+ )/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1] ?? '')
     try {
       await daemon.configured({ u: { nodes: [a.node] } })
-      await fit(daemon)
+      await daemon.untilFit()
       const { instance } = await barrier.state()
       await eventually('what started it has ended', () => orphan(first))
       process.kill(first, 'SIGUSR2')

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
+import { emptied, idle, stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
@@ -27,12 +28,6 @@ describe('The node of a request', () => {
   let c: Backend
   const barrier = () => gateway.barrier
   const counts = async () => (await barrier().state()).counts
-  const idle = async (...pods: Backend[]) =>
-    await eventually('nothing is in flight', async () => {
-      const told = await barrier().put(...pods.map(p => p.entry({ uid: `look-${p.name}` })))
-      await barrier().remove(...told.entries.map(e => e.uid))
-      return told.entries.every(e => e.inflight.requests === 0 && e.inflight.long === 0)
-    })
 
   /** Expects that these pods get requests, and no others. Sends several at a time, because least_conn picks the least busy node. */
   const used = async (...pods: Backend[]) => {
@@ -58,16 +53,8 @@ describe('The node of a request', () => {
     b = await Backend.start()
     c = await Backend.start()
   })
-  after(async () => {
-    await gateway?.stop()
-    for (const pod of [a, b, c]) await pod?.kill()
-  })
-  afterEach(async () => {
-    const { entries } = await barrier().state()
-    await barrier().remove(...entries.map(e => e.uid))
-    await idle(a, b, c)
-    expect((await counts()).errors, gateway.errors()).to.equal(0)
-  })
+  after(() => stopAll(gateway, a, b, c))
+  afterEach(() => emptied(gateway, a, b, c))
 
   for (const type of ['roundrobin', 'least_conn'] as const) {
     it(`${type}: a draining node is avoided from the moment of the answer, and used again when the entry is lifted`, async () => {
@@ -234,7 +221,7 @@ describe('The node of a request', () => {
       const replies = await Promise.all(open)
       expect(replies.every(r => r.status === 200)).to.equal(true)
       expect(a.requests.length).to.equal(seen)
-      await idle(dying)
+      await idle(gateway, dying)
     })
 
     it('a refused retry is removed from every count', async () => {
@@ -242,7 +229,7 @@ describe('The node of a request', () => {
       await barrier().put(a.sealed)
       const replies = await many(`${gateway.url}/u`, 10)
       expect(replies.map(r => r.status)).to.deep.equal(replies.map(() => 502))
-      await idle(dead, a)
+      await idle(gateway, dead, a)
     })
   })
 
@@ -263,7 +250,7 @@ describe('The node of a request', () => {
       const all = Promise.all(Array.from({ length: 5 }, () => send(`${gateway.url}/u?ms=300`)))
       await flying(a, 5)
       await all
-      await idle(a)
+      await idle(gateway, a)
     })
 
     it('is aborted by its client', async () => {
@@ -278,12 +265,12 @@ describe('The node of a request', () => {
         () => expect.fail('it was answered'),
         () => undefined
       )
-      await idle(a)
+      await idle(gateway, a)
     })
 
     it('is ended by another plugin after the pick', async () => {
       expect((await send(`${gateway.url}/u?forbid=1`)).status).to.equal(403)
-      await idle(a)
+      await idle(gateway, a)
     })
 
     it('meets a node that is gone', async () => {
@@ -294,7 +281,7 @@ describe('The node of a request', () => {
       await gone.kill()
       expect((await open).status).to.equal(502)
       expect((await send(`${gateway.url}/u`)).status).to.equal(502)
-      await idle(gone)
+      await idle(gateway, gone)
     })
 
     it('is redirected inside nginx, out of APISIX’s view (X-Accel-Redirect, error_page)', async () => {
@@ -334,7 +321,7 @@ describe('The node of a request', () => {
       expect(Date.now() - began).to.be.above(190)
       first.destroy()
       second.end()
-      await idle(a)
+      await idle(gateway, a)
     })
   })
 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Agent } from 'node:http'
-import { KEEP_SESSIONS } from '../../agent/drain/annotations.ts'
+import { KEEP_SESSIONS } from '../../agent/rules/drain/annotations.ts'
 import { Backend } from './backend.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'

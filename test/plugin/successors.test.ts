@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Backend } from './backend.ts'
 import type { Word } from './barrier.ts'
+import { emptied, stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { type Config, Gateway, type Upstream } from './gateway.ts'
@@ -33,20 +34,8 @@ describe('Successors', () => {
     gone = await Backend.start()
     await gone.kill()
   })
-  after(async () => {
-    await gateway?.stop()
-    for (const pod of [old, a, b]) await pod?.kill()
-  })
-  afterEach(async () => {
-    const { entries } = await barrier().state()
-    await barrier().remove(...entries.map(e => e.uid))
-    await eventually('nothing is in flight', async () => {
-      const told = await barrier().put(...[old, a, b].map(p => p.entry({ uid: `look-${p.name}` })))
-      await barrier().remove(...told.entries.map(e => e.uid))
-      return told.entries.every(e => e.inflight.requests === 0)
-    })
-    expect((await counts()).errors, gateway.errors()).to.equal(0)
-  })
+  after(() => stopAll(gateway, old, a, b))
+  afterEach(() => emptied(gateway, old, a, b))
 
   const SHAPES: Record<string, (upstream: Upstream) => Config> = {
     'an upstream': upstream => ({ u: { ...upstream, nodes: [old.node] } }),

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
 import type { StateOut } from './barrier.ts'
+import { stopAll } from './clean-up.ts'
 import { type Reply, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
+import { WAYS } from './nginx-conf.ts'
 
 /**
  * Workers that start and end during a drain. `TURNOVER=20` runs the long version: 20 reloads and 20 crashes for each way of loading,
@@ -16,8 +18,6 @@ const LONG = Number(process.env.TURNOVER ?? 0)
 const ROUNDS = LONG || 2
 const REQUEST_MS = LONG ? 5000 : 1500
 const REQUESTS = 8
-/** The ways to load the plugin; the place of its counts depends on it. */
-const WAYS = ['hook', 'plugin'] as const
 
 interface Sent {
   readonly id: string
@@ -45,9 +45,8 @@ describe('Workers that come and go in mid-drain', () => {
   })
   afterEach(async () => {
     if (gate) rmSync(gate, { force: true })
-    await gateway?.stop()
+    await stopAll(gateway, pod)
     gateway = undefined
-    await pod.kill()
   })
 
   async function start(load: (typeof WAYS)[number]): Promise<Gateway> {
@@ -66,7 +65,7 @@ describe('Workers that come and go in mid-drain', () => {
     })
     gateway = started
     await started.configured({ u: { nodes: [pod.node] } })
-    await eventually('it is fit', async () => (await started.barrier.state()).fit)
+    await started.untilFit()
     return started
   }
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { Backend } from './backend.ts'
+import { stopAll } from './clean-up.ts'
 import { backends, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { type Config, Gateway, type Upstream } from './gateway.ts'
@@ -18,10 +19,7 @@ describe('A request whose body was still being read when the drain began', () =>
     b = await Backend.start()
     c = await Backend.start()
   })
-  after(async () => {
-    await gateway?.stop()
-    for (const pod of [a, b, c]) await pod?.kill()
-  })
+  after(() => stopAll(gateway, a, b, c))
   afterEach(async () => {
     await barrier().remove(a.uid, 'other')
     expect((await counts()).errors, gateway.errors()).to.equal(0)

@@ -1,4 +1,4 @@
-import type { AgentView } from '../../snapshot/snapshot.ts'
+import type { AgentView } from '../../report/snapshot/snapshot.ts'
 import { count } from '../model/format.ts'
 import type { Tone } from '../model/words.ts'
 import { Mark } from '../parts/mark.tsx'

@@ -1,4 +1,4 @@
-import type { ArrivalView } from '../../snapshot/snapshot.ts'
+import type { ArrivalView } from '../../report/snapshot/snapshot.ts'
 import { formatMs } from '../model/format.ts'
 import { arrivalRows } from '../model/arrival-rows.ts'
 import { Mark } from '../parts/mark.tsx'

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import { longLivedWords } from '../../drain/long-lived.ts'
+import { longLivedWords } from '../../rules/drain/long-lived.ts'
 import { drainsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'
 import { isOpen, laneAt, scaleOf, type Lane } from '../model/lanes.ts'

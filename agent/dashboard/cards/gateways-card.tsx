@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { Freshness, GatewayView, Snapshot, WatchView } from '../../snapshot/snapshot.ts'
+import type { Freshness, GatewayView, Snapshot, WatchView } from '../../report/snapshot/snapshot.ts'
 import { ago, count, formatMs } from '../model/format.ts'
 import { gatewayArrivals, gatewayLags } from '../model/gateway-lags.ts'
 import type { Quantiles } from '../model/lag-series.ts'

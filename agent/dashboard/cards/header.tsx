@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { Snapshot } from '../../snapshot/snapshot.ts'
+import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { announce, type Announced } from '../model/announce.ts'
 import { fullMoment, wallClock, zoneAt } from '../model/format.ts'
 import { sentenceOf } from '../model/sentence.ts'

@@ -1,4 +1,4 @@
-import type { LeadsTo } from '../../plan/leads-to.ts'
+import type { LeadsTo } from '../../rules/plan/leads-to.ts'
 import { count } from '../model/format.ts'
 import { Mark } from '../parts/mark.tsx'
 

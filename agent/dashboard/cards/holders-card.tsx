@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { HolderView } from '../../snapshot/holder-view.ts'
+import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import { count, formatMs } from '../model/format.ts'
 import { holderLags } from '../model/gateway-lags.ts'
 import { HOLDER_FILTERS, differenceOf, holderRows, toneOf } from '../model/holder-rows.ts'

@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
-import type { ArrivalView } from '../../snapshot/snapshot.ts'
-import type { LagSample } from '../../snapshot/drain-view.ts'
+import type { ArrivalView } from '../../report/snapshot/snapshot.ts'
+import type { LagSample } from '../../report/snapshot/drain-view.ts'
 import { arrivalSamples } from '../model/arrival-rows.ts'
 import { lagsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'

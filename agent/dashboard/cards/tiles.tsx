@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
-import { longLivedWords, together } from '../../drain/long-lived.ts'
-import type { Snapshot } from '../../snapshot/snapshot.ts'
+import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
+import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { quantiles } from '../model/lag-series.ts'
 import { GRADES } from '../model/words.ts'

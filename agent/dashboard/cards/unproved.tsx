@@ -1,4 +1,4 @@
-import type { Snapshot } from '../../snapshot/snapshot.ts'
+import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
 import { count } from '../model/format.ts'
 import { lanesOf, type Lane } from '../model/lanes.ts'

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { HooksView, Snapshot, WorkloadView } from '../../snapshot/snapshot.ts'
+import type { HooksView, Snapshot, WorkloadView } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { NEEDED, decidedBy, worthOf, type Sleep, type Sooner } from '../model/worth.ts'
 import { Mark } from '../parts/mark.tsx'
@@ -11,7 +11,7 @@ type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways'>
   readonly hooks: HooksView
 }
 
-/** The numbers that decide about sleeps and hooks: the sleep that would have been needed, the worth of the hooks, and the pods without one. */
+/** The numbers that decide about sleeps and hooks: the sleep that would have been needed, the worth of hooks, and the pods without one. */
 export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
   const { all, each } = useMemo(
     () => worthOf({ lags, past, unproved, agent }),

@@ -1,5 +1,5 @@
-import type { ArrivalView } from '../../snapshot/snapshot.ts'
-import type { LagSample } from '../../snapshot/drain-view.ts'
+import type { ArrivalView } from '../../report/snapshot/snapshot.ts'
+import type { LagSample } from '../../report/snapshot/drain-view.ts'
 
 /** The times that pods took to arrive, as samples of the lag. */
 export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSample[] =>

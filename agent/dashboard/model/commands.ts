@@ -1,5 +1,5 @@
-import type { GatewayView, Reach } from '../../snapshot/snapshot.ts'
-import type { DrainView } from '../../snapshot/drain-view.ts'
+import type { GatewayView, Reach } from '../../report/snapshot/snapshot.ts'
+import type { DrainView } from '../../report/snapshot/drain-view.ts'
 
 /** A command with which the user can check an observation of the agent, and its meaning. */
 export interface Command {

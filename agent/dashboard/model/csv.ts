@@ -1,4 +1,4 @@
-import type { DrainView, LagSample } from '../../snapshot/drain-view.ts'
+import type { DrainView, LagSample } from '../../report/snapshot/drain-view.ts'
 import type { Lane } from './lanes.ts'
 import { waitOf } from './waits.ts'
 

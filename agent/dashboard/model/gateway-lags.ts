@@ -1,4 +1,4 @@
-import type { ArrivalView } from '../../snapshot/snapshot.ts'
+import type { ArrivalView } from '../../report/snapshot/snapshot.ts'
 import type { Lane } from './lanes.ts'
 import { quantiles, type Quantiles } from './lag-series.ts'
 

@@ -1,5 +1,5 @@
-import type { HolderView } from '../../snapshot/holder-view.ts'
-import { UPSTREAM } from '../../drain/annotations.ts'
+import type { HolderView } from '../../report/snapshot/holder-view.ts'
+import { UPSTREAM } from '../../rules/drain/annotations.ts'
 import { count, formatMs } from './format.ts'
 import { LATE_MS } from './why-behind.ts'
 import type { Tone } from './words.ts'

@@ -1,4 +1,4 @@
-import type { LagSample } from '../../snapshot/drain-view.ts'
+import type { LagSample } from '../../report/snapshot/drain-view.ts'
 
 /** p50, p99 and the largest of some values, in their unit. */
 export interface Quantiles {

@@ -1,5 +1,5 @@
-import type { DrainView } from '../../snapshot/drain-view.ts'
-import { latestDecision, lagOf } from '../../snapshot/lag.ts'
+import type { DrainView } from '../../report/snapshot/drain-view.ts'
+import { latestDecision, lagOf } from '../../report/snapshot/lag.ts'
 
 /**
  * The state of a drain, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. `unlisted`: over
@@ -23,7 +23,7 @@ export interface Lane {
 
 const made = new WeakMap<DrainView, { readonly live: Lane; readonly past: Lane }>()
 
-/** Live drains first: waiting ones by their remaining time, then the others. Finished ones newest first. An unchanged drain keeps its lane. */
+/** Live drains first: waiting ones by remaining time, then the others. Finished ones newest first. An unchanged drain keeps its lane. */
 export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]): readonly Lane[] {
   const stuckFirst = live.toSorted(
     (a, b) => rankOf(a) - rankOf(b) || a.deadline - b.deadline || b.moments.seenAt - a.moments.seenAt

@@ -1,5 +1,5 @@
-import type { HolderView } from '../../snapshot/holder-view.ts'
-import type { GatewayView } from '../../snapshot/snapshot.ts'
+import type { HolderView } from '../../report/snapshot/holder-view.ts'
+import type { GatewayView } from '../../report/snapshot/snapshot.ts'
 import type { Lane } from './lanes.ts'
 
 /** One gateway in one holder. Times in ms. */

@@ -1,5 +1,5 @@
-import type { GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
-import type { DrainView } from '../../snapshot/drain-view.ts'
+import type { GatewayView, Snapshot } from '../../report/snapshot/snapshot.ts'
+import type { DrainView } from '../../report/snapshot/drain-view.ts'
 import { behindFor, formatAge, LATE_MS, whyBehind } from './why-behind.ts'
 import { clock, count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'

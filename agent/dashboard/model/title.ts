@@ -1,4 +1,4 @@
-import type { Snapshot } from '../../snapshot/snapshot.ts'
+import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { isOpen } from './lanes.ts'
 import type { Sentence } from './sentence.ts'
 

@@ -1,10 +1,10 @@
-import type { HolderView } from '../../snapshot/holder-view.ts'
+import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import { count, formatMs } from './format.ts'
 
 /** A younger difference is probably under repair, in ms: owners and gateways need a few seconds in every rollout. */
 export const LATE_MS = 30_000
 
-/** Why a holder is behind Kubernetes, and who has to act: `its owner (ingress-controller-2) has not written 2 nodes`; empty if it is not. */
+/** Why a holder is behind Kubernetes, and who must act: `its owner (ingress-controller-2) has not written 2 nodes`; empty if it is not. */
 export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
   if (!behind) return ''
   const nodes = count(missing.length + notReady.length, 'node')

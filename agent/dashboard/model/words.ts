@@ -1,5 +1,5 @@
-import type { Grade, HolderReport } from '../../drain/drain.ts'
-import type { GatewayView } from '../../snapshot/snapshot.ts'
+import type { Grade, HolderReport } from '../../rules/drain/drain.ts'
+import type { GatewayView } from '../../report/snapshot/snapshot.ts'
 import type { Standing } from './lanes.ts'
 
 /** The shape and the word show the state; the colour only helps. */

@@ -1,6 +1,6 @@
-import type { GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
-import type { DrainView } from '../../snapshot/drain-view.ts'
-import { latestDecision } from '../../snapshot/lag.ts'
+import type { GatewayView, Snapshot } from '../../report/snapshot/snapshot.ts'
+import type { DrainView } from '../../report/snapshot/drain-view.ts'
+import { latestDecision } from '../../report/snapshot/lag.ts'
 import { standingOf } from './lanes.ts'
 import { workloadOf } from './rollout.ts'
 

@@ -1,4 +1,4 @@
-import type { LagSample } from '../../snapshot/drain-view.ts'
+import type { LagSample } from '../../report/snapshot/drain-view.ts'
 import { formatMs } from '../model/format.ts'
 import { histogramOf, placeOf } from '../model/lag-series.ts'
 

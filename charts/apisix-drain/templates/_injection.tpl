@@ -1,5 +1,5 @@
 {{/*
-What injection.policy (CEL, templates/injection-policy.yaml) and injection.webhook (agent/inject/) have in common. They make
+What injection.policy (CEL, templates/injection-policy.yaml) and injection.webhook (agent/hook/inject/) have in common. They make
 the same of a pod: test/install/injection.test.ts holds one against the other.
 */}}
 {{- define "apisix-drain.hookUrl" -}}
@@ -98,7 +98,7 @@ dyn({{ if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ toJson . }}{{ end }})
 {{- printf "%s-webhook" (include "apisix-drain.fullname" .) -}}
 {{- end -}}
 
-{{/* What the webhook adds: agent/inject/settings.ts. */}}
+{{/* What the webhook adds: agent/hook/inject/settings.ts. */}}
 {{- define "apisix-drain.injectSettings" -}}
 host: {{ include "apisix-drain.fullname" . }}.{{ .Release.Namespace }}.svc
 namespace: {{ .Release.Namespace }}

@@ -1,4 +1,4 @@
-{{/* What the agent asks of the API server (agent/rights/check-rbac.ts), and nothing else. */}}
+{{/* What the agent asks of the API server (agent/doctor/rights/check-rbac.ts), and nothing else. */}}
 {{- define "apisix-drain.podRule" -}}
 - apiGroups: ['']
   resources: [pods]

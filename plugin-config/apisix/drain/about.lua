@@ -55,8 +55,8 @@ local function keep(free, name)
 end
 
 
--- The other choices of a place as text: "more/address:port,…", sorted, so that places with the
--- same choices have the same text; nil if there is none.
+-- The other choices of a place as text: "more/address:port,…"; nil if there is none. They are
+-- sorted, so that places with the same choices have the same text.
 -- @tparam boolean standby the nodes of weight 0, which are chosen only if there is no other
 local function free_of(self, list, standby)
     local free, more = {}, 0
@@ -108,8 +108,8 @@ local function next_of(self, list)
 end
 
 
---- Adds a place, once, however many of its nodes the entry covers. The address is in it if the
--- place lists it, and also if it is a successor there and no node is free.
+--- Adds a place, once, however many of its nodes the entry covers. The address is in a place if the
+-- place lists it, or if it is a successor there and no node is free.
 -- @tparam string name of the place, without the characters that separate names in the text
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)

@@ -1,5 +1,5 @@
---- One spelling for every address, so that an entry, a node and a counter of one address have
--- the same string: no brackets, IPv6 in its canonical form (RFC 5952), lower case.
+--- One spelling for every address: no brackets, lower case, IPv6 in its canonical form (RFC 5952).
+-- So an entry, a node and a counter of one address have the same string.
 local ffi      = require("ffi")
 local C        = ffi.C
 local str_find = string.find

@@ -1,6 +1,6 @@
---- The entries whose statements in this worker's word may have changed: those that came or went,
--- those in a place that came, went or has other nodes, and those that share a place with one of
--- these.
+--- The entries whose statements in this worker's word may have changed. Such an entry came or went,
+-- or is in a place that came, went or has other nodes. An entry that shares a place with one of
+-- these is affected too.
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs

@@ -23,7 +23,7 @@ local FEATURES = json.list({ "successors", "by", "keep" })
 local _M = {}
 
 
---- The fields of every answer about entries. Reads once for each answer which workers live.
+--- The fields of every answer about entries. The list of living workers is read once per answer.
 function _M.base(barrier)
     ngx.update_time()
     barrier.at = clock_now()
@@ -97,8 +97,8 @@ function _M.entry(barrier, entry)
 end
 
 
---- Do all workers still report the words that this tag names, and that the agent has judged? There
--- is no pause between this read and the seal that follows.
+--- Do all workers still report the words that the agent has judged, by their tag? There is no pause
+-- between this read and the seal that follows.
 -- @tparam table entry as put
 -- @treturn boolean
 function _M.still_says(barrier, entry)

@@ -159,7 +159,7 @@ local function remove(barrier, uids)
 end
 
 
--- Is any of these uids, all its entries together, idle?
+-- Is any of these uids idle, over all its entries?
 local function any_idle(told, till)
     local busy = {}
     for _, entry in ipairs(told) do

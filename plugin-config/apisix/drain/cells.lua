@@ -24,8 +24,8 @@ local EACH   = 6                -- cells of one counter
 local CELLS  = 8192 * EACH      -- per slice
 local BYTES  = SLOTS * CELLS * 4
 
--- In one counter: ordinary requests, long-lived ones, and of these the upgraded ones and the SSE
--- ones; then the second in which the oldest long-lived one began.
+-- The cells of one counter: ordinary requests, long-lived ones, and of these the upgraded ones and
+-- the SSE ones. The next cell has the second in which the oldest long-lived one began.
 local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
@@ -35,8 +35,9 @@ local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
 
--- A counter is also one 64-bit number, with the long-lived requests in its upper half (both
--- processors are little endian). One operation reads or moves it, so no reader misses a request.
+-- The first two cells are also one 64-bit number, with the long-lived requests in its upper half
+-- (x64 and arm64 are little endian). One operation reads or moves it, so no reader misses a
+-- request.
 local LOW    = 0xffffffffLL
 local MOVE   = 0x100000000LL - 1
 
@@ -93,7 +94,7 @@ end
 -- @treturn number|nil ordinary requests, nil if this process does not have the memory
 -- @treturn number|nil long-lived ones
 -- @treturn number|nil of these, the upgraded ones
--- @treturn number|nil and the SSE ones
+-- @treturn number|nil of these, the SSE ones
 -- @treturn number|nil when the oldest long-lived one began, in seconds; 0: not known yet
 function _M.read(place)
     if not memory then

@@ -155,7 +155,7 @@ local function load(self, now, gen)
 end
 
 
--- Takes over the changes after one, up to another. @treturn boolean whether all of them are known
+-- Applies the changes after number `after`, up to `upto`. @treturn boolean whether all are known
 local function follow(self, after, upto, now)
     if after < 0 or upto < after or upto - after > self.ring then
         return false
@@ -172,8 +172,8 @@ local function follow(self, after, upto, now)
 end
 
 
--- Reads entries that seem to have expired, because workers are not notified of renewals. The end of
--- kept sessions is no news either.
+-- Reads entries that seem to have expired, because workers are not notified of renewals, nor of the
+-- end of kept sessions.
 local function renew(self, now)
     local soon, expires = now + TOGETHER, huge
     for id, entry in pairs(self.by_id) do
@@ -217,7 +217,7 @@ end
 
 --- The state of an address in a set.
 -- @treturn string|nil "sealed", "draining" or nil
--- @treturn table|nil the entry by which it keeps its sessions; nil if one of its entries does not
+-- @treturn table|nil the entry by which it keeps its sessions; nil if one of its entries keeps none
 function _M.level(set, addr)
     local same = set.ips[addr.ip]
     if not same then
@@ -239,7 +239,8 @@ function _M.level(set, addr)
 end
 
 
---- The id of an entry that has expired and may still be in the dictionary, each once; or nil.
+--- The id of an entry that has expired and may still be in the dictionary, or nil. Returns each
+-- id once.
 function _M:expired()
     local id = next(self.over)
     if id then

@@ -1,5 +1,5 @@
---- The deny-list: all entries (entry.lua). Each worker keeps a copy of them (copy.lua), and brings
--- it up to date by what changed.
+--- The deny-list: all entries (entry.lua). Each worker keeps a copy of them (copy.lua), and applies
+-- only the changes to it.
 local copy         = require("apisix.drain.copy")
 local entry_mod    = require("apisix.drain.entry")
 local setmetatable = setmetatable

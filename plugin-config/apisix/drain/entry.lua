@@ -18,7 +18,8 @@
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
 -- The dictionary itself expires no entry, because it uses the wall clock, which may step. The 2 in
--- the keys: an older release used that expiry, and workers of both may run at once after a reload.
+-- the keys marks that: an older release used the dictionary's expiry, and after a reload workers of
+-- both may run at once.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -70,8 +71,8 @@ function _M.forget(dict, id)
 end
 
 
---- Removes an entry that has expired, but never one that another process puts at the same time:
--- this function sets x| and then reads the entry; a put writes the entry and then reads x|.
+--- Removes an entry that has expired, but never one that another process puts at the same time.
+-- This function sets x| and then reads the entry. A put writes the entry and then reads x|.
 function _M.clear(dict, id)
     if not dict:safe_add("x|" .. id, true, CLEARING) then
         return
@@ -105,7 +106,7 @@ local function follow(dict, id, successors)
 end
 
 
--- A renewal states the same end again, with the error of its delay: that is no change.
+-- A renewal states the same end again, apart from its delay. That is no change.
 local function keep(dict, id, till, now)
     local before = dict:get("k|" .. id)
     if till <= now then
@@ -239,8 +240,8 @@ function _M.finished(dict, id)
 end
 
 
---- For how long an entry has been sealed, and for how long it has been idle besides: since its
--- seal, or since its last request finished. In seconds; nil if the time is not known.
+--- Seconds since an entry was sealed, and seconds for which it has been both sealed and idle. The
+-- latter begin with its seal, or with the end of its last request. nil: the seal's time is unknown.
 -- @tparam number now by clock.now
 function _M.ages(dict, id, now)
     local sealed = dict:get("t|" .. id)

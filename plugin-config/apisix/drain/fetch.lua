@@ -1,6 +1,6 @@
---- Asks the agent for the present entries, once in the life of an nginx, so that a gateway that
--- starts during a drain does not use the ending pod either. Plain cosockets: they need no library
--- that APISIX might not ship.
+--- Asks the agent for the present entries, once in the life of an nginx. So a gateway that starts
+-- during a drain does not use the ending pod either. Plain cosockets need no library that APISIX
+-- might not ship.
 --
 --   fetch        "running", "done" or "failed: <why>"
 --   fetch-until  when it gives up (clock.now)
@@ -30,8 +30,8 @@ local function split(url)
 end
 
 
--- HTTP/1.0, so that the answer comes whole and ends with the connection.
--- Whoever reads the connection can only read entries with this secret. The token could write some.
+-- HTTP/1.0, so that the answer comes whole and ends with the connection. The secret is derived from
+-- the token. An eavesdropper can only read entries with it, but could write some with the token.
 local function exchange(sock, host, token)
     local shown = ngx.encode_base64(ngx.hmac_sha1(token, WHAT))
     local _, err = sock:send(WHAT .. " HTTP/1.0\r\nHost: " .. host

@@ -1,7 +1,7 @@
 --- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
 -- hook runs before APISIX itself is loaded. So the barrier starts with a function that APISIX calls
--- in every worker: init_worker of apisix.balancer, and stream_init_worker in the stream subsystem,
--- which has a Lua VM of its own in the same process.
+-- in every worker: init_worker of apisix.balancer, or stream_init_worker in the stream subsystem.
+-- That subsystem has a Lua VM of its own in the same process.
 local package  = package
 local loadfile = loadfile
 local error    = error

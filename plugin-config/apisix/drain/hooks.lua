@@ -1,8 +1,8 @@
 --- The plugin's functions in place of APISIX's. Each calls APISIX's function outside of any pcall,
--- so errors and exits stay APISIX's. The plugin's code runs inside of one: when it fails, the
+-- so errors and exits stay APISIX's. The plugin's code runs inside a pcall. When it fails, the
 -- request goes on without the plugin, the failure is counted, and the worker is unfit for a while.
 --
--- They are on the path of every request: nothing here makes a table or a closure for one.
+-- They are on the path of every request, so nothing here makes a table or a closure for a request.
 local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
 local pcall    = pcall
@@ -175,7 +175,7 @@ function _M.make(own, deps)
                 return
             end
             if is_session then
-                -- it has no answer that begins later
+                -- a session has no header filter that would mark the beginning of an answer
                 ctx._drain_began = kinds.now
             end
         end

@@ -4,9 +4,9 @@
 --
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
--- `worker` is a number that no two processes ever share, so without its number the counts of a dead
--- process are left out. An `o` count is part of every address: a request without a known address
--- must not make any address look idle.
+-- `worker` is a number that no two processes ever share. Readers add up the numbers of living
+-- processes, so the counts of a dead one are left out. An `o` count is part of every address: a
+-- request without a known address must not let any address look idle.
 --
 -- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
@@ -46,9 +46,9 @@ function _M.new(dict, worker, slot, entries)
         tallies  = {},
         opened   = {},
         -- the counter that each living request holds, by its api_ctx. APISIX gives that table back
-        -- to a pool at the end of its log phase, and ours comes before that. If no log phase comes
-        -- (nginx forgets ngx.ctx on an internal redirect: error_page into another location), the
-        -- table becomes garbage with the request, and so does the entry here
+        -- to a pool at the end of its log phase, and ours comes before that. No log phase comes if
+        -- nginx forgets ngx.ctx on an internal redirect (error_page into another location). Then
+        -- the table becomes garbage with the request, and so does the entry here
         held     = setmetatable({}, { __mode = "k" }),
         -- its kind, if it does not end by itself (kinds.lua)
         kinds    = setmetatable({}, { __mode = "k" }),
@@ -56,8 +56,8 @@ function _M.new(dict, worker, slot, entries)
 end
 
 
--- Makes the counter of an address. The index is written before the first count. If a reader misses
--- the index, its entry was written earlier, and this request sees that entry.
+-- Makes the counter of an address. The index is written before the first count. A reader that
+-- misses the index wrote its entry earlier, so this request sees that entry.
 local function make(self, addr)
     local counter = self.store:make(addr)
     if not counter then
@@ -121,7 +121,7 @@ function _M:enter(addr, holder)
 end
 
 
--- A fault in it must not keep the request counted: it only leaves the end's time unknown.
+-- A failure here must not keep the request counted. It only leaves the time of the end unknown.
 local function finish(self, tally)
     local entries = self.entries
     return entries and pcall(entries.finished, entries, tally.addr)
@@ -167,8 +167,8 @@ function _M:lengthen(holder, kind)
 end
 
 
---- Returns the counters of requests that ended without a log phase. Counts only ever go down to
--- the requests that still live. No request runs in between, because this code does not yield.
+--- Returns the counters of requests that ended without a log phase. A count never goes below the
+-- number of living requests. No request runs in between, because this code does not yield.
 -- @treturn number how many were returned
 function _M:reconcile()
     local living, lost = { ordinary = {} }, 0

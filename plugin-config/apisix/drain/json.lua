@@ -14,7 +14,7 @@ local list_mt = {}
 local _M = { decode = cjson.decode, null = cjson.null }
 
 
---- Marks a table as a list, also when it is empty.
+--- Marks a table as a list, even if it is empty.
 function _M.list(items)
     return setmetatable(items or {}, list_mt)
 end

@@ -51,7 +51,7 @@ function _M.covered(living)
 end
 
 
---- Without the stream subsystems that cover nothing: no word of theirs is waited for.
+--- Leaves out the stream subsystems that cover nothing, because nothing waits for their words.
 -- @tparam table living from workers.list
 -- @treturn table
 function _M.speakers(living)

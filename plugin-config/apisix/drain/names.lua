@@ -22,7 +22,7 @@ local FIRST   = 1
 local AGAIN   = { 1, 2, 5 }
 -- the most look-ups at a time
 local AT_ONCE = 64
--- cached answers come without a wait: after MOST seconds of them, requests get a pause of PAUSE
+-- cached answers come without a wait, so after MOST seconds of them requests get a pause of PAUSE
 local MOST, PAUSE = 0.0002, 0.001
 
 local _M = {}
@@ -41,8 +41,8 @@ function _M.new(core, news)
 end
 
 
--- All records of a name, since a request takes one of them and not always the same; sorted, because
--- the order of a server's answer varies.
+-- All records of a name, because each request takes any of them. They are sorted, because the order
+-- of a server's answer varies.
 -- @treturn table|nil
 local function resolve(core, name)
     local resolver = core.resolver or {}
@@ -112,7 +112,7 @@ local function ask(self, one)
 end
 
 
---- Its addresses by the last answer. Asks again if that is due, but does not wait for the answer.
+--- The addresses of a name by the last answer. Asks again if that is due, but does not wait.
 -- @treturn table|nil canonical addresses; nil: it does not resolve, or not yet
 function _M:of(name)
     local now, one = clock_now(), self.known[name]

@@ -82,7 +82,7 @@ local function host_of(ip)
 end
 
 
--- A node at the address of a successor, in place of the node that is denied: the same scheme, host
+-- A node at the address of a successor, in place of the denied node. It has the same scheme, host
 -- header and metadata, but its own share.
 local function follower(node, addr)
     local copy = copy_of(node)
@@ -106,8 +106,8 @@ local function other_records(records, set, node, met, list)
 end
 
 
--- The successors of nodes that are all denied, each once: those that are free, and those that end
--- too and still serve.
+-- The successors of nodes that are all denied, each once. First result: the free ones. Second
+-- result: those that are ending too but still serve.
 local function followers(set, nodes)
     local free, soft, met, found = {}, {}, {}, { soft = {} }
     for _, node in ipairs(nodes) do
@@ -128,9 +128,13 @@ end
 -- @tparam table nodes those of the upstream
 -- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
 -- @tparam boolean binds whether the upstream binds sessions that a pod can keep (sticky.lua)
--- @treturn table { free = nodes, following = the successors of the others, soft = those that still
---   serve, kept = the nodes that keep their sessions as { node, entry }, unbound = the free nodes
---   of any weight, mark = a name for all of this: equal marks, equal nodes }
+-- @treturn table
+--   free        nodes
+--   following   the successors of the others, if no node is free
+--   soft        the denied nodes that still serve
+--   kept        the nodes that keep their sessions: { node, entry }
+--   unbound     the free nodes of any weight
+--   mark        a name for all of this: equal marks mean equal nodes
 function _M.of(set, nodes, records, binds)
     local free, soft, kept, marks, met, others = {}, {}, {}, {}, {}, {}
     for _, node in ipairs(nodes) do

@@ -9,7 +9,7 @@
 -- that this request has tried do not count as an offer. A sealed node is never offered. A session
 -- that a pod keeps (sticky.lua) is offered its ring first.
 --
--- What it knows of a request is in request_state.lua.
+-- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
 local entries_mod  = require("apisix.drain.entries")
 local request      = require("apisix.drain.request_state")
@@ -42,8 +42,8 @@ function _M.new(deps)
 end
 
 
--- The list of a request is as old as the request. A free node of the present configuration is
--- better than a bypass, and a draining one of it better than a refusal.
+-- A request's list of nodes is as old as the request. A free node of the present configuration is
+-- better than a bypass, and a draining one is better than a refusal.
 local function renew(self, ctx, plan, set)
     local state = state_of(ctx)
     if state.renewed then
@@ -120,7 +120,7 @@ function _M:prepare(ctx, failed, connecting)
         state.next = plan.next
         return _M.NEXT
     end
-    -- the offers before had no node left: a draining node that still serves beats an error
+    -- earlier offers had no node left: a draining node that still serves beats an error
     if plan.soft and failed ~= _M.BYPASS then
         use(ctx, plan.soft)
         return _M.BYPASS

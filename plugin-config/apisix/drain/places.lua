@@ -1,5 +1,5 @@
 --- The places (records.lua) in which this worker could choose an address, in the configuration that
--- it routes by; an index by the address of each node.
+-- it routes by. They are indexed by the address of each node.
 --
 -- Nodes by service discovery and by name are looked up at intervals. A large configuration takes
 -- milliseconds: `pause` is called in between, and must let requests run.
@@ -95,7 +95,7 @@ function _M.new(with)
         -- { [end of the address] = { [ip] = { [place] = true } } }: many small tables, because
         -- growing a large one takes milliseconds
         by_ip = {},
-        moving = {},        -- { [place] = true }: no written addresses
+        moving = {},        -- { [place] = true }: their nodes have to be looked up
         upstreams = {},     -- { [id] = { [place] = true } }
         refs = {},          -- { [id] = how many items refer to it }
         unseen = false,     -- some of `moving` were never looked up

@@ -1,10 +1,9 @@
---- The variants of an upstream's configuration under one deny-list. A plan has up to three: `free`
--- with the free nodes, `next` with the successors of the others, `soft` with the draining ones (see
--- offer); and `kept`, with rings for the sessions of ending pods (see sticky). APISIX still
--- chooses, among fewer nodes.
+--- A plan: the variants of an upstream's configuration under one deny-list. `free` has the free
+-- nodes, `next` the successors of the others, `soft` the draining ones (see offer). `kept` has
+-- rings for the sessions of ending pods (see sticky). APISIX still chooses, among fewer nodes.
 --
--- Plans are kept by (version, key), the names under which APISIX caches its pickers, so that a
--- variant leads to the same picker in every request. Never by the configuration object alone:
+-- Plans are kept by (version, key), the names under which APISIX caches its pickers. So a variant
+-- leads to the same picker in every request. The configuration object alone is no key:
 -- traffic-split makes one for every request, and service discovery replaces its nodes in place.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
@@ -36,8 +35,8 @@ end
 
 
 -- least_conn shares one heap between all pickers of an upstream. A new picker removes the nodes
--- that it does not know from the heap. So a version of its own makes APISIX build a picker whenever
--- the nodes change, also back to all of them.
+-- that it does not know from the heap. So each change of the nodes, even back to all of them, gets
+-- a version of its own, which makes APISIX build a new picker.
 local function heap_of(base, key)
     return base.type == "least_conn" and (base.resource_key or key) or nil
 end
@@ -145,7 +144,7 @@ local function denied(self, last, key, version, base, set, nodes)
         local own = base.retries and base.retries >= 0 and base.retries or nil
         local retries = own
         if not retries then
-            -- APISIX derives it from the nodes that it sees, and does not see those kept for last
+            -- APISIX would count only the nodes that it sees, without those kept for last
             retries = #free + #soft + min(#following, TRIES) - 1
         end
         plan = store(self, key, version, {
@@ -202,7 +201,8 @@ function _M:of(key, version, base, set)
 end
 
 
---- Drops plans that no request used for a while, and what they would need.
+--- Drops plans and heaps that no request used for a while, and the notes of kept nodes whose time
+-- is over.
 -- @tparam table set from entries
 function _M:sweep(set)
     self.sticky:sweep(set)

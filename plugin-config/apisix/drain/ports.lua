@@ -1,7 +1,7 @@
 --- The ports of each IP for which a worker has counters. Other workers read them in the dictionary:
 --
 --   p|worker|ip|1 ..   the ports that have counters, no gaps: port + 65536 * place of its
---                      counter in cells.lua. Place 0: it is in the dictionary; 0 alone: free
+--                      counter in cells.lua. Place 0: a counter in the dictionary. 0 alone: free
 local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable
 local pairs        = pairs

@@ -1,10 +1,10 @@
 --- The present configuration of the upstream that a request began with. APISIX looks it up in its
 -- access phase, and the request keeps that one. A slow upload can outlive every node in it.
 --
--- nil if the balancer phase cannot get the present one safely: upstreams written into a
--- traffic-split rule (they have no name), nodes whose name has not been resolved yet and discovery
--- by DNS (this code must not wait), and a change of values that nginx has used already (scheme,
--- TLS, host).
+-- nil if the balancer phase cannot get the present one safely:
+--   - an upstream written into a traffic-split rule: it has no name
+--   - nodes whose name has not been resolved yet, and discovery by DNS: this code must not wait
+--   - a change of values that nginx has used already (scheme, TLS, host)
 local address   = require("apisix.drain.address")
 local ipairs    = ipairs
 local pairs     = pairs
@@ -26,8 +26,8 @@ local _M = {}
 
 
 --- The key of the object that an upstream is part of; nil if it has none.
--- Before APISIX 3.14 an upstream has its parent object in place of a key. traffic-split sets a
--- parent too, to which its upstream does not belong.
+-- Before APISIX 3.14, an upstream has its parent object in place of a key. traffic-split sets a
+-- parent too, but its upstream is no part of that object.
 function _M.key_of(base)
     local parent = base.parent
     if base.resource_key or type(parent) ~= "table" then

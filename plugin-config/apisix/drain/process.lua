@@ -1,5 +1,5 @@
---- Is a process still there? A pid alone is not enough: it can be given to another process, so
--- the time it was started (in clock ticks since boot, field 22 of /proc/<pid>/stat) is kept too.
+--- Is a process still there? A pid alone is not enough, because another process can get it. So the
+-- start time is kept too (in clock ticks since boot, field 22 of /proc/<pid>/stat).
 local ffi       = require("ffi")
 local bit       = require("bit")
 local ngx       = ngx
@@ -62,8 +62,8 @@ local function role_of(pid)
 end
 
 
---- Does it serve? nginx gives a worker its title after init_worker, so after the plugin has
--- registered it, and before it accepts its first connection (ngx_worker_process_cycle).
+--- Does this process serve? nginx gives a worker its title after init_worker, in which the plugin
+-- registers it, and before its first connection (ngx_worker_process_cycle).
 function _M.serves(pid)
     return role_of(pid) == "worker"
 end

@@ -1,4 +1,4 @@
---- What the barrier knows of a request: ctx._drain, made when a node is denied or was tried.
+--- The barrier's state of a request: ctx._drain, made when a node is denied or was tried.
 --   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
 --   key             the key that APISIX gave: ctx has another one for the ring of a bound session
 --   tried           ids of the nodes that failed this request
@@ -12,8 +12,8 @@ local _M = {}
 
 
 --- Drops the request's picker, which was made for other nodes. after_balance with true releases its
--- claim on its last server, and in every algorithm does nothing else of note. What it remembers of
--- tried servers is lost, so ctx._drain.tried keeps those.
+-- claim on its last server, and does nothing else of note in any algorithm. The picker forgets the
+-- tried servers, so ctx._drain.tried keeps them.
 function _M.drop_picker(ctx)
     local picker = ctx.server_picker
     if picker and picker.after_balance and ctx.balancer_server then

@@ -1,6 +1,6 @@
 --- Which configuration this worker has applied: etcd's revision in the etcd modes, the version of a
 -- kind of object in the standalone ones. APISIX reads each kind by itself: after etcd was compacted
--- or restored, it may have read one kind anew, and try another only seconds later.
+-- or restored, it may read one kind anew, and another only seconds later.
 local ngx      = ngx
 local pcall    = pcall
 local ipairs   = ipairs

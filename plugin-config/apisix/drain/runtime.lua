@@ -109,8 +109,8 @@ local function beat(core)
     if now - here.reconciled >= RECONCILE then
         here.reconciled = now
         if set.n > 0 then
-            -- an idle worker collects no garbage by itself, and only that frees the counter of a
-            -- lost request
+            -- an idle worker collects no garbage by itself, and only the collection frees the
+            -- counter of a lost request
             collectgarbage("step", STEP_KB)
         end
         local lost = here.inflight:reconcile()
@@ -211,8 +211,8 @@ end
 -- does no harm. Never raises.
 function _M.start()
     if not ngx.worker.id() or not (IS_HTTP or _M.dicts()) then
-        -- the privileged agent serves no request; the stream subsystem takes part only if both
-        -- dictionaries are in the block `lua` of nginx.conf, which both subsystems see
+        -- The privileged agent serves no request. The stream subsystem takes part only if both
+        -- dictionaries are in the block `lua` of nginx.conf, which both subsystems see.
         return
     end
 

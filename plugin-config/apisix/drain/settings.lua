@@ -56,7 +56,7 @@ function _M.parse(attr)
 end
 
 
---- Reads them from APISIX's local configuration.
+--- Reads the settings from APISIX's local configuration.
 function _M.load(core)
     local conf = core.config and core.config.local_conf and core.config.local_conf() or {}
     local attrs = type(conf.plugin_attr) == "table" and conf.plugin_attr or {}

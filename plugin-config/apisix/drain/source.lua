@@ -36,8 +36,8 @@ function _M.new(with)
 end
 
 
--- APISIX calls both of these before it stores an item, the filter in the same step; an object that
--- has no filter gets one.
+-- Wraps two functions that APISIX calls before it stores an item: upgrade_version, and the filter,
+-- in the same step. An object without a filter gets one.
 local function watch(self, kind, object)
     if self.watched[object] then
         return

@@ -24,7 +24,7 @@ local str_gmatch = string.gmatch
 local setmetatable = setmetatable
 
 local COOKIE = "apisix_drain_new"
--- pods in a marker, and rings of one plan: more sessions than these can tell apart count as new
+-- the most pods in a marker, and rings of a plan; sessions that need more count as new ones
 local NAMES, RINGS = 16, 32
 -- seconds that a marker outlives the time of its pod
 local LONGER = 10
@@ -192,7 +192,7 @@ function _M.mark(ctx, kept)
     local cookie = COOKIE .. "=" .. concat(names, ".", 1, #names > NAMES and NAMES or #names)
                    .. "; Path=/; HttpOnly; Max-Age=" .. ceil(age) + LONGER
     if ctx.var.scheme == "https" then
-        -- where the session's own cookie goes, the marker has to go
+        -- so that the browser sends the marker wherever it sends the session's own cookie
         cookie = cookie .. "; Secure; SameSite=None"
     end
     local cookies = ngx.header["Set-Cookie"]

@@ -1,6 +1,6 @@
---- The addresses that take over from an ending pod: Ready pods of the same workload, named by the
--- agent in the entry of that pod (docs/decisions/0042). A worker uses them only in a place that has
--- no free node left.
+--- The addresses that take over from an ending pod: Ready pods of the same workload. The agent
+-- names them in the entry of that pod (docs/decisions/0042). A worker uses them only in a place
+-- that has no free node left.
 --
 -- In the dictionary they are text: "8080=10.0.0.5:8080,[fd00::1]:8080;9090=10.0.0.5:9090". In front
 -- of the "=" is the port of the pod that ends.

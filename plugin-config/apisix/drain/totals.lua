@@ -53,8 +53,8 @@ end
 -- @tparam number unplaced from unplaced, read after the entries that are asked about were written
 -- @tparam string ip canonical
 -- @tparam number|nil port nil for every port
--- @treturn table { requests, long, upgraded, sse, began }: `long` has all kinds of long-lived ones;
--- `began` is the second in which the oldest of them began, 0 if there is none or it is not known
+-- @treturn table { requests, long, upgraded, sse, began }. `long` has all kinds of long-lived ones.
+--   `began` is the second in which the oldest of them began; 0 if there is none, or it is not known
 function _M.read(dict, workers, unplaced, ip, port)
     local sum = { requests = unplaced, long = 0, upgraded = 0, sse = 0, began = 0 }
     for _, worker in ipairs(workers) do

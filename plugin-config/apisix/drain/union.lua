@@ -1,6 +1,6 @@
---- Merges the statements of all workers about an entry, so that no reason against a seal is lost:
--- the largest number of places counts, a place that is sole for one worker is sole, and each list
--- of other choices that one worker has is in the result.
+--- Merges the statements of all workers about an entry, so that no reason against a seal is lost.
+-- The largest number of places counts. A place that is sole for one worker is sole. The result has
+-- each list of other choices that any worker has.
 local LISTS     = require("apisix.drain.about").LISTS
 local NAMES     = require("apisix.drain.about").NAMES
 local json      = require("apisix.drain.json")

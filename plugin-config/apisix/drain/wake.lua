@@ -25,7 +25,7 @@ local AF_UNIX, DGRAM, DONTWAIT = 1, 2, 64
 local CLOEXEC_NONBLOCK = 0x80000 + 0x800
 local ADDRESS, MESSAGE = 110, 32
 local ANYONE = 438          -- rw-rw-rw-: the master may be root, and its workers not
--- a datagram ends each receive, also when the worker exits; nginx would log every time-out
+-- a datagram ends each receive, even when the worker exits, because nginx would log a time-out
 local WAIT = 86400000       -- milliseconds
 local HEARD = 1             -- seconds within which the hello must have been read
 

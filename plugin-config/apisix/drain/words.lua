@@ -2,7 +2,7 @@
 -- process inherits one.
 --
 --   g|number       the generation of the deny-list that the worker knows. While this key exists,
---                  all its statements are true in its configuration; without it, none counts
+--                  all its statements are true in its configuration. Without the key, none counts
 --   t|number       "hidden mark": the number of places that it cannot read, and how often it
 --                  has taken its word back
 --   t|number|part  lines of some entries: the id, the generation in which the line was written, and

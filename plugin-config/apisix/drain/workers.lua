@@ -218,11 +218,11 @@ local function missing(living, count)
 end
 
 
---- May the agent rely on the answers of this process? Every worker that serves must be registered
--- here and fit. A worker is not registered if it never loaded the plugin, or if it is from before a
--- reload that loaded the plugin or resized the dictionary of counts: its requests are unknown here.
--- A worker that has another deny-list or counts in another way (a reload resized that dictionary,
--- or changed the plugin's version) cannot see the entries of this process.
+--- May the agent rely on the answers of this process? Only if every worker that serves is
+-- registered here and fit. The requests of an unregistered worker are unknown here. It never loaded
+-- the plugin, or is older than a reload that loaded the plugin or resized the dictionary of counts.
+-- A worker that has another deny-list, or counts in another way, cannot see the entries of this
+-- process. A reload causes that if it resizes the deny-list or changes the plugin's version.
 -- @tparam table dict the counts
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()

@@ -22,7 +22,7 @@ function _M.number(dict, name)
     if not number or number > MOST then
         return 0
     end
-    -- the name first: a number that a worker finds has its name
+    -- the name is stored first, so that every number that a worker finds has a name
     if not dict:safe_set("W|" .. number, name) or not dict:safe_set("w|" .. name, number) then
         return 0
     end

@@ -4,7 +4,7 @@ import { createQueue } from './queue.ts'
 
 const OWNED: readonly ResourceName[] = ['replicasets', 'pods', 'endpointslices']
 
-/** Deletes the dependents of a deleted object (background propagation), and a deleted namespace's objects. Returns the function that stops it. */
+/** Deletes the dependents of a deleted object (background propagation), and a deleted namespace's objects. Returns a stop function. */
 export function startGarbageCollector(store: Store): () => void {
   const each = (
     resource: ResourceName,

@@ -1,10 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { stringify } from 'yaml'
+import { freePorts } from '../../build/free-ports.ts'
 import { Barrier } from '../barrier.ts'
 import { eventually } from '../eventually.ts'
 
@@ -18,15 +18,6 @@ interface Options {
 }
 
 const TOKEN = 'by-hand'
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 const barrierServer = (port: number): string => `server {
   listen 127.0.0.1:${port};
@@ -60,12 +51,7 @@ export class RealApisix {
 
   static async start({ apisix, bin, plugin, workers, nodes }: Options): Promise<RealApisix> {
     const folder = await mkdtemp(join(tmpdir(), 'apisix-l4-'))
-    const ports = {
-      tcp: await freePort(),
-      http: await freePort(),
-      control: await freePort(),
-      barrier: await freePort()
-    }
+    const ports = await freePorts('tcp', 'http', 'control', 'barrier')
     // its workers may have another user
     await chmod(folder, 0o755)
     for (const part of ['apisix', 'deps']) await symlink(resolve(apisix, part), join(folder, part))

@@ -15,7 +15,7 @@ import {
 import { standingOf } from '../../../agent/dashboard/model/lanes.ts'
 import { RANGE_MS } from '../../../agent/dashboard/model/view.ts'
 import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
-import type { Snapshot } from '../../../agent/snapshot/snapshot.ts'
+import type { Snapshot } from '../../../agent/report/snapshot/snapshot.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = 1_800_000_000_000

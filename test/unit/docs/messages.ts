@@ -9,10 +9,25 @@ export interface Message {
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** The text of every file that matches a pattern from the project's root, without tests. */
+/**
+ * The text of every file that matches a pattern from the project's root, without tests.
+ * @throws if a pattern, or one alternative of its braces, matches no file: a check of nothing would always pass
+ */
 export function sources(...patterns: readonly string[]): { readonly file: string; readonly text: string }[] {
-  const files = patterns.flatMap(pattern => globSync(pattern, { cwd: ROOT })).filter(isNoTest)
-  return files.toSorted().map(file => ({ file, text: readFileSync(join(ROOT, file), 'utf8') }))
+  const files = new Set(patterns.flatMap(alternatives).flatMap(matches).filter(isNoTest))
+  return [...files].toSorted().map(file => ({ file, text: readFileSync(join(ROOT, file), 'utf8') }))
+}
+
+/** `a/{b,c/{d,e}}` as `a/b`, `a/c/d` and `a/c/e`. */
+function alternatives(pattern: string): readonly string[] {
+  const [inner, names = ''] = /\{([^{}]*)\}/.exec(pattern) ?? []
+  return inner ? names.split(',').flatMap(name => alternatives(pattern.replace(inner, name))) : [pattern]
+}
+
+function matches(pattern: string): readonly string[] {
+  const found = globSync(pattern, { cwd: ROOT })
+  if (found.length === 0) throw new Error(`no file is named ${pattern}`)
+  return found
 }
 
 const isNoTest = (file: string) => !/[._]test\.(ts|go)$/.test(file)

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { circles, importsOf } from '../../../scripts/rooms/imports.ts'
+import { pluginProblems } from '../../../scripts/rooms/plugin-law.ts'
 
 describe('the law of imports', () => {
   it('reads every import, including imports of types', () => {
@@ -12,13 +13,44 @@ describe('the law of imports', () => {
       "import './e.ts'",
       "const f = await import('../f/f.ts')"
     ].join('\n')
-    const found = ['/drain/a', '/plan/b', '/c/c', '/plan/d', '/plan/e', '/f/f'].map(path => `agent${path}.ts`)
-    expect(importsOf('agent/plan/plan.ts', source)).eql(found)
+    const found = ['/drain/a', '/plan/b', '/c/c', '/plan/d', '/plan/e', '/f/f'].map(
+      path => `agent/rules${path}.ts`
+    )
+    expect(importsOf('agent/rules/plan/plan.ts', source)).eql(found)
   })
 
   it('finds a cycle of any length, once', () => {
     const imports = { a: ['b'], b: ['c', 'x'], c: ['a'], x: ['y'], y: [], z: ['z'] }
     expect(circles(new Map(Object.entries(imports)))).eql([['a', 'b', 'c'], ['z']])
     expect(circles(new Map(Object.entries({ a: ['b', 'c'], b: ['c'], c: [] })))).eql([])
+  })
+})
+
+describe('the law of the plugin', () => {
+  const law = { below: { holds: '', files: 'clock json' }, above: { holds: '', files: 'api' } }
+
+  it('allows to require files of the same room and of rooms above', () => {
+    const sources = new Map([
+      ['clock', ''],
+      ['json', 'local clock = require("apisix.drain.clock")'],
+      ['api', 'local json = require("apisix.drain.json")']
+    ])
+    expect(pluginProblems(sources, law)).eql([])
+  })
+
+  it('names each file that breaks it', () => {
+    const sources = new Map([
+      ['clock', 'local api = require("apisix.drain.api")'],
+      ['api', ''],
+      ['stray', '']
+    ])
+    expect(pluginProblems(sources, law)).eql([
+      'stray.lua: in no room',
+      'json.lua: in a room, and does not exist',
+      'clock.lua requires api.lua, of a room below its own'
+    ])
+    expect(pluginProblems(new Map([['a', '']]), { x: { holds: '', files: 'a a' } })).eql([
+      'a.lua: in two rooms'
+    ])
   })
 })

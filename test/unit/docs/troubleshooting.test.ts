@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { GRADES } from '../../../agent/drain/drain.ts'
+import { GRADES } from '../../../agent/rules/drain/drain.ts'
 import { createLog } from '../../../agent/base/log.ts'
 import { ERRORS } from '../../../agent/base/errors.ts'
-import { REFUSALS } from '../../../agent/hold/refusal.ts'
+import { REFUSALS } from '../../../agent/round/hold/refusal.ts'
 import { inCalls, quoted, sentences, sources, tells, type Message } from './messages.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/troubleshooting.md').replaceAll('\\|', '|')
 
-const SERVE = 'agent/hook/{identify,identify-token,token,query,gate}.ts'
+const SERVE = 'agent/hook/{identify,identify-token,token,query,hook-limit}.ts'
 const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\]|\\.)*)"/g
 const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
 /** The first literal of a line, unless a comment comes before it. */
@@ -23,25 +23,25 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
     ...inCalls(/\bnew (?:CannotVouch|NoKeys)\(/g, 0, 'agent/**/*.ts')
   ],
   'reasons in an answer': sentences(
-    'agent/{barrier/identity,proof/{gateway-proof,proof}}.ts',
-    'agent/drain/{answer,eligible,budget}.ts'
+    'agent/{gateway/barrier/identity,rules/proof/{gateway-proof,proof}}.ts',
+    'agent/rules/drain/{answer,eligible,budget}.ts'
   ),
   'warnings and errors of the log': inCalls(/\blog\.(?:warn|error|fatal)\(/g, -1, 'agent/**/*.ts'),
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
     0,
-    'agent/{doctor/doctor,checks/check-{clocks,gateways,holders,injection,kubernetes,lease,pods,rbac}}.ts'
+    'agent/doctor/{doctor,checks/check-{clocks,gateways,holders,hooks,pods},rights/check-{injection,kubernetes,lease,rbac}}.ts'
   ),
-  'mistakes in a hook': sentences('agent/checks/hook-problems.ts'),
+  'mistakes in a hook': sentences('agent/doctor/checks/hook-problems.ts'),
   'failed connections': sentences('agent/base/network.ts'),
   'reasons not to start': inCalls(
     /\bnew Error\(/g,
     0,
-    'agent/{transport/{kubeconfig,account,session},reflect/list}.ts',
+    'agent/kubernetes/{transport/{kubeconfig,account,session},reflect/list}.ts',
     'agent/config/secret.ts'
   ),
-  'reasons not to sync': sentences('agent/members/{claim,settle}.ts', 'agent/upkeep/sync.ts'),
-  'reasons why the state of another agent is missing': sentences('agent/peers/{peer,agents}.ts'),
+  'reasons not to sync': sentences('agent/rules/members/{claim,settle}.ts', 'agent/upkeep/sync/sync.ts'),
+  'reasons why the state of another agent is missing': sentences('agent/report/peers/{peer,agents}.ts'),
   'messages of the plugin': quoted(LUA, PLUGIN).filter(({ parts }) => !parts[0]?.startsWith('GET ')),
   'lines of the helper': quoted(GO, 'hook/*.go'),
   'refusals of the chart': quoted(CHART, 'charts/apisix-drain/templates/*.{yaml,tpl}')
@@ -72,7 +72,7 @@ describe('docs/troubleshooting.md', () => {
 
   it('has a part for each finding of doctor', () => {
     const named = /\b(?:ok|warn|fail|problem)\(\s*'([a-z-]+)'|\b(?:NAME|name) = '([a-z-]+)'/g
-    const names = sources('agent/{doctor,checks}/*.ts').flatMap(({ text }) =>
+    const names = sources('agent/doctor/**/*.ts').flatMap(({ text }) =>
       [...text.matchAll(named)].map(([, inCall, asConstant]) => inCall ?? asConstant ?? '')
     )
     expect(new Set(names).size).greaterThan(8)
@@ -80,14 +80,14 @@ describe('docs/troubleshooting.md', () => {
   })
 
   it('has each result, each evidence, and each reason of an Event', () => {
-    const [, proved = '', unproved = ''] = read('agent/drain/ack.ts').split(/^\/\*\*/m)
+    const [, proved = '', unproved = ''] = read('agent/rules/drain/ack.ts').split(/^\/\*\*/m)
     const results = (status: number, text: string) =>
       [...text.matchAll(/^ \* - `([a-z-]+)`/gm)].map(([, name]) => `${status} \`${name}\``)
     const all = [...results(200, proved), ...results(503, unproved)]
     expect(all).length(8)
     for (const name of all) expect(page).include(`| ${name}`)
     for (const grade of GRADES.filter(grade => grade !== 'timer')) expect(page).include(`, \`${grade}\``)
-    const reasons = /readonly reason: (.*)$/m.exec(read('agent/tell/event.ts'))?.[1] ?? ''
+    const reasons = /readonly reason: (.*)$/m.exec(read('agent/report/tell/event.ts'))?.[1] ?? ''
     expect(reasons.match(/'\w+'/g)).not.empty
     for (const [, reason] of reasons.matchAll(/'(\w+)'/g)) expect(page).include(`| \`${reason}\``)
   })

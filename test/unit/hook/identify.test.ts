@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { PodUid } from '../../../agent/drain/facts.ts'
+import type { PodUid } from '../../../agent/rules/drain/facts.ts'
 import { identify, type Caller } from '../../../agent/hook/identify.ts'
 import { pod } from '../../build/pod.ts'
 import { manualHolds } from '../../build/serve.ts'

@@ -6,14 +6,13 @@ import { systemClock } from '../../../agent/base/clock.ts'
 import { createApp } from '../../../agent/hook/app.ts'
 import { listen, type Listening } from '../../../agent/hook/listen.ts'
 import { hookPolicy, type PortPolicy } from '../../../agent/hook/port-policy.ts'
+import { endAll, type Ends } from '../../../sandbox/ends.ts'
 import { pod } from '../../build/pod.ts'
 import { manualHolds, serveParts } from '../../build/serve.ts'
 
 describe('listen', () => {
-  const open: (() => Promise<unknown> | void)[] = []
-  afterEach(async () => {
-    for (const close of open.splice(0).toReversed()) await close()
-  })
+  const open: Ends = []
+  afterEach(() => endAll(open))
 
   const setUp = async (limits: Partial<PortPolicy> = {}, host = '127.0.0.1') => {
     const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))

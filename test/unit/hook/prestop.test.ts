@@ -1,6 +1,6 @@
 import { EVERY_MS, MOST_LINES } from '../../../agent/base/rare.ts'
 import { expect } from 'chai'
-import { CannotVouch } from '../../../agent/hold/cannot-vouch.ts'
+import { CannotVouch } from '../../../agent/round/hold/cannot-vouch.ts'
 import { createApp } from '../../../agent/hook/app.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'

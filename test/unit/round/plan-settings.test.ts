@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { PodUid } from '../../../agent/drain/facts.ts'
+import type { PodUid } from '../../../agent/rules/drain/facts.ts'
 import { planSettings } from '../../../agent/round/plan-settings.ts'
 import { barrier as reading } from '../../build/evidence.ts'
 

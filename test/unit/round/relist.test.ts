@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { Drain } from '../../../agent/drain/drain.ts'
-import { begin } from '../../../agent/drain/step.ts'
+import type { Drain } from '../../../agent/rules/drain/drain.ts'
+import { begin } from '../../../agent/rules/drain/step.ts'
 import { createRelister } from '../../../agent/round/relist.ts'
 import { DRAIN_SETTINGS, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'

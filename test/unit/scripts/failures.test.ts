@@ -14,7 +14,7 @@ describe('the end of a failed run', () => {
       'FAILED W4: the gateway does not look again: is caught (1.2 s): it was not caught',
       'MISSED 1: no second look',
       '--- FAIL: TestRetries (0.01s)',
-      'ERROR: Coverage for branches (98.5%) does not meet threshold (100%) for agent/drain/step.ts'
+      'ERROR: Coverage for branches (98.5%) does not meet threshold (100%) for agent/rules/drain/step.ts'
     ]
     const output = ['  ✔ a drain FAILED: as it must', ...named, ...named, '', '2 passed, 1 failed', ''].join(
       '\n'

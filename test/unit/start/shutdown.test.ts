@@ -51,39 +51,40 @@ describe('shutdown', () => {
     expect(signals.eventNames(), 'no listener is left').to.deep.equal([])
   })
 
-  it('gives held hooks their time limit and no more', async () => {
-    let bound: AbortSignal | undefined
-    const { code, steps, signals, clock } = setUp({
-      finishHolds: signal => ((bound = signal), new Promise(() => {}))
+  for (const [title, name, step, ms, before, after] of [
+    [
+      'gives held hooks their time limit and no more',
+      'SIGINT',
+      'finishHolds',
+      20_000,
+      ['stop promising'],
+      ['handed over', 'closed', 'watch ended']
+    ],
+    [
+      'gives other agents two seconds to ask for the last answers, and no more (D7)',
+      'SIGTERM',
+      'handOver',
+      2000,
+      ['stop promising', 'holds finished'],
+      ['closed', 'watch ended']
+    ]
+  ] as const)
+    it(title, async () => {
+      let bound: AbortSignal | undefined
+      const { code, steps, signals, clock } = setUp({
+        [step]: (signal: AbortSignal) => ((bound = signal), new Promise(() => {}))
+      })
+      signals.emit(name, name)
+      await turn()
+      clock.advance(ms - 1)
+      await turn()
+      expect(bound?.aborted).to.equal(false)
+      expect(steps).to.deep.equal(before)
+      clock.advance(1)
+      expect(await code).to.equal(0)
+      expect(bound?.aborted).to.equal(true)
+      expect(steps).to.deep.equal([...before, ...after])
     })
-    signals.emit('SIGINT', 'SIGINT')
-    await turn()
-    clock.advance(19_999)
-    await turn()
-    expect(bound?.aborted).to.equal(false)
-    expect(steps).to.deep.equal(['stop promising'])
-    clock.advance(1)
-    expect(await code).to.equal(0)
-    expect(bound?.aborted).to.equal(true)
-    expect(steps).to.deep.equal(['stop promising', 'handed over', 'closed', 'watch ended'])
-  })
-
-  it('gives other agents two seconds to ask for the last answers, and no more (D7)', async () => {
-    let bound: AbortSignal | undefined
-    const { code, steps, signals, clock } = setUp({
-      handOver: signal => ((bound = signal), new Promise(() => {}))
-    })
-    signals.emit('SIGTERM', 'SIGTERM')
-    await turn()
-    clock.advance(1999)
-    await turn()
-    expect(bound?.aborted).to.equal(false)
-    expect(steps).to.deep.equal(['stop promising', 'holds finished'])
-    clock.advance(1)
-    expect(await code).to.equal(0)
-    expect(bound?.aborted).to.equal(true)
-    expect(steps).to.deep.equal(['stop promising', 'holds finished', 'closed', 'watch ended'])
-  })
 
   for (const [how, run] of [
     ['returns', async () => {}],

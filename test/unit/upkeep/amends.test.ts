@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import type { NodeKey } from '../../../agent/drain/facts.ts'
-import type { Target } from '../../../agent/write/removal.ts'
+import type { NodeKey } from '../../../agent/rules/drain/facts.ts'
+import type { Target } from '../../../agent/gateway/write/removal.ts'
 import { createAmends } from '../../../agent/upkeep/amends.ts'
-import type { Holder } from '../../../agent/plan/holder.ts'
+import type { Holder } from '../../../agent/rules/plan/holder.ts'
 import { holder } from '../../build/holder.ts'
 
 const TARGET: Target = { resource: 'upstreams', id: 'web' }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { PodFact } from '../../../agent/drain/facts.ts'
+import type { PodFact } from '../../../agent/rules/drain/facts.ts'
 import { createAsking, isFree } from '../../../agent/upkeep/asking.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { PodFact } from '../../../agent/drain/facts.ts'
+import type { PodFact } from '../../../agent/rules/drain/facts.ts'
 import { expectedNodes } from '../../../agent/upkeep/expected.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { PodUid } from '../../../agent/drain/facts.ts'
+import type { PodUid } from '../../../agent/rules/drain/facts.ts'
 import { createRestore } from '../../../agent/upkeep/restore.ts'
-import type { Holder } from '../../../agent/plan/holder.ts'
+import type { Holder } from '../../../agent/rules/plan/holder.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
 

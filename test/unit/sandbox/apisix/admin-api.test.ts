@@ -1,40 +1,17 @@
 import { expect } from 'chai'
-import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
 import { WRONG_KEY, type Fault } from '../../../../sandbox/apisix/faults.ts'
-import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
-import { eventually, KEY, send, type Reply } from './fixture.ts'
+import { adminOfEachTest, eventually, KEY, send, type Reply } from './fixture.ts'
 
 describe('sandbox/apisix Admin API', () => {
-  let store: Store
-  let api: AdminApi
-
-  beforeEach(async () => {
-    store = createStore()
-    api = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
-  })
-  afterEach(async () => {
-    await api.close()
-    store.close()
-  })
-
-  const ask = (
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {}
-  ): Promise<Reply> =>
-    send(`${api.url}/apisix/admin/${path}`, {
-      method,
-      headers: { 'x-api-key': KEY, ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) })
-    })
-  const nodes = (): unknown => store.get('/apisix/upstreams/u')?.value['nodes']
+  const admin = adminOfEachTest()
+  const { ask } = admin
+  const nodes = (): unknown => admin.store.get('/apisix/upstreams/u')?.value['nodes']
   const putMap = (map: Record<string, number>): Promise<Reply> => ask('PUT', 'upstreams/u', { nodes: map })
 
   it('loses none of 50 concurrent removals: a conflicting write gets 503 and is not written', async () => {
     const keys = Array.from({ length: 50 }, (_, index) => `10.0.0.${index + 1}:80`)
     await putMap(Object.fromEntries(keys.map(key => [key, 1])))
-    const before = store.revision
+    const before = admin.store.revision
     const replies = await Promise.all(
       keys.map(key => ask('PATCH', 'upstreams/u', { nodes: { [key]: null } }))
     )
@@ -46,7 +23,7 @@ describe('sandbox/apisix Admin API', () => {
     for (const { body } of lost)
       expect(JSON.parse(body)).to.deep.equal({ error_msg: 'value changed before overwritten' })
     expect(Object.keys(nodes() as object).sort()).to.deep.equal(keys.filter(key => !won.includes(key)).sort())
-    expect(store.revision - before).to.equal(won.length)
+    expect(admin.store.revision - before).to.equal(won.length)
   })
 
   it('lets a whole PUT undo a removal by PATCH: PUT has no compare-and-swap', async () => {
@@ -57,9 +34,9 @@ describe('sandbox/apisix Admin API', () => {
   })
 
   it('keeps the time of creation over a PUT', async () => {
-    store.put('/apisix/upstreams/u', { id: 'u', nodes: { a: 1 }, create_time: 5 })
+    admin.store.put('/apisix/upstreams/u', { id: 'u', nodes: { a: 1 }, create_time: 5 })
     await putMap({ b: 1 })
-    expect(store.get('/apisix/upstreams/u')?.value['create_time']).to.equal(5)
+    expect(admin.store.get('/apisix/upstreams/u')?.value['create_time']).to.equal(5)
   })
 
   it('applies a write with If-Match, and answers 412 all the same', async () => {
@@ -72,14 +49,14 @@ describe('sandbox/apisix Admin API', () => {
 
   it('answers 503 at once while etcd is down, and not at all while etcd is black-holed', async () => {
     await putMap({ a: 1 })
-    store.health = 'down'
+    admin.store.health = 'down'
     const reply = await ask('GET', 'upstreams/u')
     expect([reply.status, JSON.parse(reply.body)]).to.deep.equal([
       503,
       { error_msg: 'has no healthy etcd endpoint available' }
     ])
-    store.health = 'black-holed'
-    const outcome = await fetch(`${api.url}/apisix/admin/upstreams/u`, {
+    admin.store.health = 'black-holed'
+    const outcome = await fetch(`${admin.api.url}/apisix/admin/upstreams/u`, {
       headers: { 'x-api-key': KEY },
       signal: AbortSignal.timeout(100)
     }).catch((err: Error) => err.name)
@@ -136,7 +113,7 @@ describe('sandbox/apisix Admin API', () => {
     const removeA = (): Promise<Reply> => ask('PATCH', 'upstreams/u', { nodes: { a: null } })
     const meet = async (fault: Fault): Promise<Reply | string> => {
       await putMap({ a: 1, b: 1 })
-      api.faults.inject({ fault, times: 1, method: 'PATCH' })
+      admin.api.faults.inject({ fault, times: 1, method: 'PATCH' })
       return Promise.race([
         removeA().catch((err: NodeJS.ErrnoException) => err.code ?? err.message),
         new Promise<string>(resolve => setTimeout(resolve, 80, 'no answer').unref())

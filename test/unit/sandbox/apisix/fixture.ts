@@ -2,6 +2,8 @@ import { createServer, request, type Agent, type RequestListener, type Server } 
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net'
+import { serveAdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../../../sandbox/apisix/api-server.ts'
 import type { AccessFact } from '../../../../sandbox/apisix/access-log.ts'
 import { startGateway, type Gateway, type GatewayOptions } from '../../../../sandbox/apisix/gateway.ts'
 import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
@@ -26,6 +28,41 @@ export function opened(): Opened {
     close: async () => {
       for (const one of all.splice(0).toReversed()) await one.close()
     }
+  }
+}
+
+/** An Admin API with an empty store for each test of the suite. */
+export function adminOfEachTest() {
+  let store: Store
+  let api: Api
+
+  beforeEach(async () => {
+    store = createStore()
+    api = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
+  })
+  afterEach(async () => {
+    await api.close()
+    store.close()
+  })
+
+  return {
+    get store() {
+      return store
+    },
+    get api() {
+      return api
+    },
+    ask: (
+      method: string,
+      path: string,
+      body?: unknown,
+      headers: Record<string, string> = {}
+    ): Promise<Reply> =>
+      send(`${api.url}/apisix/admin/${path}`, {
+        method,
+        headers: { 'x-api-key': KEY, ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
   }
 }
 

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
-import { serveControlApi, type ControlApi } from '../../../../sandbox/apisix/control-api.ts'
+import { serveAdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../../../sandbox/apisix/api-server.ts'
+import { serveControlApi } from '../../../../sandbox/apisix/control-api.ts'
 import { serveStandaloneApi } from '../../../../sandbox/apisix/standalone-api.ts'
 import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
-import { createWorker, type Worker } from '../../../../sandbox/apisix/worker.ts'
+import { createWorker } from '../../../../sandbox/apisix/worker.ts'
 
 interface Exchange {
   readonly name: string
@@ -70,17 +71,21 @@ const replay = async (url: string, { request, response }: Exchange): Promise<voi
   expect(comparable(got)).to.deep.equal(comparable(response))
 }
 
-describe('sandbox/apisix: replays the answers of a real APISIX 3.18', () => {
-  let store: Store
-  let admin: AdminApi
-  let worker: Worker
-  let control: ControlApi
+/** Replays the recordings of one mode. `exchanges`: how many there are of the Admin API and of the Control API. */
+function replayed(
+  mode: 'etcd' | 'standalone',
+  store: Store,
+  exchanges: readonly [admin: number, control: number]
+) {
+  const standalone = mode === 'standalone'
+  const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
+  let admin: Api
+  let control: Api
 
   before(async () => {
-    store = createStore({ revision: 4105 })
-    admin = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
-    worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
-    control = await serveControlApi({ host: '127.0.0.1', port: 0, accept: () => worker })
+    const serveAdmin = standalone ? serveStandaloneApi : serveAdminApi
+    admin = await serveAdmin({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
+    control = await serveControlApi({ host: '127.0.0.1', port: 0, accept: () => worker, standalone })
   })
 
   after(async () => {
@@ -90,54 +95,28 @@ describe('sandbox/apisix: replays the answers of a real APISIX 3.18', () => {
     store.close()
   })
 
-  const adminApi = read('admin-api-etcd')
-  const controlApi = read('control-api-etcd')
+  const adminApi = read(`admin-api-${mode}`)
+  const controlApi = read(`control-api-${mode}`)
 
   for (const exchange of adminApi) it(`Admin API: ${exchange.name}`, () => replay(admin.url, exchange))
   for (const exchange of controlApi) it(`Control API: ${exchange.name}`, () => replay(control.url, exchange))
 
   it('replays all of them', () => {
-    expect([adminApi.length, controlApi.length]).to.deep.equal([52, 11])
+    expect([adminApi.length, controlApi.length]).to.deep.equal(exchanges)
   })
+  return { worker, url: () => admin.url }
+}
+
+describe('sandbox/apisix: replays the answers of a real APISIX 3.18', () => {
+  replayed('etcd', createStore({ revision: 4105 }), [52, 11])
 })
 
 describe('sandbox/apisix: replays the answers of a real APISIX 3.18 in API-driven standalone mode', () => {
-  const store = createStore()
-  let admin: AdminApi
-  let worker: Worker
-  let control: ControlApi
-
-  before(async () => {
-    admin = await serveStandaloneApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
-    worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
-    control = await serveControlApi({
-      host: '127.0.0.1',
-      port: 0,
-      accept: () => worker,
-      standalone: true
-    })
-  })
-
-  after(async () => {
-    await admin.close()
-    await control.close()
-    worker.kill()
-    store.close()
-  })
-
-  const adminApi = read('admin-api-standalone')
-  const controlApi = read('control-api-standalone')
-
-  for (const exchange of adminApi) it(`Admin API: ${exchange.name}`, () => replay(admin.url, exchange))
-  for (const exchange of controlApi) it(`Control API: ${exchange.name}`, () => replay(control.url, exchange))
-
-  it('replays all of them', () => {
-    expect([adminApi.length, controlApi.length]).to.deep.equal([17, 2])
-  })
+  const { worker, url } = replayed('standalone', createStore(), [17, 2])
 
   it('an item whose modifiedIndex did not change is listed, and not applied by the workers', async () => {
     const upstreams = [{ id: 'u1', modifiedIndex: 1003, nodes: [{ host: '127.0.0.9', port: 80, weight: 1 }] }]
-    const { status } = await fetch(`${admin.url}/apisix/admin/configs`, {
+    const { status } = await fetch(`${url()}/apisix/admin/configs`, {
       method: 'PUT',
       headers: { 'X-API-KEY': KEY, 'X-Digest': 'd7' },
       body: JSON.stringify({ upstreams_conf_version: 1004, upstreams }),

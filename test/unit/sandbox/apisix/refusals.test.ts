@@ -1,7 +1,5 @@
 import { expect } from 'chai'
-import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
-import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
-import { KEY, send } from './fixture.ts'
+import { adminOfEachTest } from './fixture.ts'
 
 interface Refusal {
   /** The test of APISIX 3.18 (t/admin) that has the same request or the same words; or `schema`, if it follows from schema_def.lua. */
@@ -227,33 +225,20 @@ const REFUSALS: readonly Refusal[] = [
 ]
 
 describe('sandbox/apisix refuses what APISIX refuses, in its words', () => {
-  let store: Store
-  let api: AdminApi
+  const admin = adminOfEachTest()
+  const { ask } = admin
 
-  beforeEach(async () => {
-    store = createStore()
-    api = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
-    await ask('PUT', 'upstreams/here', { type: 'roundrobin', nodes: NODES, labels: { team: 'shop' } })
-  })
-  afterEach(async () => {
-    await api.close()
-    store.close()
-  })
-
-  const ask = (method: string, path: string, body: unknown) =>
-    send(`${api.url}/apisix/admin/${path}`, {
-      method,
-      headers: { 'x-api-key': KEY },
-      body: JSON.stringify(body)
-    })
+  beforeEach(() =>
+    ask('PUT', 'upstreams/here', { type: 'roundrobin', nodes: NODES, labels: { team: 'shop' } })
+  )
 
   for (const { from, ask: asked, says } of REFUSALS)
     it(`${asked[0]} ${asked[1]}: ${says.slice(0, 100)} (${from})`, async () => {
-      const before = store.revision
+      const before = admin.store.revision
       const { status, body } = await ask(...asked)
       expect([status, JSON.parse(body)]).to.deep.equal([400, { error_msg: says }])
       // A POST asks for an id only when its body has been checked.
-      expect(store.revision, 'nothing was written').to.equal(before)
+      expect(admin.store.revision, 'nothing was written').to.equal(before)
     })
 
   it('refuses a body of more than 1.5 MiB (routes4.t 16)', async () => {
@@ -276,7 +261,7 @@ describe('sandbox/apisix refuses what APISIX refuses, in its words', () => {
 
   it('takes an array as a body: an empty one changes nothing, a filled one has the fields 1, 2, …', async () => {
     expect((await ask('PATCH', 'upstreams/here', [])).status).to.equal(200)
-    expect(store.get('/apisix/upstreams/here')?.value['nodes']).to.deep.equal(NODES)
+    expect(admin.store.get('/apisix/upstreams/here')?.value['nodes']).to.deep.equal(NODES)
     expect((await ask('PUT', 'services/s', [])).status).to.equal(201)
     const { status, body } = await ask('PATCH', 'upstreams/here', ['a'])
     expect([status, JSON.parse(body)]).to.deep.equal([

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import { serveAdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../../../sandbox/apisix/api-server.ts'
 import { serveStandaloneApi } from '../../../../sandbox/apisix/standalone-api.ts'
 import { createStore as createConfigStore, keyOf } from '../../../../sandbox/apisix/store.ts'
 import { etcdTarget, standaloneTarget } from '../../../../sandbox/owner/adc-target.ts'
@@ -22,7 +23,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
   const listeners = new Set<(slice: Slice) => void>()
   let current: Slice
   let canary: Slice | undefined
-  let admin: AdminApi
+  let admin: Api
   let owner: Owner | undefined
   let requests: string[] = []
   /** How often the owner has read the slices: once at the start of each sync. */

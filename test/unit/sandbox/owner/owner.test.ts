@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import { serveAdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import type { Api } from '../../../../sandbox/apisix/api-server.ts'
 import {
   createStore as createConfigStore,
   keyOf,
@@ -18,7 +19,7 @@ const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
 describe('sandbox/owner: an ingress controller 1.8', () => {
   let kubernetes: Store
   let config: ConfigStore
-  let admin: AdminApi
+  let admin: Api
   let owner: Owner | undefined
 
   beforeEach(async () => {

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { ALLOW_FORM } from '../../rules/members/allowed.ts'
+import { duration, text } from './fields.ts'
+
+/** The section `kubernetes`. */
+export const kubernetes = z.strictObject({
+  kubeconfig: text()
+    .optional()
+    .describe(
+      'Path of a kubeconfig. Without it: the in-cluster account, else the usual kubeconfig of the user.'
+    ),
+  account: text()
+    .default('/var/run/secrets/kubernetes.io/serviceaccount')
+    .describe('Folder with the token and the CA of the account that Kubernetes gives a pod.'),
+  context: text().optional().describe('Context of the kubeconfig. Without it: its current one.'),
+  namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
+  events: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Write one Kubernetes Event on every pod that was drained: how it went, or why it was not proved.'
+    ),
+  podCondition: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Write the condition `apisix-drain.io/drained` on every pod that was drained. Needs the right to patch `pods/status`, which the chart grants only then.'
+    )
+})
+
+/** The section `arrivals`. */
+export const arrivals = z.strictObject({
+  gate: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Open the readiness gate `apisix-drain.io/in-upstream` of pods that have it, once every gateway routes to them: docs/sync.md. Needs the right to patch `pods/status`, which the chart grants only then.'
+    ),
+  failOpen: duration(
+    '60s',
+    { min: '1s', max: '30m' },
+    'How long a pod may wait for its gate. Then it is opened all the same, with a warning.'
+  )
+})
+
+/** The section `ghosts`. */
+export const ghosts = z.strictObject({
+  action: z
+    .enum(['report', 'repair'])
+    .default('report')
+    .describe(
+      'What becomes of a node whose pod is gone: a line in the log, or it is taken out. The last node of a holder is only replaced: by the pods that take over from it (with the plugin).'
+    ),
+  after: duration(
+    '10m',
+    { min: '1s', max: '168h' },
+    'How long a drained pod must be gone before its node is a ghost. Also how long no pod must have had an address of `sync.podRanges` before a node there is a ghost, if the agent did not see its pod end.'
+  )
+})
+
+/** The section `leader`. */
+export const leader = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Elect one of several agents for what needs to be done once only: Admin API writes, repairs, Events. Off: each does all the work.'
+    ),
+  namespace: text()
+    .optional()
+    .describe(
+      "Namespace of the Lease. Without it: the agent's own, and outside of a cluster there is no election."
+    ),
+  name: text()
+    .default('apisix-drain')
+    .describe('Name of the Lease, the same for all agents that work together.')
+})
+
+/** The section `sync`. */
+export const sync = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Keep the nodes of an upstream what the endpoints of a Service are, where the Service asks for it: docs/sync.md.'
+    ),
+  allow: z
+    .array(
+      z.string().regex(ALLOW_FORM, { error: 'must be <namespace>/<id of an upstream>, such as shop/shop-*' })
+    )
+    .default([])
+    .meta({
+      description:
+        'Upstreams that Services may fill, each with the namespace of these Services. `*` stands for any characters. Needed for `enabled`.',
+      example: ['shop/shop-*']
+    }),
+  podRanges: z
+    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
+    .default([])
+    .meta({
+      description:
+        'Ranges in which only pods have addresses. A node in there that no pod has is taken out of a synced upstream, also by an agent that never saw its pod, and is a ghost elsewhere.',
+      example: ['10.244.0.0/16']
+    })
+})
+
+/** The section `inject`. */
+export const inject = z.strictObject({
+  file: text()
+    .optional()
+    .describe(
+      'What the webhook adds to pods, as the chart writes it with `injection.webhook.enabled`. Without it there is no webhook.'
+    ),
+  port: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(8443)
+    .describe('Port of the webhook, with TLS; 0 lets the system pick one.')
+})
+
+/** The section `log`. */
+export const log = z.strictObject({
+  level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+    .default('info')
+    .describe('Least level logged.'),
+  pretty: z
+    .boolean()
+    .default(false)
+    .describe('Lines for people. Needs pino-pretty; without it they stay JSON.')
+})

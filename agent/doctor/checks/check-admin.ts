@@ -1,0 +1,40 @@
+import type { Mode } from '../../gateway/inventory/mode.ts'
+import { fail, ok, warn, type Check, type Finding } from './finding.ts'
+
+const NAME = 'admin-api'
+
+const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
+  etcd: () => ok(NAME, 'the Admin API takes our key; APISIX runs with etcd'),
+  standalone: why =>
+    warn(
+      NAME,
+      why,
+      'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
+    ),
+  denied: why =>
+    fail(
+      NAME,
+      why,
+      '401: give the agent the key of apisix.admin.credentials.admin of the APISIX chart; 403: add the network of the pods to apisix.admin.allow.ipList'
+    ),
+  unreachable: why =>
+    fail(
+      NAME,
+      why,
+      'correct that; apisix.admin.url must be an Admin API of APISIX, which the agent can reach'
+    )
+}
+
+/** The Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
+export function checkAdmin(
+  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>,
+  forced?: Mode
+): Check {
+  return async signal => {
+    const { mode, why } = await detect(signal)
+    if (forced === undefined || mode === forced || (mode !== 'etcd' && mode !== 'standalone'))
+      return [FINDINGS[mode](why)]
+    const what = `apisix.mode is ${forced}, and the Admin API answers as in mode ${mode}`
+    return [warn(NAME, what, 'leave apisix.mode at auto, or look which APISIX apisix.admin.url leads to')]
+  }
+}

@@ -1,0 +1,203 @@
+import { createIdentity, twinDoubt } from '../../gateway/barrier/identity.ts'
+import type { BarrierState } from '../../gateway/apisix/barrier-wire.ts'
+import type { Config } from '../../config/types.ts'
+import { meaningOf } from '../../base/errors.ts'
+import type { GatewayFact } from '../../rules/drain/facts.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+
+export interface GatewayCalls {
+  list(signal: AbortSignal): Promise<readonly GatewayFact[]>
+  /** Resolves if the Control API of that gateway could be read. */
+  readControl(host: string, signal: AbortSignal): Promise<unknown>
+  readBarrier(host: string, signal: AbortSignal): Promise<BarrierHealth>
+}
+
+interface BarrierHealth {
+  readonly instance: string
+  readonly fit: boolean
+  readonly unfit: readonly string[]
+  readonly plugin: string
+}
+
+/** The result of one check for one gateway. Gateways with the same outcome are reported together. */
+interface Outcome {
+  readonly name: 'control-api' | 'barrier'
+  readonly level: Finding['level']
+  /** The text after the names of the gateways. */
+  readonly told: string
+  readonly change: string
+}
+
+/** One finding names at most this many gateways or writers. */
+const NAMED = 5
+
+/** Gateways exist, and each gives the evidence that the configuration requires. */
+export function checkGateways(
+  calls: GatewayCalls,
+  { apisix, drain }: Pick<Config, 'apisix' | 'drain'>
+): Check {
+  return async signal => {
+    let gateways: readonly GatewayFact[]
+    try {
+      gateways = await calls.list(signal)
+    } catch (err) {
+      return [fail('gateways', `the gateways cannot be listed: ${wordsOf(err)}`, 'see rbac')]
+    }
+    if (gateways.length === 0) return [noGateway(apisix.gateways)]
+    const instances = new Map<string, string>()
+    const each = await Promise.all(
+      gateways.flatMap(gateway => [
+        ...(apisix.control.enabled ? [told(gateway, control(gateway, signal))] : []),
+        ...(apisix.barrier ? [told(gateway, barrier(gateway, instances, signal))] : [])
+      ])
+    )
+    return [
+      ok('gateways', `${gateways.length} known: ${namesOf(gateways.map(({ name }) => name))}`),
+      ...(gateways.some(gateway => gateway.byHand)
+        ? [
+            warn(
+              'gateways',
+              'they are listed by hand: nothing shows that the list is complete',
+              'if they are pods, use namespace and selector; else list every gateway that serves, at an address of its own'
+            )
+          ]
+        : []),
+      ...together(each),
+      ...(apisix.barrier
+        ? []
+        : [
+            warn(
+              'barrier',
+              'the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
+              'load the plugin in every gateway and set apisix.barrier: docs/install.md#the-plugin'
+            )
+          ])
+    ]
+  }
+
+  async function control(gateway: GatewayFact, signal: AbortSignal): Promise<Outcome> {
+    const name = 'control-api'
+    try {
+      await calls.readControl(gateway.ip, signal)
+      return { name, level: 'ok', told: 'can be observed', change: '' }
+    } catch (err) {
+      const decides = drain.minimumGrade === 'observed' && !apisix.barrier
+      return {
+        name,
+        level: decides ? 'fail' : 'warn',
+        told: `cannot be observed: ${meaningOf(err)}`,
+        change:
+          'let the Control API listen on the pod address (apisix.enable_control, control.ip) and open it to the agent only'
+      }
+    }
+  }
+
+  /** Reads its state as often as the agent does before it trusts an address. @param instances the gateways that answered, by instance */
+  async function asked(gateway: GatewayFact, instances: Map<string, string>, signal: AbortSignal) {
+    const identity = createIdentity(gateway.byHand === true)
+    let health: BarrierHealth
+    let turn = 0
+    do {
+      health = await calls.readBarrier(gateway.ip, signal)
+      identity.note(health, turn, ++turn, true)
+    } while (identity.isOpen())
+    const twin = instances.get(health.instance)
+    instances.set(health.instance, gateway.name)
+    return { ...health, doubt: identity.doubt() || (twin === undefined ? '' : twinDoubt(twin)) }
+  }
+
+  async function barrier(
+    gateway: GatewayFact,
+    instances: Map<string, string>,
+    signal: AbortSignal
+  ): Promise<Outcome> {
+    const name = 'barrier'
+    const problem = (told: string, change: string): Outcome => ({
+      name,
+      level: drain.minimumGrade === 'barrier' ? 'fail' : 'warn',
+      told,
+      change
+    })
+    try {
+      const { fit, unfit, plugin, doubt } = await asked(gateway, instances, signal)
+      if (doubt !== '') return problem(doubt, 'correct apisix.gateways, or hooks rest on the Admin API alone')
+      if (fit) return { name, level: 'ok', told: `fit, plugin ${plugin}`, change: '' }
+      return problem(`not fit: ${unfit.join('; ')}`, 'use a plugin version that knows this APISIX')
+    } catch (err) {
+      return problem(
+        `the barrier does not answer: ${meaningOf(err)}`,
+        'load the plugin in this gateway (docs/install.md#the-plugin), and give plugin and agent the same token (apisix.barrier)'
+      )
+    }
+  }
+}
+
+/** All entries of one gateway; `undefined` if its plugin does not report who has put them. */
+type ReadEntries = (host: string, signal: AbortSignal) => Promise<readonly BarrierState[] | undefined>
+
+/**
+ * Entries in the gateways that no agent of this release claims. A gateway that does not answer is left out, because the finding
+ * `barrier` reports it.
+ *
+ * @param by the name of this release
+ */
+export function checkEntries(
+  calls: Pick<GatewayCalls, 'list'> & { readonly readEntries: ReadEntries },
+  { by, ttlMs }: { readonly by: string; readonly ttlMs: number }
+): Check {
+  // Agents renew an entry after a third of its ttl.
+  const isClaimed = (entry: BarrierState) => entry.by === by && entry.ttl * 1000 >= ttlMs / 2
+  return async signal => {
+    const each = await Promise.all(
+      (await calls.list(signal)).map(async ({ name, ip }) => {
+        const entries = await calls.readEntries(ip, signal).catch(() => undefined)
+        return entries ? [{ name, foreign: entries.filter(entry => !isClaimed(entry)) }] : []
+      })
+    )
+    const told = each.flat()
+    if (told.length === 0) return [ok('entries', 'no gateway reports who has put its entries')]
+    const found = told.filter(({ foreign }) => foreign.length > 0)
+    if (found.length === 0) return [ok('entries', 'agents of this release claim every entry in the gateways')]
+    return found.map(({ name, foreign }) => {
+      const number = foreign.length === 1 ? '1 entry' : `${foreign.length} entries`
+      const writers = new Set(foreign.map(({ by = 'an unknown writer' }) => by))
+      return warn(
+        'entries',
+        `${name}: no agent of this release claims ${number}, put by ${namesOf([...writers].toSorted())}`,
+        'if another release of the agent uses this gateway, these are its drains. Else find who holds the barrier token, and set drain.liftForeign: docs/troubleshooting.md#doctor-entries'
+      )
+    })
+  }
+}
+
+function noGateway(source: Config['apisix']['gateways']): Finding {
+  const wanted =
+    source.kind === 'pods'
+      ? `, in ${source.namespace === undefined ? 'all namespaces' : `namespace ${source.namespace}`} with labels ${source.selector}`
+      : ''
+  return fail(
+    'gateways',
+    `no gateway is known${wanted}, so every hook is refused`,
+    'correct apisix.gateways: namespace and selector must match the APISIX pods (kubectl get pods -A --show-labels)'
+  )
+}
+
+const told = async ({ name }: GatewayFact, outcome: Promise<Outcome>) => ({
+  gateway: name,
+  outcome: await outcome
+})
+
+function together(each: readonly Awaited<ReturnType<typeof told>>[]): Finding[] {
+  const alike = Map.groupBy(each, ({ outcome: { name, level, told } }) => `${name} ${level} ${told}`)
+  return [...alike.values()].flatMap(same => {
+    const [first] = same
+    if (!first) return []
+    const { name, level, told, change } = first.outcome
+    return [{ name, level, what: `${namesOf(same.map(({ gateway }) => gateway))}: ${told}`, change }]
+  })
+}
+
+const namesOf = (names: readonly string[]): string =>
+  names.length > NAMED
+    ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`
+    : names.join(', ')

@@ -1,0 +1,180 @@
+import type { LongLivedAt } from '../../gateway/apisix/barrier-wire.ts'
+import { readOptions } from '../../rules/drain/annotations.ts'
+import { budgetProblems } from '../../rules/drain/budget.ts'
+import { isOver } from '../../rules/drain/eligible.ts'
+import { formatDuration } from '../../rules/drain/duration.ts'
+import type { GatewayFact, PodFact } from '../../rules/drain/facts.ts'
+import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
+import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import { hookProblems, type FindService } from './hook-problems.ts'
+import type { Survey, SurveyedPods } from './kept-lists.ts'
+
+interface PodBudget {
+  readonly reserveMs: number
+  /** The longest wait for the weakest evidence that counts. */
+  readonly needMs: number
+}
+
+/** One finding names at most this many workloads, and one check of long-lived connections reports at most this many. */
+const NAMED = 5
+
+/**
+ * Every pod with the agent's hook has a long enough grace, and the hook is right. Every pod that APISIX lists has a hook. There is one
+ * finding for each problem, with the workloads that have it.
+ *
+ * @param namespaces the namespaces whose Services are read; empty: all
+ */
+export function checkPods(
+  survey: Pick<Survey, 'pods' | 'services' | 'inventory'>,
+  budget: PodBudget,
+  namespaces: readonly string[]
+): Check {
+  return async signal => {
+    let read: SurveyedPods
+    try {
+      read = await survey.pods(signal)
+    } catch (err) {
+      return [fail('pods', `the pods cannot be listed: ${wordsOf(err)}`, 'see rbac')]
+    }
+    // Without these two lists, only the findings that need them are left out; other checks report the failure.
+    const services = await survey.services(signal).catch(() => undefined)
+    const inventory = await survey.inventory(signal).catch(() => undefined)
+    const hosts = [...(inventory?.holders().values() ?? [])].flatMap(({ nodes }) =>
+      nodes.map(({ host }) => host)
+    )
+    const bare = withoutHook(read, hosts)
+    const missing = bare.length === 0 ? '' : `; APISIX lists ${tellWorkloads(bare)}`
+    if (read.hooked.length === 0) {
+      return [
+        warn(
+          'pods',
+          `no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook${missing}`,
+          'add the hook of the README to the pods behind APISIX, or let the chart inject it (injection)'
+        )
+      ]
+    }
+    const findings = problemsOf(read, budget, finder(services, namespaces))
+    if (bare.length > 0) {
+      findings.push(
+        warn(
+          'pods',
+          `no hook in pods that APISIX lists: ${tellWorkloads(bare)}`,
+          'add the hook of the README to them, or let the chart inject it (injection); if they need none, annotate them with apisix-drain.io/skip'
+        )
+      )
+    }
+    return findings.length > 0
+      ? findings
+      : [ok('pods', `${read.hooked.length} pods with our hook, each with grace enough`)]
+  }
+}
+
+function problemsOf({ hooked }: SurveyedPods, budget: PodBudget, findService: FindService): Finding[] {
+  const problems = new Map<string, PodFact[]>()
+  for (const { pod, hooks } of hooked) {
+    if (isOver(pod)) continue
+    const found = [
+      ...budgetProblems(pod, budget),
+      ...hooks.flatMap(hook => hookProblems(hook, pod, findService))
+    ]
+    for (const problem of found) {
+      const pods = problems.get(problem)
+      if (pods) pods.push(pod)
+      else problems.set(problem, [pod])
+    }
+  }
+  return [...problems].map(([problem, pods]) =>
+    warn('pods', `${tellWorkloads(pods)}: ${problem}`, 'correct the template')
+  )
+}
+
+/** Pods that a holder lists, that have no hook of the agent, and do not opt out. */
+function withoutHook({ store, hooked }: SurveyedPods, hosts: readonly string[]): readonly PodFact[] {
+  const known = new Set(hooked.map(({ pod }) => pod.uid))
+  return [...new Set(hosts)]
+    .flatMap(host => store.byIp(host))
+    .filter(pod => !pod.hostNetwork && !known.has(pod.uid) && !readOptions(pod.annotations).skip)
+}
+
+function tellWorkloads(pods: readonly PodFact[]): string {
+  const owners = Map.groupBy(pods, ({ namespace, owner, name }) => `${namespace}/${owner ?? name}`)
+  const told = [...owners].map(
+    ([owner, { length }]) => `${owner} (${length} ${length === 1 ? 'pod' : 'pods'})`
+  )
+  const more = told.length > NAMED ? ` and ${told.length - NAMED} more` : ''
+  return `${told.slice(0, NAMED).join(', ')}${more}`
+}
+
+const finder =
+  (services: ServiceStore | undefined, namespaces: readonly string[]): FindService =>
+  (namespace, name) => {
+    if (services === undefined || (namespaces.length > 0 && !namespaces.includes(namespace))) return undefined
+    return services.byName(namespace, name) ?? 'none'
+  }
+
+interface LongLivedCalls {
+  list(signal: AbortSignal): Promise<readonly GatewayFact[]>
+  readLongLived(host: string, signal: AbortSignal): Promise<readonly LongLivedAt[]>
+}
+
+interface LongLivedTimes {
+  /** `drain.reserve`, in ms. */
+  readonly reserveMs: number
+  /** `drain.longLivedWait`, in ms. */
+  readonly longLivedMs: number
+}
+
+/**
+ * Which workloads have websockets or streams open in the gateways now, and how long their pods have at SIGTERM to end them. A workload
+ * whose hook waits for them until its deadline has only the reserve left.
+ */
+export function checkLongLived(
+  calls: LongLivedCalls,
+  survey: Pick<Survey, 'pods'>,
+  { reserveMs, longLivedMs }: LongLivedTimes
+): Check {
+  return async signal => {
+    const { store } = await survey.pods(signal)
+    const gateways = await calls.list(signal)
+    const read = gateways.map(({ ip }) => calls.readLongLived(ip, signal))
+    const answers = await Promise.allSettled(read)
+    const failed = answers.filter(answer => answer.status === 'rejected').length
+    if (failed > 0) {
+      // The check `barrier` reports the cause.
+      const where = `${failed} of ${gateways.length} gateways`
+      return [warn('long-lived', `the long-lived connections cannot be counted at ${where}`, 'see barrier')]
+    }
+    const all = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
+    const open = all.flatMap(one => podAt(store.byIp(one.ip)).map(pod => ({ pod, one })))
+    const workloads = Map.groupBy(
+      open,
+      ({ pod: { namespace, owner, name } }) => `${namespace}/${owner ?? name}`
+    )
+    const findings = [...workloads].slice(0, NAMED).map(([name, list]): Finding => {
+      const left = together(list.map(({ one }) => ({ ...one, oldestMs: Math.round(one.oldest * 1000) })))
+      const timeMs = Math.min(...list.map(({ pod }) => timeLeft(pod)))
+      const what = `${name}: ${longLivedWords(left)}; its pods have ${formatDuration(timeMs)} to end them at SIGTERM`
+      return timeMs > reserveMs
+        ? ok('long-lived', what)
+        : warn(
+            'long-lived',
+            what,
+            'raise terminationGracePeriodSeconds, or lower apisix-drain.io/long-lived-wait'
+          )
+    })
+    return findings.length > 0
+      ? findings
+      : [ok('long-lived', 'no websocket and no stream is open in the gateways')]
+  }
+
+  /** The grace without the time for which the hook waits for them; the hook leaves at least the reserve. */
+  function timeLeft({ annotations, graceMs }: PodFact): number {
+    const options = readOptions(annotations)
+    const waitMs = options.longLivedMs ?? longLivedMs
+    return Math.max(graceMs - waitMs, Math.min(graceMs, options.reserveMs ?? reserveMs))
+  }
+}
+
+/** Pods that share their host's address cannot be told apart by it. */
+const podAt = (pods: readonly PodFact[]): readonly PodFact[] => pods.filter(({ hostNetwork }) => !hostNetwork)

@@ -1,0 +1,92 @@
+import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Owner } from '../../rules/plan/holder.ts'
+import type { PodFact } from '../../rules/drain/facts.ts'
+import { toEndpointFact } from '../../kubernetes/facts/endpoint-fact.ts'
+import { toPodFact } from '../../kubernetes/facts/pod-fact.ts'
+import { createPodStore, type PodStore } from '../../kubernetes/facts/pod-store.ts'
+import { toServiceFact } from '../../kubernetes/facts/service-fact.ts'
+import { createServiceStore, type ServiceStore } from '../../kubernetes/facts/service-store.ts'
+import { createSliceStore } from '../../kubernetes/facts/slice-store.ts'
+import { createHolderIndex } from '../../gateway/inventory/holder-index.ts'
+import { RESOURCES } from '../../gateway/inventory/inventory.ts'
+import { listAll } from '../../gateway/inventory/listing.ts'
+import type { Sink } from '../../kubernetes/reflect/watch-event.ts'
+import { hooksOf, type HookSpec } from './check-hooks.ts'
+
+/** Objects of the API server, page by page. */
+export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
+
+/** The lists that several checks need. Each is read once, at the first call, and its failure is the same for all callers. */
+export interface Survey {
+  pods(signal: AbortSignal): Promise<SurveyedPods>
+  slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>
+  services(signal: AbortSignal): Promise<ServiceStore>
+  /** From the Admin API, or in standalone mode from the gateways' documents. */
+  inventory(signal: AbortSignal): Promise<ReturnType<typeof createHolderIndex>>
+}
+
+export interface SurveyedPods {
+  readonly store: PodStore
+  /** Pods that have the agent's hook. */
+  readonly hooked: readonly { readonly pod: PodFact; readonly hooks: readonly HookSpec[] }[]
+}
+
+interface SurveyOptions {
+  readonly clock: Clock
+  readonly lists: Readonly<Record<'pods' | 'slices' | 'services', Pages>>
+  /** The source of the holders, in the mode of this APISIX. */
+  readonly holders: (signal: AbortSignal) => Promise<Pick<AdminApi, 'list' | 'pageSize'>>
+  readonly owner: Owner | undefined
+}
+
+export function createSurvey({ clock, lists, holders, owner }: SurveyOptions): Survey {
+  return {
+    pods: once(async signal => {
+      const { store, sink } = createPodStore(clock)
+      const hooked: SurveyedPods['hooked'][number][] = []
+      const read = (object: unknown) => {
+        const pod = toPodFact(object)
+        const hooks = pod ? hooksOf(object) : []
+        if (pod && hooks.length > 0) hooked.push({ pod, hooks })
+        return pod
+      }
+      await fill(lists.pods(signal), read, sink)
+      return { store, hooked }
+    }),
+    slices: once(async signal => {
+      const { store, sink } = createSliceStore()
+      await fill(lists.slices(signal), toEndpointFact, sink)
+      return store
+    }),
+    services: once(async signal => {
+      const { store, sink } = createServiceStore()
+      await fill(lists.services(signal), toServiceFact, sink)
+      return store
+    }),
+    inventory: once(async signal => {
+      const index = createHolderIndex(owner)
+      const source = await holders(signal)
+      for (const resource of RESOURCES) index.replace(resource, await listAll(source, resource, signal), 0)
+      return index
+    })
+  }
+}
+
+function once<T>(read: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
+  let result: Promise<T> | undefined
+  return signal => (result ??= read(signal))
+}
+
+async function fill<F>(
+  pages: AsyncIterable<readonly unknown[]>,
+  read: (object: unknown) => F | undefined,
+  sink: Sink<F>
+): Promise<void> {
+  for await (const page of pages) {
+    for (const object of page) {
+      const fact = read(object)
+      if (fact !== undefined) sink.set(fact)
+    }
+  }
+}

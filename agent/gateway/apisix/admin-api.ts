@@ -1,0 +1,135 @@
+import { z } from 'zod'
+
+import { CodedError, isUnsupported } from '../../base/errors.ts'
+import type { Resource } from '../../rules/plan/holder.ts'
+import { createHttp } from './http.ts'
+import type { Call } from './lean.ts'
+
+/** An object as the Admin API returns it. `value` is unchanged: it keeps fields that the agent does not know. */
+export interface AdminObject {
+  readonly resource: Resource
+  readonly id: string
+  readonly value: Readonly<Record<string, unknown>>
+  /** `modifiedIndex` (etcd's mod_revision); 0 in answers to writes, which do not have it. */
+  readonly revision: number
+}
+
+export interface AdminPage {
+  readonly total: number
+  readonly objects: readonly AdminObject[]
+}
+
+export interface AdminApi {
+  /** One page, counted from 1. If stream proxying is off, the page of stream routes is empty. That is not an error. */
+  list(resource: Resource, page: number, signal?: AbortSignal): Promise<AdminPage>
+  get(resource: Resource, id: string, signal?: AbortSignal): Promise<AdminObject>
+  /** Merge-PATCH: objects merge, `null` deletes a key, arrays are replaced as a whole. */
+  patch(resource: Resource, id: string, body: unknown, signal?: AbortSignal): Promise<AdminObject>
+  put(resource: Resource, id: string, body: unknown, signal?: AbortSignal): Promise<AdminObject>
+  /** `GET /apisix/admin/configs`, which only API-driven standalone mode has. `false` = etcd mode. */
+  standalone(signal?: AbortSignal): Promise<boolean>
+  /** Objects per page (10 to 500). */
+  readonly pageSize: number
+  close(): void
+}
+
+export interface AdminOptions {
+  /** Without a trailing slash and without `/apisix/admin`. */
+  readonly url: string
+  /** Called at each request, because keys are rotated. */
+  readonly key: () => string
+  /** PEM; undefined = the CAs of the system. */
+  readonly ca?: (() => string) | undefined
+  readonly timeoutMs: number
+  readonly pageSize: number
+  /** Largest body accepted, in bytes; default 64 MiB. */
+  readonly maxBytes?: number
+  /** See `HttpOptions.failed`. */
+  readonly failed?: ((error: unknown) => void) | undefined
+}
+
+const reply = z.looseObject({
+  key: z.string(),
+  value: z.record(z.string(), z.unknown()),
+  modifiedIndex: z.number().default(0)
+})
+// Lua cannot tell an empty array from an empty object, so an empty result is `{}` or `[]`.
+const page = z.looseObject({
+  total: z.number(),
+  list: z.union([z.array(reply), z.looseObject({}).transform(() => [])])
+})
+
+/** @throws CodedError from every call; errors.ts has the checks for it */
+export function createAdminApi(options: AdminOptions): AdminApi {
+  const http = createHttp({
+    api: 'ADMIN',
+    keepAlive: true,
+    ca: options.ca,
+    maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
+    failed: options.failed
+  })
+  const root = `${options.url.replace(/\/+$/, '')}/apisix/admin`
+  // Never an `If-Match`: nginx applies the write first and answers 412 afterwards.
+  const ask = (method: Call['method'], path: string, signal: AbortSignal | undefined, body?: unknown) =>
+    http.json({
+      method,
+      url: `${root}/${path}`,
+      headers: { 'X-API-KEY': options.key() },
+      timeoutMs: options.timeoutMs,
+      signal,
+      body
+    })
+  const one = async (
+    method: Call['method'],
+    resource: Resource,
+    id: string,
+    signal: AbortSignal | undefined,
+    body?: unknown
+  ) => {
+    // URL parsers take these for parent directories, however they are encoded.
+    if (id === '.' || id === '..') throw new CodedError('ADMIN_REFUSED', `${method} of ${resource} "${id}"`)
+    const path = `${resource}/${encodeURIComponent(id)}`
+    return toObject(
+      resource,
+      checked(reply, await ask(method, path, signal, body), `${method} ${root}/${path}`)
+    )
+  }
+  return {
+    pageSize: options.pageSize,
+    async list(resource, number, signal) {
+      const path = `${resource}?page=${number}&page_size=${options.pageSize}`
+      try {
+        const { total, list } = checked(page, await ask('GET', path, signal), `GET ${root}/${path}`)
+        return { total, objects: list.map(item => toObject(resource, item)) }
+      } catch (error) {
+        if (isUnsupported(error)) return { total: 0, objects: [] }
+        throw error
+      }
+    },
+    get: (resource, id, signal) => one('GET', resource, id, signal),
+    patch: (resource, id, body, signal) => one('PATCH', resource, id, signal, body),
+    put: (resource, id, body, signal) => one('PUT', resource, id, signal, body),
+    async standalone(signal) {
+      try {
+        await ask('GET', 'configs', signal)
+        return true
+      } catch (error) {
+        if (isUnsupported(error)) return false
+        throw error
+      }
+    },
+    close: http.close
+  }
+}
+
+function toObject(resource: Resource, { key, value, modifiedIndex }: z.infer<typeof reply>): AdminObject {
+  // The key is `<etcd prefix>/upstreams/web`; consumers have no `id` in their value.
+  return { resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: modifiedIndex }
+}
+
+function checked<T>(schema: z.ZodType<T>, body: unknown, asked: string): T {
+  const parsed = schema.safeParse(body)
+  if (parsed.success) return parsed.data
+  const where = parsed.error.issues[0]?.path.join('.') || 'the top level'
+  throw new CodedError('ADMIN_GARBLED', `${asked}: unexpected at ${where}`, { cause: parsed.error })
+}

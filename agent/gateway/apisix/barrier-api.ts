@@ -1,0 +1,154 @@
+import type { z } from 'zod'
+
+import { nodeKey } from '../../rules/drain/facts.ts'
+import { CodedError, ERRORS } from '../../base/errors.ts'
+import { batches, merged, putBatches } from './barrier-batches.ts'
+import {
+  full,
+  gatewayState,
+  polled,
+  removed,
+  type BarrierAnswer,
+  type BarrierEntry,
+  type BarrierGateway,
+  type BarrierState,
+  type LongLivedAt,
+  type PolledAnswer
+} from './barrier-wire.ts'
+import { createHttp } from './http.ts'
+import type { Call } from './lean.ts'
+import type { TlsOptions } from './tls-agent.ts'
+
+interface PutAnswer extends BarrierAnswer {
+  /** Not stored, because the dictionary is full. */
+  readonly refused: ReadonlySet<string>
+  readonly why: string
+}
+
+export interface BarrierOptions extends TlsOptions {
+  readonly port: number
+  readonly scheme: 'http' | 'https'
+  /** Called at each request, because tokens are rotated. */
+  readonly token: () => string
+  readonly timeoutMs: number
+}
+
+/** The barrier's API on one gateway. Every call rejects with CodedError. */
+export interface BarrierApi {
+  /** Sets, renews or seals entries, in batches of at most 1000. Each state is read after its entry was written. */
+  put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
+  remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
+  /**
+   * Answers as soon as one of the uids has no request in flight, and after `waitSeconds` (0 to 30) at the latest. Long-lived
+   * connections are reported, but the call does not wait for them.
+   */
+  inflight(
+    uids: readonly string[],
+    waitSeconds: number,
+    signal?: AbortSignal
+  ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
+  /** On a connection of its own, so that another gateway at this address is noticed sooner or later. */
+  state(signal?: AbortSignal): Promise<BarrierGateway>
+  /** All entries, of all agents. The cost for the gateway grows with their number. */
+  entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
+  /** The addresses with long-lived requests, of pods that end and of others. Empty for an older plugin. */
+  longLived(signal?: AbortSignal): Promise<readonly LongLivedAt[]>
+}
+
+export interface BarrierClient {
+  /** `host`: a gateway's IP, without brackets. */
+  at(host: string): BarrierApi
+  close(): void
+}
+
+export function createBarrierClient(options: BarrierOptions): BarrierClient {
+  const { ca, serverName } = options
+  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca, serverName, maxBytes: 16 * 1024 * 1024 })
+
+  const at = (host: string): BarrierApi => {
+    const root = `${options.scheme}://${nodeKey(host, options.port)}/v1/barrier`
+    const ask = async <T>(
+      schema: z.ZodType<T>,
+      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine' | 'fresh'>,
+      path: string,
+      longerMs = 0
+    ): Promise<T> => {
+      const url = `${root}/${path}`
+      const headers = { Authorization: `Bearer ${options.token()}` }
+      const body = await http.json({ ...call, url, headers, timeoutMs: options.timeoutMs + longerMs })
+      const parsed = schema.safeParse(body)
+      if (parsed.success) return parsed.data
+      throw new CodedError('BARRIER_GARBLED', `${call.method} ${url}`, { cause: parsed.error })
+    }
+
+    const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
+      // Entries that are sealed unconditionally need no word of the workers.
+      const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
+      const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
+      const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
+      const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
+      const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`
+      const { instance, fit, now, features } = reply
+      return { instance, fit, now, features, entries: stored, refused, why }
+    }
+
+    return {
+      async put(entries, signal) {
+        const [first = [], ...rest] = putBatches(entries)
+        let all = await putBatch(first, signal)
+        for (const batch of rest) {
+          const next = await putBatch(batch, signal)
+          if (next.instance !== all.instance)
+            throw new CodedError(
+              'BARRIER_UNAVAILABLE',
+              `PUT ${root}/entries: the gateway restarted between two batches`
+            )
+          all = {
+            instance: next.instance,
+            fit: all.fit && next.fit,
+            now: next.now,
+            features: next.features,
+            entries: [...all.entries, ...next.entries],
+            refused: all.refused.union(next.refused),
+            why: next.why || all.why
+          }
+        }
+        return all
+      },
+      async remove(uids, signal) {
+        let last = { instance: '' }
+        for (const batch of batches(uids)) {
+          last = await ask(removed, { method: 'DELETE', body: { uids: batch }, signal }, 'entries')
+        }
+        return last
+      },
+      async inflight(uids, wait, signal) {
+        const all = batches(uids)
+        const answers: PolledAnswer[] = []
+        for (const [i, batch] of all.entries()) {
+          // A long poll is one batch (barrier-lane.ts). A plain read may be several batches, and does not wait.
+          const seconds = i === all.length - 1 ? wait : 0
+          const body = { uids: batch, wait: seconds, until: 'requests' }
+          answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
+        }
+        return merged(answers)
+      },
+      // It is polled often, so its cost to the gateway must not grow with the number of entries.
+      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
+      async entries(signal) {
+        // The connection is not kept: it would stay bound to one worker, and if that froze, a later call would wait for it.
+        const { entries = [] } = await ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
+        return entries
+      },
+      async longLived(signal) {
+        const { long = [] } = await ask(
+          gatewayState,
+          { method: 'GET', signal, fresh: true },
+          'state?entries=late&long=true'
+        )
+        return long
+      }
+    }
+  }
+  return { at, close: () => http.close() }
+}

@@ -1,0 +1,49 @@
+import { CodedError } from '../../base/errors.ts'
+import type { BarrierEntry, PolledAnswer } from './barrier-wire.ts'
+
+/** The most entries in one request, and the most uids (docs/barrier-api.md). */
+const BATCH = 1000
+
+/** Returns at least one batch, so that a gateway is asked even about no uids. */
+export function batches(uids: readonly string[]): string[][] {
+  const all: string[][] = [uids.slice(0, BATCH)]
+  for (let from = BATCH; from < uids.length; from += BATCH) all.push(uids.slice(from, from + BATCH))
+  return all
+}
+
+/** The most addresses in one body of at most 1 MiB. In JSON, an address has at most 50 bytes, and the rest of an entry 400. */
+const MOST_ADDRESSES = 18_000
+const ADDRESSES_AN_ENTRY = 8
+
+export function putBatches(entries: readonly BarrierEntry[]): BarrierEntry[][] {
+  const all: BarrierEntry[][] = []
+  let room = 0
+  for (const entry of entries) {
+    const addresses = Object.values(entry.successors ?? {}).reduce((sum, { length }) => sum + length, 0)
+    const needed = addresses + ADDRESSES_AN_ENTRY
+    const last = all.at(-1)
+    if (last && last.length < BATCH && needed <= room) last.push(entry)
+    else {
+      all.push([entry])
+      room = MOST_ADDRESSES
+    }
+    room -= needed
+  }
+  return all
+}
+
+/** @throws CodedError if the gateway restarted between two answers */
+export function merged(answers: readonly PolledAnswer[]): PolledAnswer {
+  const [first, ...rest] = answers as [PolledAnswer, ...PolledAnswer[]]
+  if (rest.some(({ instance }) => instance !== first.instance)) {
+    throw new CodedError('BARRIER_UNAVAILABLE', 'the gateway restarted between two batches')
+  }
+  return {
+    instance: first.instance,
+    fit: answers.every(({ fit }) => fit),
+    now: answers.at(-1)?.now,
+    features: first.features,
+    entries: answers.flatMap(({ entries }) => entries),
+    unknown: answers.flatMap(({ unknown }) => unknown)
+  }
+}

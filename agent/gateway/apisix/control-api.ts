@@ -1,0 +1,87 @@
+import { z } from 'zod'
+
+import { CodedError } from '../../base/errors.ts'
+import { nodeKey, type Millis, type NodeKey } from '../../rules/drain/facts.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
+import { holdersOf } from './holders.ts'
+import { readDump, type Discovered } from './discovery-dump.ts'
+import { createHttp } from './http.ts'
+
+/** The result of one read of one gateway's Control API. */
+export interface Sighting {
+  readonly beganAt: Millis
+  /** Every holder the gateway knows, with the nodes it lists. */
+  readonly holders: ReadonlyMap<HolderKey, readonly NodeKey[]>
+  /** Holders whose discovered nodes the gateway does not show, with the reason: their targets are unknown. Absent: none. */
+  readonly hidden?: ReadonlyMap<HolderKey, string>
+}
+
+export interface ControlOptions {
+  readonly port: number
+  readonly scheme: 'http' | 'https'
+  readonly timeoutMs: number
+  readonly now: () => Millis
+  /** Largest body accepted, in bytes; default 64 MiB. */
+  readonly maxBytes?: number
+}
+
+/**
+ * Reads /v1/upstreams, /v1/services and /v1/routes of the gateway at `host`, each on a new connection. Any worker may
+ * answer, from the configuration that it has applied, and a kept connection would always ask the same worker.
+ *
+ * @throws CodedError
+ */
+export type ReadGateway = (host: string, signal?: AbortSignal) => Promise<Sighting>
+
+const OBSERVED = ['upstreams', 'services', 'routes'] as const
+
+const item = z.looseObject({ key: z.string(), value: z.record(z.string(), z.unknown()) })
+// An empty list is `{}` in Lua.
+const items = z.union([z.array(item), z.looseObject({}).transform(() => [])])
+
+export function createControlReader(options: ControlOptions): ReadGateway {
+  const maxBytes = options.maxBytes ?? 64 * 1024 * 1024
+  const http = createHttp({ api: 'CONTROL', keepAlive: false, maxBytes })
+  const read = async (host: string, resource: (typeof OBSERVED)[number], signal?: AbortSignal) => {
+    const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/${resource}`
+    const body = await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal })
+    const parsed = items.safeParse(body)
+    if (!parsed.success) throw new CodedError('CONTROL_GARBLED', `GET ${url}`, { cause: parsed.error })
+    return parsed.data.flatMap(({ key, value }) =>
+      holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
+    )
+  }
+  /** If the dump cannot be read (an older APISIX, discovery not configured), only holders that depend on it are hidden. */
+  const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
+    const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
+    try {
+      return readDump(await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal }))
+    } catch {
+      return undefined
+    }
+  }
+  return async (host, signal) => {
+    const beganAt = options.now()
+    const holders = (await Promise.all(OBSERVED.map(resource => read(host, resource, signal)))).flat()
+    const shown = new Map<HolderKey, readonly NodeKey[]>()
+    const hidden = new Map<HolderKey, string>()
+    const found = holders.some(isFound) ? await discovered(host, signal) : undefined
+    for (const holder of holders) {
+      const nodes = isFound(holder) ? found?.nodes(holder) : holder.nodes.map(({ key }) => key)
+      if (nodes) shown.set(holder.key, nodes)
+      else hidden.set(holder.key, `its discovery dump does not show ${holder.discovery?.service ?? ''}`)
+    }
+    return { beganAt, holders: shown, hidden }
+  }
+}
+
+/** Whether the Control API shows the nodes: it has only upstreams, services and routes, and only Kubernetes discovery. */
+export function observable(holder: Holder): boolean {
+  return (
+    (holder.discovery === undefined || isFound(holder)) &&
+    OBSERVED.some(resource => resource === holder.resource)
+  )
+}
+
+/** Whether the gateway finds the nodes itself, and shows them in its dump. */
+const isFound = ({ discovery }: Holder): boolean => discovery?.type === 'kubernetes'

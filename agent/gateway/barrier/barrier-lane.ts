@@ -1,0 +1,280 @@
+import type { Logger } from 'pino'
+
+import type { Clock } from '../../base/clock.ts'
+import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
+import { createBell } from './bell.ts'
+import type { GatewayClock } from './gateway-clock.ts'
+import type { Identity } from './identity.ts'
+import { lookPause } from './look-pause.ts'
+import { entriesOf, hasExtras, type DesiredEntry } from './desired-entry.ts'
+import { createEntryTable } from './entry-table.ts'
+import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import { doubled } from '../../rules/drain/times.ts'
+
+/** The keeper's work for one gateway. Nothing in it delays another gateway. */
+export interface BarrierLane {
+  /** Call it when the desired entries have changed. */
+  readonly look: () => void
+  /** Takes the gateway's report of its entries. Entries that it lacks are put again at once. */
+  readonly compare: (
+    told: Pick<BarrierGateway, 'entries' | 'held'> & Partial<Pick<BarrierGateway, 'features'>>,
+    askedAt: Millis
+  ) => void
+  /** Puts all entries again, because the gateway may have been restarted. */
+  readonly again: () => void
+  /** Removes entries of other writers. An entry that is desired meanwhile stays. */
+  readonly lift: (uids: readonly PodUid[]) => void
+  readonly reading: (uid: PodUid) => BarrierReading | undefined
+  stop(): Promise<void>
+}
+
+interface BarrierLaneOptions {
+  readonly api: BarrierApi
+  readonly clock: Clock
+  readonly gatewayClock: GatewayClock
+  readonly identity: Identity
+  readonly log: Logger
+  readonly ttlMs: number
+  /** The name of this release. */
+  readonly by: string
+  readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
+  /** Whether the desired entries rest on current knowledge. If not, none is put; entries may be removed at any time. */
+  readonly mayPut: () => boolean
+  readonly tell: () => void
+}
+
+const BACK_OFF_MS = { first: 50, longest: 2000 }
+/** The length of a long poll; the gateway answers earlier if an entry changes. */
+const WAIT_SECONDS = 5
+/** The most entries in one long poll, which answers as soon as one of them changes. Other entries are polled. */
+const MOST_POLLED = 1000
+
+/** Three loops over one table of entries: one puts and removes, one long-polls requests in flight, one polls the rest. */
+export function createBarrierLane({
+  api,
+  clock,
+  gatewayClock,
+  identity,
+  log,
+  ttlMs,
+  by,
+  desired,
+  mayPut,
+  tell
+}: BarrierLaneOptions): BarrierLane {
+  const table = createEntryTable(ttlMs, desired, clock.now())
+  const ended = new AbortController()
+  const bell = createBell()
+  /** Rung when a gateway may have (re)started: it must get its entries before the back-off ends. */
+  const urgent = createBell()
+  let instance: string | undefined
+  let isSeveral = false
+  let features: readonly string[] = []
+  let failures = 0
+  let restarts = 0
+  let poll: { readonly about: string; readonly abort: AbortController } | undefined
+
+  /** Resolves when the bell rings, or at `at`. */
+  const pause = async (at = Infinity): Promise<void> => {
+    if (ended.signal.aborted) return
+    const cancel = at === Infinity ? () => {} : clock.alarm(at, bell.ring)
+    await bell.heard()
+    cancel()
+  }
+
+  const heardFrom = (
+    answer: { readonly instance: string; readonly fit?: boolean; readonly features?: readonly string[] },
+    askedAt: Millis
+  ): void => {
+    learn(answer.features)
+    identity.note(answer, askedAt, clock.now(), false)
+    if (failures > 0) log.info('barrier answers again')
+    failures = 0
+    // Several gateways behind one address are not a restart, and an entry in one of them proves nothing.
+    if (identity.isSeveral()) {
+      if (!isSeveral)
+        log.warn({ why: identity.doubt() }, 'this is not one gateway: nothing that it says counts')
+      isSeveral = true
+    } else if (instance !== undefined && instance !== answer.instance) {
+      log.warn('gateway has restarted and forgotten its barrier entries: all are put again')
+      table.restarted(answer.instance)
+    }
+    instance = answer.instance
+  }
+
+  const knows = (feature: string): boolean => features.includes(feature)
+
+  /** Entries that were put before the features were known lack the optional fields, so they are put again. */
+  const learn = (told: readonly string[] | undefined): void => {
+    if (told === undefined || told.join() === features.join()) return
+    features = told
+    if (!desired().values().some(hasExtras)) return
+    restarts++
+    table.forget()
+    bell.ring()
+  }
+
+  const failed = (error: unknown): void => {
+    if (failures++ === 0) log.warn({ err: error }, 'barrier cannot be reached')
+    // The gateway may have been restarted, so everything is put again once it answers.
+    table.failed((error as Error).message, clock.now())
+    // Wakes the pusher, which keeps retrying; the other loops wait until it succeeds.
+    bell.ring()
+    tell()
+  }
+
+  const push = async (due: readonly DesiredEntry[]): Promise<void> => {
+    const sentAt = clock.now()
+    const asked = restarts
+    table.sent(due, sentAt)
+    const extras = {
+      successors: knows('successors'),
+      by: knows('by') ? by : undefined,
+      keepFrom: knows('keep') ? sentAt : undefined
+    }
+    const answer = await api.put(
+      due.flatMap(entry => entriesOf(entry, ttlMs, extras)),
+      ended.signal
+    )
+    heardFrom(answer, sentAt)
+    table.put(due, { ...answer, sentAt }, toldBy(answer, sentAt), asked !== restarts)
+    // A poll that began before the seal proves nothing. It is restarted now, not when it ends.
+    pollAnew()
+  }
+
+  const toldBy = ({ instance, fit: isFit, now }: BarrierAnswer, askedAt: Millis) => {
+    const at = clock.now()
+    const fit = isFit && identity.doubt() === ''
+    if (now === undefined) return { at, countedAt: at, instance, fit }
+    gatewayClock.note(askedAt, at, now * 1000)
+    return { at, countedAt: gatewayClock.onOurs(askedAt, at, now * 1000), instance, fit }
+  }
+
+  const lift = async (uids: readonly PodUid[]): Promise<void> => {
+    const sentAt = clock.now()
+    heardFrom(await api.remove(uids, ended.signal), sentAt)
+    table.lifted(uids)
+  }
+
+  const ask = async (entries: readonly DesiredEntry[], wait: number, signal: AbortSignal): Promise<void> => {
+    const beganAt = clock.now()
+    const answer = await api.inflight(
+      entries.map(e => e.uid),
+      wait,
+      signal
+    )
+    heardFrom(answer, beganAt)
+    table.reported(entries, answer, toldBy(answer, beganAt), beganAt)
+    tell()
+  }
+
+  const watched = (polled: boolean): readonly DesiredEntry[] => (failures > 0 ? [] : table.watched(polled))
+
+  const pusher = async (): Promise<void> => {
+    // Several calls in one turn of the event loop become one.
+    await Promise.resolve()
+    const now = clock.now()
+    const isKnown = mayPut()
+    const due = isKnown ? table.due(now) : []
+    const over = table.over(now)
+    const shrunk = table.shrunk(due)
+    if (shrunk.length > 0) await lift(shrunk.map(({ uid }) => uid))
+    if (due.length > 0) await push(due)
+    if (over.length > 0) await lift(over)
+    if (due.length + over.length === 0) return pause(isKnown ? table.renewAt() : Infinity)
+    bell.ring()
+    tell()
+  }
+
+  const longPoller = async (): Promise<void> => {
+    const busy = watched(true).slice(0, MOST_POLLED)
+    if (busy.length === 0) return pause()
+    const abort = new AbortController()
+    poll = { about: about(busy), abort }
+    try {
+      await ask(busy, WAIT_SECONDS, AbortSignal.any([ended.signal, abort.signal]))
+      bell.ring()
+    } catch (error) {
+      if (!abort.signal.aborted) throw error
+    } finally {
+      poll = undefined
+    }
+  }
+
+  const toLookAt = (): DesiredEntry[] => [...watched(false), ...watched(true).slice(MOST_POLLED)]
+
+  const looker = async (): Promise<void> => {
+    const next = toLookAt()
+    if (next.length === 0) return pause()
+    const unchangedFor = clock.now() - table.movedAt()
+    await clock.sleep(
+      lookPause({ entries: next.length, busy: next.some(entry => table.isBusy(entry)), unchangedFor }),
+      ended.signal
+    )
+    const quiet = toLookAt()
+    if (quiet.length === 0) return
+    await ask(quiet, 0, ended.signal)
+    bell.ring()
+  }
+
+  const forEver = async (turn: () => Promise<void>): Promise<void> => {
+    while (!ended.signal.aborted) {
+      try {
+        await turn()
+      } catch (error) {
+        if (ended.signal.aborted) return
+        failed(error)
+        const wait = doubled(BACK_OFF_MS, failures - 1)
+        await Promise.race([clock.sleep(wait, ended.signal).catch(() => {}), urgent.heard()])
+      }
+    }
+  }
+
+  const running = [forEver(pusher), forEver(longPoller), forEver(looker)]
+
+  const look = (): void => {
+    table.changed(clock.now())
+    pollAnew()
+    bell.ring()
+  }
+
+  /** Ends the poll if other entries have to be polled. */
+  const pollAnew = (): void => {
+    if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
+  }
+
+  const about = (entries: readonly DesiredEntry[]): string =>
+    entries
+      .map(({ uid }) => uid)
+      .sort()
+      .join(' ')
+
+  /** An entry may be missing: expired because the clock was set (an older plugin), evicted for space, or removed by another agent. */
+  const compare: BarrierLane['compare'] = (told, askedAt) => {
+    learn(told.features)
+    if (table.compare(told, askedAt)) bell.ring()
+  }
+
+  return {
+    look,
+    compare,
+    again: () => {
+      restarts++
+      table.forget()
+      urgent.ring()
+      look()
+    },
+    lift(uids) {
+      table.found(uids, clock.now())
+      bell.ring()
+    },
+    reading: uid => table.reading(uid),
+    async stop() {
+      ended.abort()
+      bell.ring()
+      await Promise.all(running)
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { BarrierState } from '../apisix/barrier-wire.ts'
+import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import { OLDER_PLUGIN } from '../../rules/proof/seal.ts'
+import { numberOf, together, type LongLived } from '../../rules/drain/long-lived.ts'
+import { entriesOf, type DesiredEntry } from './desired-entry.ts'
+import { wordOf } from './merge-words.ts'
+
+/** The circumstances of an answer. */
+export interface Told {
+  readonly at: Millis
+  /** When the gateway counted, on the agent's clock: at most `at`. */
+  readonly countedAt: Millis
+  readonly instance: string
+  readonly fit: boolean
+  /** The request began after the seal, or made it. Its count is then the fourth step of the guarantee. */
+  readonly afterSeal: boolean
+}
+
+/** The content of an answer for one drain. The least advanced of its addresses decides. `before`: the previous reading. */
+export function readingOf(
+  wanted: DesiredEntry,
+  answered: readonly BarrierState[],
+  told: Told,
+  before: BarrierReading | undefined
+): BarrierReading {
+  const states = entriesOf(wanted, 0).map(e =>
+    answered.find(s => s.uid === e.uid && s.ip === e.ip && s.port === e.port)
+  )
+  const present = states.filter(s => s !== undefined)
+  const sum = (of: (state: BarrierState) => number) => present.reduce((total, state) => total + of(state), 0)
+  const entry =
+    present.length < states.length || present.length === 0
+      ? 'absent'
+      : present.every(s => s.state === 'sealed')
+        ? 'sealed'
+        : 'draining'
+  const inflight = {
+    requests: sum(s => s.inflight.requests),
+    long: together(present.map(({ inflight }) => longLivedIn(inflight)))
+  }
+  const word = wordOf(states.map(s => s?.word))
+  // An older plugin reports no words. That matters only until its entry is sealed, by another agent or at the deadline.
+  const isOlder = entry === 'draining' && word === undefined
+  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + numberOf(inflight.long) > 0)
+  const reading = {
+    at: told.at,
+    countedAt: told.countedAt,
+    unchangedSince: told.countedAt,
+    instance: told.instance,
+    fit: told.fit,
+    entry,
+    ...agesOf(entry, present, told, before),
+    inflight,
+    word,
+    late: sum(s => s.late ?? 0),
+    readAfterSeal: told.afterSeal && entry === 'sealed',
+    binding: says || before?.binding === true,
+    problem: isOlder ? OLDER_PLUGIN : ''
+  } as const
+  return before && saysTheSame(before, reading)
+    ? { ...reading, unchangedSince: before.unchangedSince }
+    : reading
+}
+
+/**
+ * The gateway's own times of the seal and of the last finished request. They do not depend on when the agent asks. A worker that died
+ * leaves no time of its requests, so `idleAt` is never earlier than the last report of a request in flight.
+ */
+function agesOf(
+  entry: BarrierReading['entry'],
+  states: readonly BarrierState[],
+  { countedAt }: Told,
+  before: BarrierReading | undefined
+): Pick<BarrierReading, 'sealedAt' | 'idleAt'> {
+  if (entry !== 'sealed') return { sealedAt: undefined, idleAt: undefined }
+  const at = (age: number | undefined) => countedAt - (age ?? 0) * 1000
+  const sealedAt = before?.sealedAt ?? Math.max(...states.map(({ sealedFor }) => at(sealedFor)))
+  if (states.some(({ inflight }) => inflight.requests > 0)) return { sealedAt, idleAt: undefined }
+  const busyAt = before && before.inflight.requests > 0 ? before.countedAt : -Infinity
+  const idleAt = Math.max(busyAt, ...states.map(({ idleFor }) => at(idleFor)))
+  return { sealedAt, idleAt: before?.idleAt ?? idleAt }
+}
+
+/** An older plugin names no kinds: it counts upgraded connections as long-lived, and nothing else. */
+const longLivedIn = ({
+  long,
+  upgraded = long,
+  sse = 0,
+  streams = 0,
+  oldest = 0
+}: BarrierState['inflight']): LongLived => ({
+  upgraded,
+  sse,
+  streams,
+  oldestMs: Math.round(oldest * 1000)
+})
+
+/** Whether two readings report the same, apart from their times. */
+export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
+  const said = (r: BarrierReading) =>
+    [
+      r.instance,
+      r.fit,
+      r.entry,
+      r.inflight.requests,
+      r.inflight.long.upgraded,
+      r.inflight.long.sse,
+      r.inflight.long.streams,
+      r.word?.tags,
+      r.word?.said,
+      r.word?.asked,
+      r.readAfterSeal,
+      r.problem
+    ].join(' ')
+  return said(a) === said(b)
+}
+
+/** The reading of a gateway that could not be asked: its last report, if any, with the reason. It proves nothing. */
+export function unanswered(last: BarrierReading | undefined, at: Millis, problem: string): BarrierReading {
+  const nothing = {
+    at,
+    unchangedSince: at,
+    countedAt: at,
+    sealedAt: undefined,
+    idleAt: undefined,
+    instance: '',
+    fit: false,
+    entry: 'absent',
+    word: undefined,
+    late: 0,
+    readAfterSeal: false,
+    binding: false
+  } as const
+  return { ...(last ?? { ...nothing, inflight: { requests: 0, long: together([]) } }), problem }
+}
+
+/**
+ * A reading after the gateway answered as another instance. Its entries are gone, and only the new instance can report more. The
+ * count in flight stays. A full restart ends the requests, but after a binary upgrade (USR2) the old processes still serve.
+ */
+export const forgotten = (last: BarrierReading, instance: string): BarrierReading => ({
+  ...last,
+  instance,
+  entry: 'absent',
+  sealedAt: undefined,
+  idleAt: undefined,
+  word: undefined,
+  readAfterSeal: false,
+  problem: ''
+})

@@ -1,0 +1,229 @@
+import type { Logger } from 'pino'
+
+import type { Clock } from '../../base/clock.ts'
+import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
+import { createBarrierClient, type BarrierApi, type BarrierOptions } from '../apisix/barrier-api.ts'
+import type { BarrierEntry } from '../apisix/barrier-wire.ts'
+import { createListeners } from '../../base/listeners.ts'
+import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
+import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
+import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import { createForeignWatch, type ForeignWatch } from './foreign.ts'
+import { createGatewayClock } from './gateway-clock.ts'
+import { createIdentity, twinDoubt, type Identity } from './identity.ts'
+import { createInheritance, type InheritedEntry } from './inherited.ts'
+import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
+
+/** Keeps the deny-list of every gateway as desired, and reads its reports. */
+export interface BarrierKeeper {
+  /** The complete list. The entries of a uid that is not in it any more are deleted from every gateway. */
+  desire(list: readonly DesiredDrain[]): void
+  /** The complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
+  gateways(list: readonly GatewayFact[]): void
+  /** The same object until the gateway reports a change. */
+  reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
+  /** Why no answer for this gateway counts, even a fit one: its address is not one gateway. Empty if it is. */
+  doubt(gatewayId: string): string
+  /** Whether the desired entries rest on current knowledge: this process was not away, or its watch has reported since. */
+  isKnown(): boolean
+  /** The entries for a gateway that starts. If a seal depends on that gateway's own workers, the entry is not sealed there. */
+  entries(): readonly BarrierEntry[]
+  /** Entries with successors that were in gateways when they were first read; each is returned once. */
+  takeInherited(): readonly InheritedEntry[]
+  /** The gateway's report on itself; read every few seconds, and more often while entries are held. */
+  state(gatewayId: string): GatewayState | undefined
+  /** How many entries of the gateway no agent of this release claims; 0 until it is known. */
+  foreign(gatewayId: string): number
+  /** Called after every answer and every failure. Returns a function that unsubscribes. */
+  onChange(listener: () => void): () => void
+  stop(): Promise<void>
+}
+
+interface BarrierKeeperOptions {
+  readonly api: BarrierOptions
+  /** Wraps the client of each gateway, to measure it. */
+  readonly wrap?: (api: BarrierApi) => BarrierApi
+  readonly clock: Clock
+  readonly log: Logger
+  /** How current the agent's knowledge was when entries were desired; default: always current. */
+  readonly knowledge?: Knowledge
+  /** How long an entry lasts without a renewal, in ms; default 60 000. It is renewed after a third of it. */
+  readonly ttlMs?: number
+  /** The name of this release: entries carry it, if the plugin keeps it. */
+  readonly by?: string
+  /** Whether this agent may remove entries that no agent of this release claims; default: never. */
+  readonly mayLift?: () => boolean
+}
+
+/**
+ * An entry rests on knowledge about its address. After an absence of this process that knowledge may be minutes old, and
+ * another pod may have the address. So nothing is put or renewed until the entries rest on later reports of a watch.
+ */
+export interface Knowledge {
+  /** When this process last came back from an absence. */
+  resumedAt(): Millis
+  /** The time up to which everything is known now. */
+  knownAt(): Millis
+}
+
+const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity }
+
+interface Known {
+  gateway: GatewayFact
+  readonly lane: BarrierLane
+  readonly reader: GatewayStateReader
+  readonly identity: Identity
+  readonly foreign: ForeignWatch
+  /** The entries that this gateway should hold. */
+  readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
+}
+
+export function createBarrierKeeper({
+  api,
+  wrap = api => api,
+  clock,
+  log,
+  knowledge = ALWAYS_HERE,
+  ttlMs = 60_000,
+  by = 'apisix-drain',
+  mayLift = () => false
+}: BarrierKeeperOptions): BarrierKeeper {
+  const client = createBarrierClient(api)
+  const lanes = new Map<string, Known>()
+  const closing = new Set<Promise<unknown>>()
+  const listeners = createListeners()
+  const inheritance = createInheritance(
+    ttlMs,
+    () => clock.now(),
+    () => listeners.tell()
+  )
+  let desired: readonly DesiredDrain[] = []
+  let desiredBy = -Infinity
+
+  const close = (id: string, { lane, reader }: Known): void => {
+    lanes.delete(id)
+    const work: Promise<unknown> = Promise.all([lane.stop(), reader.stop()]).finally(() =>
+      closing.delete(work)
+    )
+    closing.add(work)
+  }
+  const mayPut = () => desiredBy >= knowledge.resumedAt()
+  /** An unchanged entry stays the same object, so a lane sees by identity that it has put the entry. */
+  const desireAt = (
+    id: string,
+    before: ReadonlyMap<PodUid, DesiredEntry>
+  ): ReadonlyMap<PodUid, DesiredEntry> =>
+    new Map(
+      desired.map(drain => {
+        const entry = entryAt(drain, id)
+        const known = before.get(entry.uid)
+        return [entry.uid, known && known.watch === entry.watch && samePut(known, entry) ? known : entry]
+      })
+    )
+
+  return {
+    desire(list) {
+      const wasBarred = !mayPut()
+      desiredBy = knowledge.knownAt()
+      if (wasBarred && mayPut()) for (const { lane } of lanes.values()) lane.look()
+      desired = list
+      for (const [id, { lane, wanted }] of lanes) {
+        const before = wanted.entries
+        wanted.entries = desireAt(id, before)
+        const isNew = wanted.entries.values().some(entry => before.get(entry.uid) !== entry)
+        if (isNew || wanted.entries.size !== before.size) lane.look()
+      }
+    },
+    gateways(list) {
+      const current = new Map(list.map(gateway => [gateway.id, gateway]))
+      for (const [id, known] of lanes) if (current.get(id)?.ip !== known.gateway.ip) close(id, known)
+      for (const gateway of current.values()) {
+        const old = lanes.get(gateway.id)
+        if (old) {
+          const restarted = old.gateway.ready !== gateway.ready
+          old.gateway = gateway
+          if (restarted) old.lane.again()
+          continue
+        }
+        const api = wrap(client.at(gateway.ip))
+        const tell = () => listeners.tell()
+        const gatewayClock = createGatewayClock()
+        const identity = createIdentity(gateway.byHand === true)
+        const wanted = { entries: desireAt(gateway.id, new Map()) }
+        const lane = createBarrierLane({
+          api,
+          clock,
+          gatewayClock,
+          identity,
+          log: log.child({ gateway: gateway.name }),
+          ttlMs,
+          by,
+          desired: () => wanted.entries,
+          mayPut,
+          tell
+        })
+        const foreign = createForeignWatch({
+          api,
+          clock,
+          by,
+          ttlMs,
+          isWanted: uid => wanted.entries.has(uid),
+          wanted: () => wanted.entries.values().reduce((sum, { nodes }) => sum + nodes.length, 0),
+          mayLift,
+          lift(uids) {
+            log.warn(
+              { gateway: gateway.name, uids },
+              'entries that no agent of this release claims are removed'
+            )
+            lane.lift(uids)
+          },
+          tell
+        })
+        let instance: string | undefined
+        const reader = readGatewayState({
+          api,
+          clock,
+          gatewayClock,
+          identity,
+          isHolding: () => desired.length > 0,
+          read(told, askedAt) {
+            lane.compare(told, askedAt)
+            foreign.heard(told)
+            inheritance.read(gateway.id, () => api.entries())
+          },
+          tell() {
+            const now = reader.state().told?.instance
+            // It restarted, and no call was open that would have shown that: its entries are lost.
+            if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
+            instance = now
+            tell()
+          }
+        })
+        lanes.set(gateway.id, { gateway, lane, reader, identity, foreign, wanted })
+      }
+    },
+    reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
+    doubt(gatewayId) {
+      const known = lanes.get(gatewayId)
+      if (!known) return ''
+      const instance = known.identity.instance()
+      const twin = [...lanes.values()].find(
+        other => other !== known && instance !== undefined && other.identity.instance() === instance
+      )
+      if (twin && (known.identity.isOpen() || known.identity.doubt() === ''))
+        return twinDoubt(twin.gateway.name)
+      return known.identity.doubt()
+    },
+    isKnown: mayPut,
+    entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
+    takeInherited: () => inheritance.take(),
+    foreign: gatewayId => lanes.get(gatewayId)?.foreign.count() ?? 0,
+    state: gatewayId => lanes.get(gatewayId)?.reader.state(),
+    onChange: listener => listeners.add(listener),
+    async stop() {
+      for (const [id, known] of lanes) close(id, known)
+      await Promise.all(closing)
+      client.close()
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Successors } from '../../rules/plan/successors.ts'
+import type { BarrierEntry, BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
+import { addressOf } from '../apisix/nodes.ts'
+
+/** The entry that the deny-list of one gateway should hold for one drain. */
+export interface DesiredEntry {
+  readonly uid: PodUid
+  /** Bare hosts, or hosts with ports if the pod shares its host's address. */
+  readonly nodes: readonly NodeKey[]
+  readonly state: 'draining' | 'sealed'
+  /** Seal only if the words with these tags still stand, one for each node. Absent: seal in any case. */
+  readonly sealIf?: readonly string[]
+  /** The nodes that take over, by port. The same object until something changes. */
+  readonly successors?: Successors
+  /** The pod keeps the sessions that are bound to it until then, on the agent's clock. Only with `draining`. */
+  readonly keepUntil?: Millis
+  /** A hook still waits for it. It is polled, and after its seal long-polled while requests are in flight. */
+  readonly watch: boolean
+}
+
+/** The entry that the deny-list of every gateway should hold for one drain. */
+export interface DesiredDrain extends Omit<DesiredEntry, 'sealIf'> {
+  /**
+   * With `sealed`: by gateway, the tags of the words that allow the seal there. On a gateway without tags, the entry stays
+   * draining. Absent: sealed everywhere, whatever the workers report.
+   */
+  readonly agreed?: ReadonlyMap<string, readonly string[]>
+}
+
+/** A drain's entry as one gateway should hold it. */
+export function entryAt({ agreed, ...drain }: DesiredDrain, gatewayId: string): DesiredEntry {
+  if (!agreed) return drain
+  const sealIf = agreed.get(gatewayId)
+  return sealIf ? { ...drain, sealIf } : { ...drain, state: 'draining' }
+}
+
+const sameList = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i])
+
+export const sameNodes = (
+  { nodes: a }: Pick<DesiredEntry, 'nodes'>,
+  { nodes: b }: Pick<DesiredEntry, 'nodes'>
+): boolean => sameList(a, b)
+
+/** Whether both entries would be put in the same way. */
+export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
+  a.state === b.state &&
+  a.keepUntil === b.keepUntil &&
+  sameNodes(a, b) &&
+  sameList(a.sealIf, b.sealIf) &&
+  a.successors === b.successors
+
+/** The optional fields that the plugin knows. */
+interface Extras {
+  readonly successors?: boolean
+  /** The name of this release, if the plugin keeps it. */
+  readonly by?: string | undefined
+  /** The present, if the plugin keeps sessions. */
+  readonly keepFrom?: Millis | undefined
+}
+
+/** One entry for each address. */
+export function entriesOf(
+  { uid, nodes, state, sealIf, successors, keepUntil }: DesiredEntry,
+  ttlMs: number,
+  extras: Extras = {}
+): BarrierEntry[] {
+  const ttl = Math.ceil(ttlMs / 1000)
+  const keep = keepSeconds(keepUntil, extras.keepFrom)
+  return nodes.map((node, i) => {
+    const { host, port } = addressOf(node)
+    const tag = sealIf?.[i]
+    return {
+      uid,
+      ip: host,
+      ...(port === undefined ? {} : { port }),
+      state,
+      ttl,
+      ...(tag !== undefined && { sealIf: tag }),
+      ...(extras.successors && successors && { successors: ofFamily(successors, host) }),
+      ...(extras.by !== undefined && { by: extras.by }),
+      ...(keep !== undefined && { keep })
+    }
+  })
+}
+
+/** The longest time that the plugin keeps sessions without another put, in s. */
+const MOST_KEPT = 3600
+
+const keepSeconds = (until: Millis | undefined, now: Millis | undefined): number | undefined =>
+  until === undefined || now === undefined ? undefined : Math.min(MOST_KEPT, Math.max(0, until - now) / 1000)
+
+/** Whether it has fields that only some plugins know. */
+export const hasExtras = ({ successors = {}, keepUntil }: DesiredEntry): boolean =>
+  Object.keys(successors).length > 0 || keepUntil !== undefined
+
+/** A gateway may have only one address family, so an address gets successors of its own family. */
+const ofFamily = (successors: Successors, host: string): Successors =>
+  Object.fromEntries(
+    Object.entries(successors).map(([port, nodes]) => [
+      port,
+      nodes.filter(node => node.startsWith('[') === host.includes(':'))
+    ])
+  )
+
+/**
+ * The entries that a gateway should hold and may have lost. If it reports only a number of entries, and that is too low, any of
+ * them may be lost.
+ */
+export function missingOf(
+  wanted: readonly DesiredEntry[],
+  { entries, held }: Pick<BarrierGateway, 'entries' | 'held'>
+): readonly DesiredEntry[] {
+  if (held !== undefined) {
+    const addresses = new Set(wanted.flatMap(({ uid, nodes }) => nodes.map(node => `${uid} ${node}`)))
+    return held.entries < addresses.size ? wanted : []
+  }
+  if (entries === undefined) return []
+  const byPod = Map.groupBy(entries, ({ uid }) => uid)
+  return wanted.filter(entry => !isHeld(entry, byPod.get(entry.uid) ?? []))
+}
+
+const isHeld = (entry: DesiredEntry, told: readonly BarrierState[]): boolean =>
+  entriesOf(entry, 0).every(({ ip, port, state }) =>
+    told.some(s => s.ip === ip && s.port === port && (s.state === 'sealed' || state === 'draining'))
+  )

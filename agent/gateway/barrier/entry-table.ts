@@ -1,0 +1,190 @@
+import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
+import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import { missingOf, sameNodes, samePut, type DesiredEntry } from './desired-entry.ts'
+import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
+import type { BarrierReading } from '../../rules/proof/evidence.ts'
+
+/** The entries that one gateway should hold, those put there, and its reports. The only owner of that state; no I/O and no clock. */
+interface EntryTable {
+  /** Entries to put now: they are new, changed, or a third of their ttl old. */
+  due(now: Millis): readonly DesiredEntry[]
+  /** Those of `due` that have lost an address since they were put, because a put removes no address of a uid. */
+  shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
+  /** Uids whose entries the gateway holds and that are not desired any more. */
+  over(now: Millis): readonly PodUid[]
+  /** When the first entry must be put again; `Infinity` without entries. */
+  renewAt(): Millis
+  /** Stored entries that are watched. `polled`: only those for a long poll (sealed, requests in flight); otherwise only the others. */
+  watched(polled: boolean): readonly DesiredEntry[]
+  isBusy(entry: DesiredEntry): boolean
+  /** When a report last differed from the previous one, or the desired entries changed. */
+  movedAt(): Millis
+  reading(uid: PodUid): BarrierReading | undefined
+  /** The desired entries have changed. */
+  changed(now: Millis): void
+  /** A put was sent. The gateway may hold these entries whether it succeeds or fails. */
+  sent(entries: readonly DesiredEntry[], now: Millis): void
+  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so everything must be put again. */
+  put(entries: readonly DesiredEntry[], answer: PutAnswer, told: WhenTold, isStale: boolean): void
+  /** The gateway answered a question about requests in flight, asked at `askedAt`. */
+  reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
+  lifted(uids: readonly PodUid[]): void
+  /** The gateway holds entries of these uids, whoever put them. Those that are not desired are then over. */
+  found(uids: readonly PodUid[], now: Millis): void
+  /** The gateway no longer holds any entry. */
+  restarted(instance: string): void
+  /** The gateway may have been restarted. Everything is put again, and entries that it may hold are still removed. */
+  forget(): void
+  /** The gateway did not answer. */
+  failed(why: string, now: Millis): void
+  /** Takes the gateway's list of its entries. `true`: an entry that it should hold is missing, and is due again. */
+  compare(told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis): boolean
+}
+
+type Answer = Pick<BarrierAnswer, 'entries'>
+type WhenTold = Omit<Told, 'afterSeal'>
+interface PutAnswer extends Answer {
+  readonly refused: ReadonlySet<string>
+  /** Why some were refused. */
+  readonly why: string
+  readonly sentAt: Millis
+}
+
+interface Stored {
+  readonly entry: DesiredEntry
+  /** When the put was sent. The ttl in the gateway begins a little later. */
+  readonly sentAt: Millis
+  readonly storedAt: Millis
+  /** The gateway answered that it is sealed, so all later counts are from after the seal. */
+  readonly sealed: boolean
+  /** There was no room for it. It is not polled until it is put again. */
+  readonly refused: boolean
+}
+
+/** The wait before an entry is put again after the dictionary had no room for it, in ms. */
+const FULL_MS = 2000
+
+/**
+ * @param ttlMs how long the gateway keeps an entry that is not put again
+ * @param desired the entries by uid, as they should be now
+ */
+export function createEntryTable(
+  ttlMs: number,
+  desired: () => ReadonlyMap<PodUid, DesiredEntry>,
+  now: Millis
+): EntryTable {
+  const stored = new Map<PodUid, Stored>()
+  /** Each uid whose entries this gateway may hold, and until when. It survives failures, because those entries must be removed. */
+  const held = new Map<PodUid, Millis>()
+  const readings = new Map<PodUid, BarrierReading>()
+  let movedAt = now
+
+  const isDue = (entry: DesiredEntry, at: Millis): boolean => {
+    const known = stored.get(entry.uid)
+    if (!known || at >= known.sentAt + ttlMs / 3) return true
+    // Another agent has sealed it there, so no later put changes it.
+    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
+    return known.entry !== entry && !samePut(known.entry, entry)
+  }
+
+  const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, told: Told): void => {
+    if (!desired().has(entry.uid)) return
+    const before = readings.get(entry.uid)
+    const reading = readingOf(entry, states.get(entry.uid) ?? [], told, before)
+    readings.set(entry.uid, reading)
+    if (!before || !saysTheSame(before, reading)) movedAt = told.at
+  }
+
+  const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
+  /** Until an entry is sealed, requests continue, and the agent needs the workers' words about it. */
+  const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
+
+  return {
+    due: at => [...desired().values()].filter(entry => isDue(entry, at)),
+    shrunk: due =>
+      due.filter(({ uid, nodes }) => stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))),
+    over(at) {
+      for (const [uid, until] of held) if (until <= at) held.delete(uid)
+      return [...held.keys()].filter(uid => !desired().has(uid))
+    },
+    renewAt: () => Math.min(...[...stored.values()].map(({ sentAt }) => sentAt + ttlMs / 3)),
+    watched: polled =>
+      [...desired().values()].filter(
+        entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
+      ),
+    isBusy,
+    movedAt: () => movedAt,
+    reading: uid => readings.get(uid),
+    changed(at) {
+      for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
+      movedAt = at
+    },
+    sent(entries, at) {
+      for (const { uid } of entries) held.set(uid, at + ttlMs)
+    },
+    put(entries, answer, told, isStale) {
+      const states = byUid(answer)
+      for (const entry of entries) {
+        const { uid } = entry
+        const refused = answer.refused.has(uid)
+        held.set(uid, told.at + ttlMs)
+        if (isStale) continue
+        take(entry, states, { ...told, afterSeal: true })
+        const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
+        const sealed = readings.get(uid)?.entry === 'sealed'
+        stored.set(uid, { entry, sentAt, storedAt: told.at, sealed, refused })
+        if (refused) readings.set(uid, unanswered(readings.get(uid), told.at, answer.why))
+      }
+    },
+    reported(entries, answer, told, askedAt) {
+      const states = byUid(answer)
+      for (const { uid } of entries) {
+        const known = stored.get(uid)
+        // It was put again during this request, and the put's answer is newer than this one.
+        if (!known || known.storedAt > askedAt) continue
+        take(known.entry, states, { ...told, afterSeal: known.sealed })
+        const { entry } = readings.get(uid) ?? {}
+        if (entry === 'absent') stored.delete(uid)
+        // Another agent has sealed it meanwhile, so every later report is from after the seal.
+        else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
+      }
+    },
+    lifted(uids) {
+      for (const uid of uids) {
+        stored.delete(uid)
+        held.delete(uid)
+      }
+    },
+    found(uids, at) {
+      for (const uid of uids) held.set(uid, at + ttlMs)
+    },
+    restarted(instance) {
+      stored.clear()
+      held.clear()
+      for (const [uid, reading] of readings) {
+        if (reading.binding) readings.set(uid, forgotten(reading, instance))
+        else readings.delete(uid)
+      }
+    },
+    forget: () => stored.clear(),
+    failed(why, at) {
+      stored.clear()
+      for (const uid of desired().keys()) readings.set(uid, unanswered(readings.get(uid), at, why))
+    },
+    compare(told, askedAt) {
+      const known = [...stored.values()].filter(
+        ({ entry, storedAt, refused }) =>
+          !refused && storedAt <= askedAt && desired().get(entry.uid) === entry
+      )
+      const missing = missingOf(
+        known.map(({ entry }) => entry),
+        told
+      )
+      for (const { uid } of missing) stored.delete(uid)
+      return missing.length > 0
+    }
+  }
+}
+
+/** Hundreds of entries may be in one answer. */
+const byUid = ({ entries }: Answer) => Map.groupBy(entries, ({ uid }) => uid)

@@ -1,0 +1,127 @@
+import type { Clock } from '../../base/clock.ts'
+import { isConnectionRefused } from '../../base/errors.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { BarrierGateway } from '../apisix/barrier-wire.ts'
+import type { GatewayClock } from './gateway-clock.ts'
+import type { Identity } from './identity.ts'
+
+/** A gateway's report on itself and its workers, and the age of the report. */
+export interface GatewayState {
+  readonly told: BarrierGateway | undefined
+  readonly lastSuccessAt: Millis | undefined
+  readonly lastAttemptAt: Millis | undefined
+  /** Why the last try failed, or empty. */
+  readonly problem: string
+  /** Nothing listens there. */
+  readonly refused: boolean
+  /** How far its clock is ahead of the agent's, in ms; 0 if it does not report a time. */
+  readonly aheadMs: number
+}
+
+export interface GatewayStateReader {
+  state(): GatewayState
+  stop(): Promise<void>
+}
+
+interface GatewayStateOptions {
+  readonly api: Pick<BarrierApi, 'state'>
+  readonly clock: Clock
+  readonly gatewayClock: GatewayClock
+  readonly identity: Identity
+  /** Whether entries are held there. A restart loses them, and if it was quick, only the state shows it, not the readiness. */
+  readonly isHolding: () => boolean
+  /** Called after every answer. */
+  readonly read?: (told: BarrierGateway, askedAt: Millis) => void
+  /** Called when its report differs from the previous one in more than times and counters. */
+  readonly tell: () => void
+}
+
+/** The pause between two reads, in ms: while entries are held, and otherwise. */
+const PAUSE_MS = { holding: 250, idle: 5000 }
+/** Until a gateway's clock is known within `withinMs`, its state is read as if entries were held, at most `tries` times. */
+const CLOCK = { withinMs: 1, tries: 40 }
+
+/** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and its failures affect nothing else. */
+export function readGatewayState({
+  api,
+  clock,
+  gatewayClock,
+  identity,
+  isHolding,
+  read: heard = () => {},
+  tell
+}: GatewayStateOptions): GatewayStateReader {
+  const ended = new AbortController()
+  let current: GatewayState = {
+    told: undefined,
+    lastSuccessAt: undefined,
+    lastAttemptAt: undefined,
+    problem: '',
+    refused: false,
+    aheadMs: 0
+  }
+
+  const read = async (): Promise<void> => {
+    const before = said(current, identity)
+    const lastAttemptAt = clock.now()
+    try {
+      const told = await api.state(ended.signal)
+      const now = clock.now()
+      if (told.now !== undefined) gatewayClock.note(lastAttemptAt, now, told.now * 1000)
+      identity.note(told, lastAttemptAt, now, true)
+      const aheadMs = gatewayClock.ahead()
+      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
+      heard(told, lastAttemptAt)
+    } catch (error) {
+      const refused = isConnectionRefused(error)
+      if (!ended.signal.aborted) identity.unanswered()
+      current = { ...current, lastAttemptAt, problem: (error as Error).message, refused }
+    }
+    if (!ended.signal.aborted && said(current, identity) !== before) tell()
+  }
+  let tries = 0
+  const isUnsureOfClock = () =>
+    current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
+  const pause = async (): Promise<void> => {
+    // Its reports count only once it has answered often enough.
+    const isOpen = identity.isOpen() && current.problem === ''
+    if (isOpen && current.told?.fit) return
+    const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
+    await clock.sleep(ms, ended.signal).catch(() => {})
+  }
+  const running = (async () => {
+    while (!ended.signal.aborted) {
+      // The requests of two agents may alternate, so that a load balancer always sends one agent to the same gateway. Two
+      // requests at once reach two gateways.
+      await Promise.all(identity.isByHand ? [read(), read()] : [read()])
+      if (!ended.signal.aborted) await pause()
+    }
+  })()
+
+  return {
+    state: () => current,
+    async stop() {
+      ended.abort()
+      await running
+    }
+  }
+}
+
+/** The part of a state that decisions depend on. Most reads do not change it, and then no round is needed. */
+const said = ({ told, problem }: GatewayState, identity: Identity): string =>
+  JSON.stringify([
+    problem,
+    identity.doubt(),
+    told?.instance,
+    told?.fit,
+    told?.unfit,
+    told?.workers.map(({ pid, fit, revision, revisions, exiting }) => [
+      pid,
+      fit,
+      revision,
+      revisions,
+      exiting
+    ]),
+    told?.entries?.flatMap(({ uid, late = 0 }) => (late > 0 ? [uid, late] : []))
+  ])

@@ -1,0 +1,55 @@
+import type { BarrierState } from '../apisix/barrier-wire.ts'
+import { nodeKey, type Millis, type NodeKey, type PodUid } from '../../rules/drain/facts.ts'
+import type { Successors } from '../../rules/plan/successors.ts'
+
+/** A sealed entry with successors that was in a gateway when the agent first read it. */
+export interface InheritedEntry {
+  readonly uid: PodUid
+  /** Each with the successors that the entry named. */
+  readonly nodes: ReadonlyMap<NodeKey, Successors>
+  /** An upper bound of the time of the last put, by the agent's clock. */
+  readonly putAt: Millis
+}
+
+interface Inheritance {
+  /** Reads the entries of a gateway, once for each `id`. */
+  read(id: string, entries: () => Promise<readonly BarrierState[]>): void
+  /** The entries that came since the last call. */
+  take(): readonly InheritedEntry[]
+}
+
+/**
+ * Collects the entries that another agent, or this one before its restart, has put. Only a gateway remembers them, until they
+ * expire.
+ * @param ttlMs the time to live with which agents put entries
+ */
+export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
+  const asked = new Set<string>()
+  let found = new Map<PodUid, InheritedEntry>()
+
+  const add = (entries: readonly BarrierState[]): void => {
+    for (const { uid, ip, port, state, ttl, successors = {} } of entries) {
+      if (state !== 'sealed' || Object.keys(successors).length === 0) continue
+      const pod = uid as PodUid
+      const known = found.get(pod)
+      const putAt = Math.min(now() - Math.max(ttlMs - ttl * 1000, 0), known?.putAt ?? Infinity)
+      const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
+      found.set(pod, { uid: pod, nodes, putAt })
+    }
+    if (found.size > 0) tell()
+  }
+
+  return {
+    read(id, entries) {
+      if (asked.has(id)) return
+      asked.add(id)
+      // After a failure, the next report of the gateway asks again.
+      entries().then(add, () => asked.delete(id))
+    },
+    take() {
+      const taken = [...found.values()]
+      found = new Map()
+      return taken
+    }
+  }
+}

@@ -1,0 +1,22 @@
+/** In ms. The pause is the time since the last change divided by `share`, within the other values, and at least `each` per entry. */
+const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
+
+/**
+ * The interval, in ms, for entries that are polled: for bypasses, long-lived connections, and progress before the seal. An answer
+ * with hundreds of entries costs CPU on both sides. Requests to an entry change its report all the time, which is no reason to
+ * poll more often.
+ */
+export function lookPause({
+  entries,
+  busy,
+  unchangedFor
+}: {
+  readonly entries: number
+  /** Requests are in flight to one of them. */
+  readonly busy: boolean
+  /** The time since the last change of a report or of the desired entries, in ms. */
+  readonly unchangedFor: number
+}): number {
+  const shortest = Math.max(busy ? LOOK_MS.busy : LOOK_MS.shortest, entries * LOOK_MS.each)
+  return Math.max(shortest, Math.min(LOOK_MS.longest, unchangedFor / LOOK_MS.share))
+}

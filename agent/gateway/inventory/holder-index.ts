@@ -1,0 +1,170 @@
+import { isIP } from 'node:net'
+
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { Holder, HolderKey, Owner, Resource } from '../../rules/plan/holder.ts'
+import type { AdminObject } from '../apisix/admin-api.ts'
+import { holdersOf } from '../apisix/holders.ts'
+import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
+
+/**
+ * Every object that lists nodes, from two sources that can overtake each other: listings, which take a while, and single objects that
+ * are read meanwhile. An object that was read after a listing began is newer than that listing.
+ */
+interface HolderIndex {
+  /** All objects of one collection, from a listing that began at `beganAt`. */
+  replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
+  /** Takes one object that was just read. `false` if nothing changed. */
+  learn(object: AdminObject, now: Millis): boolean
+  /** Takes the news that one object is gone now. `false` if nothing changed. */
+  forget(resource: Resource, id: string, now: Millis): boolean
+  readonly holders: () => ReadonlyMap<HolderKey, Holder>
+  readonly byHost: (host: string) => readonly Holder[]
+  /** The holders whose nodes APISIX discovers: they list nothing, but route to pods. */
+  readonly discovered: () => Iterable<Holder>
+  /** The domain names that holders list. */
+  readonly names: () => Iterable<string>
+  /** Changes whenever the answers of the other methods may change. */
+  readonly version: () => number
+  /** Whether its nodes get L4 connections: by its own scheme, or because a stream route refers to it. */
+  readonly isL4: (holder: HolderKey) => boolean
+}
+
+interface Known {
+  readonly resource: Resource
+  /** Empty: the object is gone, or lists nothing. */
+  readonly holders: readonly Holder[]
+  readonly revision: number
+  /** When it was read by itself; `undefined` if it came from a listing. */
+  readonly at: Millis | undefined
+}
+
+/** @param forced the owner of every holder, by configuration */
+export function createHolderIndex(forced?: Owner): HolderIndex {
+  const objects = new Map<string, Known>()
+  const holders = new Map<HolderKey, Holder>()
+  const hosts = new Map<string, Set<HolderKey>>()
+  const discovered = new Map<HolderKey, Holder>()
+  const names = new Set<string>()
+  let streamed: ReadonlySet<HolderKey> = new Set()
+  let streams: readonly AdminObject[] = []
+  let upstreamOf: ReadonlyMap<string, string> = new Map()
+
+  let ofSecond: ReadonlySet<string> = new Set()
+  let version = 0
+
+  const owned = (holder: Holder): Holder => {
+    const owner = forced ?? ownershipOf(holder, ofSecond).owner
+    return owner === holder.owner ? holder : { ...holder, owner }
+  }
+  /** The list of services shows who owns the upstreams. */
+  const learnServices = (services: readonly AdminObject[]): void => {
+    const next = servicesOfSecond(services)
+    if (next.symmetricDifference(ofSecond).size === 0) return
+    ofSecond = next
+    for (const [name, known] of objects) {
+      if (known.resource !== 'upstreams') continue
+      const holders = known.holders.map(owned)
+      if (holders.some((holder, i) => holder !== known.holders[i])) set(name, { ...known, holders })
+    }
+  }
+  const drop = (holder: Holder): void => {
+    holders.delete(holder.key)
+    discovered.delete(holder.key)
+    for (const { host } of holder.nodes) {
+      const keys = hosts.get(host)
+      keys?.delete(holder.key)
+      if (keys?.size !== 0) continue
+      hosts.delete(host)
+      names.delete(host)
+    }
+  }
+  const add = (holder: Holder): void => {
+    holders.set(holder.key, holder)
+    if (holder.discovery) discovered.set(holder.key, holder)
+    for (const { host } of holder.nodes) {
+      const keys = hosts.get(host) ?? new Set()
+      hosts.set(host, keys.add(holder.key))
+      if (isIP(host) === 0) names.add(host)
+    }
+  }
+  const set = (name: string, known: Known | undefined): void => {
+    version += 1
+    const before = objects.get(name)?.holders ?? []
+    for (const holder of before) drop(holder)
+    for (const holder of known?.holders ?? []) {
+      add(holder)
+    }
+    if (known) objects.set(name, known)
+    else objects.delete(name)
+  }
+
+  return {
+    replace(resource, list, beganAt) {
+      if (resource === 'services') {
+        learnServices(list)
+        upstreamOf = new Map(list.flatMap(({ id, value }) => idIn(value.upstream_id).map(to => [id, to])))
+      }
+      if (resource === 'stream_routes') streams = list
+      if (resource === 'services' || resource === 'stream_routes') {
+        const next = referredTo(streams, upstreamOf)
+        if (next.symmetricDifference(streamed).size > 0) version += 1
+        streamed = next
+      }
+      const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
+      for (const [name, known] of objects) {
+        const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
+        if (!stays) set(name, undefined)
+      }
+      for (const [name, object] of listed) {
+        const known = objects.get(name)
+        // The same revision means the same content: true for most objects of most listings.
+        if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
+        const found = holdersOf(object).map(owned)
+        set(
+          name,
+          found.length === 0
+            ? undefined
+            : { resource, holders: found, revision: object.revision, at: undefined }
+        )
+      }
+    },
+    learn(object, now) {
+      const name = `${object.resource}/${object.id}`
+      const known = objects.get(name)
+      const same = known !== undefined && object.revision !== 0 && object.revision === known.revision
+      const holders = same ? known.holders : holdersOf(object).map(owned)
+      if (!same) set(name, { resource: object.resource, holders, revision: object.revision, at: now })
+      else objects.set(name, { ...known, at: now })
+      return !same
+    },
+    forget(resource, id, now) {
+      const name = `${resource}/${id}`
+      const had = (objects.get(name)?.holders.length ?? 0) > 0
+      set(name, { resource, holders: [], revision: 0, at: now })
+      return had
+    },
+    holders: () => holders,
+    discovered: () => discovered.values(),
+    names: () => names,
+    version: () => version,
+    isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
+    byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
+  }
+}
+
+const idIn = (value: unknown): readonly string[] =>
+  typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
+
+/** The holders that stream routes refer to: an upstream, a service, or the upstream of such a service. */
+function referredTo(
+  routes: readonly AdminObject[],
+  upstreamOf: ReadonlyMap<string, string>
+): ReadonlySet<HolderKey> {
+  return new Set(
+    routes.flatMap(({ value }) => {
+      const services = idIn(value.service_id)
+      const upstreams = [...idIn(value.upstream_id), ...services.flatMap(id => upstreamOf.get(id) ?? [])]
+      return [...upstreams.map(id => `upstreams/${id}`), ...services.map(id => `services/${id}/upstream`)]
+    })
+  )
+}

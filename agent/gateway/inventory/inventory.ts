@@ -1,0 +1,167 @@
+import type { Logger } from 'pino'
+
+import type { Clock } from '../../base/clock.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import { isDenied } from '../../base/errors.ts'
+import { createListeners } from '../../base/listeners.ts'
+import type { Holder, HolderKey, Owner, Resource } from '../../rules/plan/holder.ts'
+import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
+import { createHolderIndex } from './holder-index.ts'
+import { listAll } from './listing.ts'
+import { tellProblems } from './listing-problems.ts'
+import { doubled } from '../../rules/drain/times.ts'
+
+/** Every existing holder, as last read. Only `refresh` waits. */
+export interface Inventory {
+  /** Lists once now, and then `everyMs` after the end of each listing. */
+  start(): void
+  /**
+   * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a listing share the
+   * next one. Never rejects.
+   */
+  refresh(): Promise<void>
+  holders(): ReadonlyMap<HolderKey, Holder>
+  /** The holders that list this host (no brackets), at any port. */
+  byHost(host: string): readonly Holder[]
+  /** The holders whose nodes APISIX finds by discovery. */
+  discovered(): Iterable<Holder>
+  /** See `HolderIndex`. */
+  names(): Iterable<string>
+  isL4(holder: HolderKey): boolean
+  version(): number
+  /**
+   * When the oldest listing behind this inventory BEGAN (there is one for each collection); undefined before the first complete
+   * inventory.
+   */
+  readAt(): Millis | undefined
+  /** Why a part of the inventory is too old; empty if none is. */
+  problem(): string
+  /** Stores one object that was just read (the writer's read-back), unless a newer one is known. */
+  learn(object: AdminObject): void
+  /** Call it when the object is gone (404). */
+  forget(resource: Resource, id: string): void
+  /** Called after every listing, and after a change by `learn` or `forget`. Returns a function that unsubscribes. */
+  onChange(listener: () => void): () => void
+  stop(): Promise<void>
+}
+
+interface InventoryOptions {
+  readonly admin: Pick<AdminApi, 'list' | 'pageSize'>
+  readonly clock: Clock
+  readonly log: Logger
+  /** From the end of one full listing to the next, in ms. */
+  readonly everyMs: number
+  /** The owner of every holder, by configuration. */
+  readonly owner?: Owner | undefined
+}
+
+/** The wait before the retry of a listing with problems, in ms; doubled each time, up to the usual interval. */
+const FIRST_RETRY_MS = 1000
+/** The log repeats that listings fail only after this time, in ms: each drain asks for a listing, and all would log the same. */
+const TELL_EVERY_MS = 60_000
+
+/** Every collection whose objects list nodes. */
+export const RESOURCES: readonly Resource[] = [
+  'upstreams',
+  'services',
+  'routes',
+  'stream_routes',
+  'plugin_configs',
+  'consumers',
+  'consumer_groups',
+  'global_rules'
+]
+
+export function createInventory({ admin, clock, log, everyMs, owner }: InventoryOptions): Inventory {
+  const index = createHolderIndex(owner)
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const readAt = new Map<Resource, Millis>()
+  const problems = new Map<Resource, Error>()
+  let running: Promise<void> | undefined
+  let queued: PromiseWithResolvers<void> | undefined
+  let failures = 0
+  let toldAt = -Infinity
+  let started = false
+  let cancel = () => {}
+
+  const listOne = async (resource: Resource): Promise<void> => {
+    const beganAt = clock.now()
+    try {
+      index.replace(resource, await listAll(admin, resource, ended.signal), beganAt)
+      readAt.set(resource, beganAt)
+      problems.delete(resource)
+    } catch (error) {
+      if (ended.signal.aborted) return
+      problems.set(resource, error as Error)
+    }
+  }
+
+  const warn = (): void => {
+    // `reportRefusals` logs a refused key once for all parts.
+    const told = new Map([...problems].filter(([, error]) => !isDenied(error)))
+    if (told.size === 0 || clock.now() < toldAt + TELL_EVERY_MS) return
+    toldAt = clock.now()
+    log.warn({ why: tellProblems(told) }, 'listing failed, the last one stays in use')
+  }
+
+  const listEverything = async (): Promise<void> => {
+    cancel()
+    // Two at a time, so that the Admin API has time for writes.
+    const waiting = [...RESOURCES]
+    const lane = async () => {
+      for (let one = waiting.shift(); one !== undefined && !ended.signal.aborted; one = waiting.shift())
+        await listOne(one)
+    }
+    await Promise.all([lane(), lane()])
+    running = undefined
+    if (ended.signal.aborted) return queued?.resolve()
+    warn()
+    failures = problems.size > 0 ? failures + 1 : 0
+    const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
+    if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
+    // Begins before the listeners are notified: a listener that asks for a refresh must not delay callers that already wait.
+    if (queued) {
+      const { resolve } = queued
+      queued = undefined
+      void refresh().then(resolve)
+    }
+    listeners.tell()
+  }
+
+  const refresh = (): Promise<void> => {
+    if (ended.signal.aborted) return Promise.resolve()
+    if (!running) return (running = listEverything())
+    // The running listing began before this call, and may have missed the caller's change.
+    queued ??= Promise.withResolvers()
+    return queued.promise
+  }
+
+  return {
+    start: () => {
+      started = true
+      void refresh()
+    },
+    refresh,
+    holders: index.holders,
+    byHost: index.byHost,
+    discovered: index.discovered,
+    names: index.names,
+    isL4: index.isL4,
+    version: index.version,
+    readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
+    problem: () => tellProblems(problems),
+    learn: object => {
+      if (index.learn(object, clock.now())) listeners.tell()
+    },
+    forget: (resource, id) => {
+      if (index.forget(resource, id, clock.now())) listeners.tell()
+    },
+    onChange: listener => listeners.add(listener),
+    stop: async () => {
+      cancel()
+      ended.abort()
+      await running
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import { CodedError } from '../../base/errors.ts'
+import type { Resource } from '../../rules/plan/holder.ts'
+import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
+
+/** How often a listing is tried if objects are added or deleted between two pages. */
+const TRIES = 3
+
+/**
+ * Every object of one collection, page by page.
+ *
+ * Each request cuts its page from the present list (by createdIndex). So a deletion on an earlier page moves an object from the next
+ * page to the one before, and the listing misses it. The total shows that, and the listing begins again.
+ *
+ * @throws CodedError, ADMIN_UNSTEADY if the collection kept changing: an incomplete list would make holders vanish
+ */
+export async function listAll(
+  admin: Pick<AdminApi, 'list' | 'pageSize'>,
+  resource: Resource,
+  signal?: AbortSignal
+): Promise<readonly AdminObject[]> {
+  for (let tries = 1; ; tries++) {
+    const { objects, steady } = await listOnce(admin, resource, signal)
+    if (steady) return objects
+    if (tries === TRIES) throw new CodedError('ADMIN_UNSTEADY', `listing ${resource}`)
+  }
+}
+
+async function listOnce(
+  admin: Pick<AdminApi, 'list' | 'pageSize'>,
+  resource: Resource,
+  signal?: AbortSignal
+): Promise<{ objects: AdminObject[]; steady: boolean }> {
+  const first = await admin.list(resource, 1, signal)
+  const objects = [...first.objects]
+  const pages = Math.ceil(first.total / admin.pageSize)
+  let steady = true
+  for (let page = 2; page <= pages; page++) {
+    const next = await admin.list(resource, page, signal)
+    steady &&= next.total === first.total
+    objects.push(...next.objects)
+  }
+  return { objects, steady }
+}

@@ -1,0 +1,145 @@
+import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Change } from '../../rules/plan/change.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
+import type { Target } from './removal.ts'
+import type { Outcome, Removal } from './reconcile.ts'
+import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
+import { doubled } from '../../rules/drain/times.ts'
+
+/** The nodes to remove from one object, and when that write may begin. An object has at most one write under way. */
+export interface ObjectQueue {
+  readonly target: Target
+  /** `false` if that pod's node already waits or is under way. */
+  add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
+  /** Until then the owner goes first (the earliest time of all waiting changes), and the object is only read. */
+  leave(until: number): void
+  /** Until when the owner goes first; 0 if it does not. */
+  readonly leftUntil: number
+  /** Since when it has been left to its owner, or to the leader. */
+  readonly since: number
+  /** Queues a read of the object for its wishes. `false` if one is queued already. */
+  tend(): boolean
+  /** Stops waiting for this pod, and cancels its unsent write. */
+  drop(uid: PodUid): void
+  /** Takes all waiting changes as one removal, which is under way until `ended`. */
+  take(): Removal
+  /**
+   * `removed`: how many nodes were removed, for the pacing. `progress`: at least one was removed, or no wish is left. Without
+   * progress the next try is delayed, so that a refusal is not repeated in a hot loop.
+   */
+  ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
+  /** After a read instead of a write: another writer has removed these nodes, and the others still wait. */
+  looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
+  readonly waiting: boolean
+  /** When the next write may begin. */
+  readyAt(now: number): number
+  /** When to check by a read whether the leader has removed them. */
+  nextReadAt(): number
+  /** When the leader should have finished the oldest waiting change. From then on this agent writes it. */
+  overdueAt(): number
+}
+
+/** The pause after a write without progress, in ms; doubled each time. */
+const PAUSE_MS = { first: 500, longest: 10_000 }
+/** The pause between two reads while the leader writes, in ms; doubled each time, since a healthy leader's write takes no longer. */
+const LOOK_MS = { first: 15, longest: 100 }
+/** How long a leader may take for a write that it is free to begin, in ms. */
+export const LATE_MS = 500
+
+type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
+
+export const targetOf = ({ holder }: Pick<Change, 'holder'>): Target => ({
+  resource: holder.resource,
+  id: holder.id
+})
+
+export function createObjectQueue(target: Target): ObjectQueue {
+  let waiting: Wanted = new Map()
+  let underWay: Wanted = new Map()
+  let tended = false
+  let written: Written[] = []
+  let fruitless = 0
+  let notBefore = 0
+  let looks = 0
+  let lookedAt = 0
+  /** Since when the leader could have written: when the first waiting node was added, or the last one was removed. */
+  let since = 0
+  let leftUntil = 0
+  return {
+    target,
+    add(holder, node, uid, now) {
+      if ((waiting.get(holder)?.get(node) ?? underWay.get(holder)?.get(node)) === uid) return false
+      if (waiting.size === 0 && underWay.size === 0) {
+        looks = 0
+        leftUntil = Infinity
+        lookedAt = since = now
+      }
+      waiting.set(holder, (waiting.get(holder) ?? new Map<NodeKey, PodUid>()).set(node, uid))
+      return true
+    },
+    leave(until) {
+      leftUntil = Math.min(leftUntil, until)
+    },
+    get leftUntil() {
+      return leftUntil === Infinity ? 0 : leftUntil
+    },
+    get since() {
+      return since
+    },
+    tend() {
+      const fresh = !tended
+      tended = true
+      return fresh
+    },
+    drop(uid) {
+      for (const nodes of [...waiting.values(), ...underWay.values()])
+        for (const [node, owner] of nodes) if (owner === uid) nodes.delete(node)
+      for (const [holder, nodes] of waiting) if (nodes.size === 0) waiting.delete(holder)
+    },
+    take() {
+      underWay = waiting
+      waiting = new Map()
+      tended = false
+      const wanted = underWay
+      const more = () => {
+        join(wanted, waiting)
+        waiting = new Map()
+      }
+      return { wanted, sent: new Map(), more }
+    },
+    ended(now, { removed, progress }) {
+      underWay = new Map()
+      written = written.filter(w => w.at > now - WINDOW_MS)
+      if (removed > 0) written.push({ at: now, nodes: removed })
+      fruitless = progress ? 0 : fruitless + 1
+      notBefore = progress ? 0 : now + doubled(PAUSE_MS, fruitless - 1)
+    },
+    looked(now, { wanted }, gone) {
+      for (const { holder, node } of gone) wanted.get(holder)?.delete(node)
+      for (const [holder, nodes] of wanted) if (nodes.size === 0) wanted.delete(holder)
+      join(wanted, waiting)
+      waiting = wanted
+      underWay = new Map()
+      written = written.filter(w => w.at > now - WINDOW_MS)
+      if (gone.length > 0) written.push({ at: now, nodes: gone.length })
+      looks = gone.length > 0 ? 0 : looks + 1
+      lookedAt = now
+      if (gone.length > 0) since = now
+    },
+    get waiting() {
+      return waiting.size > 0 || tended
+    },
+    readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
+    nextReadAt: () => lookedAt + doubled(LOOK_MS, looks),
+    overdueAt: () => Math.max(nextWriteAt(written, since), leftUntil === Infinity ? 0 : leftUntil) + LATE_MS
+  }
+}
+
+/** Adds the later nodes, in their order. */
+function join(wanted: Wanted, later: Wanted): void {
+  for (const [holder, nodes] of later) {
+    const all = wanted.get(holder) ?? new Map<NodeKey, PodUid>()
+    for (const [node, uid] of nodes) all.set(node, uid)
+    if (all.size > 0) wanted.set(holder, all)
+  }
+}

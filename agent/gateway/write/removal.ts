@@ -1,0 +1,254 @@
+import pRetry from 'p-retry'
+
+import type { Clock } from '../../base/clock.ts'
+import { isConflict, isGone, isRefused, isTransient } from '../../base/errors.ts'
+import type { Holder, HolderKey, HolderNode, Resource } from '../../rules/plan/holder.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
+import { writeFor } from './edit.ts'
+import { holdersOf } from '../apisix/holders.ts'
+import type { Inventory } from '../inventory/inventory.ts'
+import { reconcile, type Outcome, type Removal } from './reconcile.ts'
+import { withWishes, type Edit, type Wishes } from './wish.ts'
+import { doubled } from '../../rules/drain/times.ts'
+
+export interface RemovalTools {
+  readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
+  readonly inventory: Pick<Inventory, 'learn' | 'forget'>
+  readonly clock: Clock
+  /** Asked before every read that a write depends on. `undefined`: not known now, so the node is left alone for now. */
+  readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
+  /** The same from local knowledge, right before the write: it must not wait. */
+  readonly isEnding: (uid: PodUid, node: NodeKey) => boolean
+  /** Whether this process was away since then; earlier answers are then void. */
+  readonly wasAwaySince: (at: Millis) => boolean
+  /** Gets the facts that `wishes` needs, before the object is read. */
+  readonly prepare: (target: Target) => Promise<unknown>
+  /** The wishes for this object, as just read (`undefined`: it does not exist), in addition to the drains. */
+  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
+  /** The agent has removed a drained node; without an answer, it may have. Gets the node as it was before. */
+  readonly taken: (taken: Taken) => void
+  readonly wrote: (written: Written) => void
+  readonly giveUpMs: number
+  readonly signal: AbortSignal
+}
+
+/** A write. If it has no answer, it may still take effect. */
+export interface Written {
+  readonly target: Target
+  readonly edits: readonly Edit[]
+  readonly answered: boolean
+}
+
+type MayBe<T> = T | Promise<T>
+
+export interface Target {
+  readonly resource: Resource
+  readonly id: string
+}
+
+export interface Taken {
+  readonly target: Target
+  readonly holder: Holder
+  readonly node: HolderNode
+  readonly uid: PodUid
+}
+
+/** The result of a removal. `wished`: how many nodes were added, changed or removed because of a wish. */
+interface Result {
+  readonly outcomes: readonly Outcome[]
+  readonly removed: number
+  readonly wished: number
+  /** The last read shows every wish fulfilled. */
+  readonly content: boolean
+}
+
+/** The most writes in one attempt: the removal, and repairs of its result. */
+const WRITES = 4
+/** A refusal (400) means that the object has changed since the read. If there are more than this many, the cause is another one. */
+const REFUSALS = 3
+/** The pause after "value changed", in ms. With it, 50 simultaneous writers all finished within 253 ms (apisix-measured a). */
+const CONFLICT_MS = 20
+const TRANSIENT_MS = { first: 100, longest: 2000 }
+
+/**
+ * Removes nodes from one object and verifies that they are out. Every attempt begins with a read, so it does not matter whether a
+ * failed write was applied.
+ *
+ * @throws CodedError if it could not be done within `giveUpMs`
+ */
+export async function carryOut(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
+  let refusals = 0
+  return pRetry(() => attempt(tools, target, removal), {
+    retries: Infinity,
+    minTimeout: 0,
+    maxRetryTime: tools.giveUpMs,
+    signal: tools.signal,
+    onFailedAttempt: async ({ error, attemptNumber }) => {
+      if (isRefused(error)) refusals++
+      const pause =
+        isConflict(error) || isRefused(error)
+          ? CONFLICT_MS
+          : isTransient(error)
+            ? doubled(TRANSIENT_MS, attemptNumber)
+            : 0
+      if (pause > 0) await tools.clock.sleep(Math.random() * pause, tools.signal)
+    },
+    shouldRetry: ({ error }) =>
+      isConflict(error) || isTransient(error) || (isRefused(error) && refusals < REFUSALS)
+  })
+}
+
+/**
+ * Reads one object, and returns which of the nodes are out of it, as the result of another agent's write.
+ *
+ * @throws CodedError if the object could not be read
+ */
+export async function readBack(
+  tools: RemovalTools,
+  target: Target,
+  removal: Pick<Removal, 'wanted'>
+): Promise<readonly Outcome[]> {
+  const object = await read(tools, target)
+  const { outcomes } = reconcile({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
+  // The choice of the node to keep may still change: the agent that writes makes it.
+  return outcomes.filter(({ state }) => state === 'removed')
+}
+
+/**
+ * Kubernetes is asked first, the object is read last, and nothing waits in between. An array is written as a whole, and the Admin API has
+ * no precondition. So nodes that another writer adds between read and write are lost (docs/decisions/0024).
+ */
+async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
+  const done = { removed: 0, wished: 0 }
+  for (let writes = 0; ; writes++) {
+    if (writes === 0) removal.more()
+    const askedAt = tools.clock.now()
+    const { answers, object } = await askThenRead(tools, target, removal)
+    if (tools.wasAwaySince(askedAt)) continue
+    const found = object ? holdersOf(object) : []
+    const unsure = dropWhatStays(removal, found, answers, tools.isEnding)
+    const { edits: drained, outcomes } = reconcile(removal, found)
+    const { edits: wishes, create } = tools.wishes(target, object && found)
+    const edits = withWishes(drained, wishes, found)
+    const nothing = edits.length === 0 && (object !== undefined || create === undefined)
+    if (nothing || writes === WRITES) {
+      return { outcomes: [...outcomes, ...unsure], ...done, content: nothing }
+    }
+    if (!object) {
+      await tools.admin.put(target.resource, target.id, create, tools.signal)
+      done.wished++
+      continue
+    }
+    const taken = begun(removal, target, drained)
+    try {
+      await write(tools, object, edits)
+    } catch (error) {
+      // A missing answer is no refusal: the write may have been applied.
+      if (isTransient(error)) {
+        taken.forEach(tools.taken)
+        tools.wrote({ target, edits, answered: false })
+      }
+      throw error
+    }
+    taken.forEach(tools.taken)
+    tools.wrote({ target, edits, answered: true })
+    for (const { holder, remove } of drained) {
+      accept(removal, holder.key)
+      done.removed += remove.size
+    }
+    done.wished += sizeOf(edits) - sizeOf(drained)
+  }
+}
+
+/** With this order, the object that is read contains the writes that others made while Kubernetes was asked. */
+async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
+  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
+  return { answers, object: await read(tools, target) }
+}
+
+const sizeOf = (edits: readonly Edit[]): number =>
+  edits.reduce((sum, { add, remove }) => sum + add.length + remove.size, 0)
+
+/** Records the coming write, and returns the nodes that it removes, as they were. */
+function begun(removal: Removal, target: Target, edits: readonly Edit[]): readonly Taken[] {
+  return edits.flatMap(({ holder, remove }) => {
+    removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
+    const wanted = removal.wanted.get(holder.key)
+    return holder.nodes.flatMap(node => {
+      const uid = remove.has(node.key) ? wanted?.get(node.key) : undefined
+      return uid === undefined ? [] : [{ target, holder, node, uid }]
+    })
+  })
+}
+
+type Answers = ReadonlyMap<string, boolean | undefined>
+
+const nameOf = (holder: HolderKey, node: NodeKey): string => `${holder} ${node}`
+
+/** Asks all questions at once, so that no answer is old when the write begins. */
+async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']): Promise<Answers> {
+  const all = [...wanted].flatMap(([holder, nodes]) =>
+    [...nodes].map(async ([node, uid]) => [nameOf(holder, node), await stillEnding(uid, node)] as const)
+  )
+  return new Map(await Promise.all(all))
+}
+
+/**
+ * Drops nodes whose pods stay, if they are still listed: an unlisted node counts as removed. A node that was requested while the
+ * answers were pending waits for the next answers.
+ *
+ * @returns those for which Kubernetes did not answer; they are retried after a pause
+ */
+function dropWhatStays(
+  { wanted }: Removal,
+  found: readonly Holder[],
+  answers: Answers,
+  isEnding: RemovalTools['isEnding']
+): readonly Outcome[] {
+  const unsure: Outcome[] = []
+  for (const { key: holder, nodes } of found) {
+    for (const { key: node } of nodes) {
+      const uid = wanted.get(holder)?.get(node)
+      if (uid === undefined) continue
+      const answer = answers.get(nameOf(holder, node))
+      if (answer === true && isEnding(uid, node)) continue
+      wanted.get(holder)?.delete(node)
+      if (answer === undefined) unsure.push({ holder, node, uid, state: 'failed', why: UNSURE })
+    }
+  }
+  return unsure
+}
+
+const UNSURE = 'left alone: Kubernetes did not confirm that the address is still that of a pod that ends'
+
+function accept(removal: Removal, key: HolderKey): void {
+  const sent = removal.sent.get(key)
+  if (sent) sent.accepted = true
+}
+
+async function read({ admin, inventory, signal }: RemovalTools, { resource, id }: Target) {
+  try {
+    const object = await admin.get(resource, id, signal)
+    inventory.learn(object)
+    return object
+  } catch (error) {
+    if (!isGone(error)) throw error
+    inventory.forget(resource, id)
+    return undefined
+  }
+}
+
+async function write(
+  { admin, signal }: RemovalTools,
+  object: AdminObject,
+  edits: Parameters<typeof writeFor>[1]
+): Promise<void> {
+  const { method, body } = writeFor(object, edits)
+  try {
+    await admin[method](object.resource, object.id, body, signal)
+  } catch (error) {
+    // Deleted since the read; the next read shows that.
+    if (!isGone(error)) throw error
+  }
+}

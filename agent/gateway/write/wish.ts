@@ -1,0 +1,68 @@
+import type { NodeKey } from '../../rules/drain/facts.ts'
+import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
+import type { NewNode } from '../../rules/members/member-edits.ts'
+import type { HolderEdit } from './edit.ts'
+import { nodeOf } from '../apisix/nodes.ts'
+
+/** How one holder should differ from its last read, independent of drains. */
+export interface Wish {
+  readonly holder: HolderKey
+  /** Whole nodes in the holder's form. A node that is already listed is replaced. */
+  readonly put: readonly HolderNode[]
+  readonly remove: readonly NodeKey[]
+}
+
+export interface Wishes {
+  readonly edits: readonly Wish[]
+  /** The whole body of an object that should exist and does not. */
+  readonly create?: Readonly<Record<string, unknown>> | undefined
+}
+
+export type Edit = HolderEdit & { readonly holder: Holder }
+
+/**
+ * One edit per holder for both drains and wishes. A wish may empty a holder if its author knows that no pod is left to answer.
+ * Together with a drain it may not: each of the two relied on the other's node to stay.
+ */
+export function withWishes(
+  edits: readonly Edit[],
+  wishes: readonly Wish[],
+  found: readonly Holder[]
+): readonly Edit[] {
+  const all = new Map(edits.map(edit => [edit.holder.key, edit]))
+  for (const wish of wishes) {
+    const holder = found.find(({ key }) => key === wish.holder)
+    if (!holder || holder.discovery || wish.put.length + wish.remove.length === 0) continue
+    all.set(holder.key, joined(all.get(holder.key), wish, holder))
+  }
+  return [...all.values()]
+}
+
+function joined(drained: Edit | undefined, wish: Wish, holder: Holder): Edit {
+  const owed = drained?.add ?? []
+  const owedKeys = new Set(owed.map(({ key }) => key))
+  const add = [...owed, ...wish.put.filter(({ key }) => !owedKeys.has(key) && !drained?.remove.has(key))]
+  const remove = new Set([...(drained?.remove ?? []), ...wish.remove.filter(key => !owedKeys.has(key))])
+  const empties = add.length === 0 && holder.nodes.every(({ key }) => remove.has(key))
+  if (drained) return { path: holder.path, holder, add, remove: empties ? drained.remove : remove }
+  return { path: holder.path, holder, add, remove, mayEmpty: true }
+}
+
+/** In the holder's form. A listed node keeps everything but its weight; a new one gets the priority of its siblings. */
+export function nodeFor({ key, weight, metadata }: NewNode, holder: Holder): HolderNode {
+  const present = holder.nodes.find(node => node.key === key)
+  if (present) return reweighed(present, weight)
+  const sibling = holder.nodes.find(node => node.weight > 0) ?? holder.nodes[0]
+  const made = nodeOf(key, { ...(sibling ?? BARE), weight }, holder.form)
+  if (typeof made.raw === 'string' || !metadata) return made
+  return { ...made, raw: { ...made.raw, metadata } }
+}
+
+/** The template for a holder that lists nothing yet. */
+const BARE: HolderNode = { key: '', host: '', port: undefined, weight: 1, raw: {} }
+
+const reweighed = (node: HolderNode, weight: number): HolderNode => ({
+  ...node,
+  weight,
+  raw: typeof node.raw === 'string' ? node.raw : { ...node.raw, weight }
+})

@@ -1,0 +1,230 @@
+import PQueue from 'p-queue'
+import type { Logger } from 'pino'
+
+import type { Clock } from '../../base/clock.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import { isDenied } from '../../base/errors.ts'
+import { createListeners } from '../../base/listeners.ts'
+import type { Change } from '../../rules/plan/change.ts'
+import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
+import type { AdminApi } from '../apisix/admin-api.ts'
+import type { Inventory } from '../inventory/inventory.ts'
+import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
+import { createOwnWrites } from './own-writes.ts'
+import { createOwnerTimes } from './owner-times.ts'
+import { carryOut, readBack, type RemovalTools, type Target } from './removal.ts'
+import type { Outcome, Removal } from './reconcile.ts'
+import { createWriteStatuses, type WriteStatus } from './write-status.ts'
+
+export type { WriteStatus } from './write-status.ts'
+
+/** Carries out removals and wishes. No part waits for it; the results are in `status`. */
+export interface Writer {
+  /**
+   * Idempotent: a change that waits or is under way is not queued again, so a plan may be submitted in every round. After a failure
+   * the next try comes after a pause.
+   */
+  submit(change: Change): void
+  /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, like `submit`. */
+  tend(target: Target): void
+  status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
+  /** How long this owner gets to remove a node itself, in ms: learned from its observed times. */
+  ownersTime(owner: Owner): Millis
+  /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
+  forget(uid: PodUid): void
+  /** Called when a submitted change has a result. Returns a function that unsubscribes. */
+  onChange(listener: () => void): () => void
+  /** Resolves when nothing waits and nothing is under way. */
+  idle(): Promise<void>
+  /** Abandons all waiting and running writes. */
+  stop(): Promise<void>
+}
+
+export interface WriterOptions {
+  readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
+  readonly inventory: Pick<Inventory, 'learn' | 'forget'>
+  readonly clock: Clock
+  readonly log: Logger
+  /** Objects written at the same time; default 8. */
+  readonly concurrency?: number
+  /** How long the first write of an object waits for other pods that end at the same moment, in ms; default 0. */
+  readonly gatherMs?: number
+  /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
+  readonly giveUpMs?: number
+  /**
+   * Asked before the read of every write, because a change may have waited: does the address still belong to a pod that ends?
+   * `false` leaves the node alone (the drain was undone, or a new pod has the address); `undefined` leaves it alone for now.
+   */
+  readonly stillEnding?: RemovalTools['stillEnding']
+  /** See `RemovalTools.isEnding`. */
+  readonly isEnding?: RemovalTools['isEnding']
+  /** See `RemovalTools.wasAwaySince`. */
+  readonly wasAwaySince?: RemovalTools['wasAwaySince']
+  /** See `RemovalTools.prepare`. */
+  readonly prepare?: RemovalTools['prepare']
+  /** Called for every object that is read, before a write and after it, so that the result is never older than the object. */
+  readonly wishes?: RemovalTools['wishes']
+  /** See `RemovalTools.taken`. */
+  readonly taken?: RemovalTools['taken']
+  /** Called after every write of nodes, even if it was not answered. */
+  readonly wrote?: RemovalTools['wrote']
+  /**
+   * With several agents: while another one leads (`yields`), this agent only reads the object, often, until the leader has removed
+   * the nodes. If the leader is late, this agent writes too, and reports it (`missed`). Absent: no other agent leads.
+   */
+  readonly leader?: { yields(): boolean; missed(): void } | undefined
+}
+
+export function createWriter(options: WriterOptions): Writer {
+  const { admin, inventory, clock, log, gatherMs = 0, giveUpMs = 10_000 } = options
+  const queues = new Map<string, ObjectQueue>()
+  const working = new Map<ObjectQueue, Promise<void>>()
+  const statuses = createWriteStatuses()
+  const times = createOwnerTimes(clock)
+  const owners = new Map<ObjectQueue, Owner>()
+  const ours = createOwnWrites(clock)
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
+  const yields = () => options.leader?.yields() === true
+  const tools: RemovalTools = {
+    admin,
+    inventory,
+    clock,
+    stillEnding: options.stillEnding ?? (() => true),
+    isEnding: options.isEnding ?? (() => true),
+    wasAwaySince: options.wasAwaySince ?? (() => false),
+    prepare: options.prepare ?? (() => Promise.resolve()),
+    wishes: options.wishes ?? (() => ({ edits: [] })),
+    taken: options.taken ?? (() => {}),
+    wrote(written) {
+      ours.wrote(written)
+      options.wrote?.(written)
+    },
+    giveUpMs,
+    signal: ended.signal
+  }
+
+  const note = ({ holder, node, uid, state, why }: Outcome): void =>
+    statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
+
+  const lookOnce = async (queue: ObjectQueue): Promise<void> => {
+    const removal = queue.take()
+    try {
+      const gone = await readBack(tools, queue.target, removal)
+      gone.forEach(note)
+      if (gone.length > 0) times.took(owners.get(queue), queue.since, queue.leftUntil)
+      queue.looked(clock.now(), removal, gone)
+    } catch (error) {
+      queue.looked(clock.now(), removal, [])
+      if (!ended.signal.aborted) log.debug({ err: error, ...queue.target }, 'look at an object failed')
+    }
+    listeners.tell()
+  }
+
+  const writeOnce = async (queue: ObjectQueue): Promise<void> => {
+    const removal = queue.take()
+    const { resource, id } = queue.target
+    const wasLeft = queue.leftUntil > queue.since
+    try {
+      const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
+      // The leader should have written this, so other changes do not wait for it any more.
+      if (removed > 0 && yields()) options.leader?.missed()
+      outcomes.forEach(note)
+      if (removed > 0 && wasLeft && !yields()) times.late(owners.get(queue))
+      const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
+      // All wishes are written at once, so for the pacing they count as one node.
+      queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
+      if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
+      if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
+    } catch (error) {
+      failed(removal, (error as Error).message).forEach(note)
+      queue.ended(clock.now(), { removed: 0, progress: false })
+      // A wrong key fails every removal in the same way: `reportRefusals` logs it once for all parts.
+      if (!ended.signal.aborted && !isDenied(error)) log.error({ err: error, resource, id }, 'removal failed')
+    }
+    listeners.tell()
+  }
+
+  /** Waits for the rest of one round's changes, and for `gatherMs` for pods that end at the same time. */
+  const gathered = async (): Promise<void> => {
+    if (gatherMs === 0) return Promise.resolve()
+    await clock.sleep(gatherMs, ended.signal).catch(() => {})
+    // If a round is due at this moment, it comes first.
+    await new Promise<void>(resolve => clock.soon(resolve))
+  }
+
+  const work = async (queue: ObjectQueue): Promise<void> => {
+    await gathered()
+    while (queue.waiting && !ended.signal.aborted) {
+      const now = clock.now()
+      const onlyLook = now < queue.leftUntil || (yields() && now < queue.overdueAt())
+      const pause = (onlyLook ? queue.nextReadAt() : queue.readyAt(now)) - now
+      // Changes submitted meanwhile go into the same write.
+      if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
+      else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))
+    }
+    working.delete(queue)
+  }
+
+  const queueOf = (target: Target): ObjectQueue => {
+    const name = `${target.resource}/${target.id}`
+    const queue = queues.get(name) ?? createObjectQueue(target)
+    queues.set(name, queue)
+    return queue
+  }
+  const begin = (queue: ObjectQueue): void => {
+    if (!working.has(queue)) working.set(queue, work(queue))
+  }
+
+  return {
+    tend(target) {
+      if (ended.signal.aborted) return
+      const queue = queueOf(target)
+      if (queue.tend()) begin(queue)
+    },
+    submit(change) {
+      if (ended.signal.aborted) return
+      const queue = queueOf(targetOf(change))
+      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
+      for (const { key, uid } of fresh) {
+        const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
+        // A failure stays visible until a later try succeeds.
+        if (state === 'failed') continue
+        const who = state === 'removed' ? ours.whoPutBack(change.holder, key, removedAt ?? 0) : undefined
+        const left = (change.notBefore ?? 0) > clock.now() ? 'left to its owner for now' : ''
+        const why = who === undefined ? left : `put back by ${who}`
+        if (who !== undefined) {
+          const { key: holder, revision } = change.holder
+          const afterMs = Math.round(clock.now() - (removedAt ?? 0))
+          log.warn({ holder, node: key, writer: who, revision, afterMs }, 'node put back')
+        }
+        statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
+      }
+      if (fresh.length === 0) return
+      queue.leave(change.notBefore ?? 0)
+      owners.set(queue, change.holder.owner)
+      begin(queue)
+    },
+    ownersTime: owner => times.of(owner),
+    status: (holder, node, uid) => statuses.get(holder, node, uid),
+    forget(uid) {
+      for (const queue of queues.values()) queue.drop(uid)
+      statuses.forget(uid)
+    },
+    onChange: listener => listeners.add(listener),
+    async idle() {
+      while (working.size > 0) await Promise.all(working.values())
+    },
+    async stop() {
+      ended.abort()
+      await Promise.all(working.values())
+    }
+  }
+}
+
+function failed({ wanted }: Removal, why: string): Outcome[] {
+  return [...wanted].flatMap(([holder, nodes]) =>
+    [...nodes].map(([node, uid]) => ({ holder, node, uid, state: 'failed' as const, why }))
+  )
+}

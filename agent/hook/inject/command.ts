@@ -1,0 +1,24 @@
+import type { InjectSettings } from './settings.ts'
+
+/** The length of the fallback if the grace has room for it, in seconds. */
+const FALLBACK_S = 5
+const SHOWN = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /var/run/secrets/apisix-drain/token)" | curl -K -`
+
+/** The preStop command that fits into this grace (in s): the agent's answer gets the grace less the fallback and one second. */
+export function commandFor(
+  { hook, url, tokens }: Pick<InjectSettings, 'hook' | 'url' | 'tokens'>,
+  grace: number
+): readonly string[] {
+  const fallback = grace >= 20 ? FALLBACK_S : Math.floor(grace / 4)
+  const budget = grace - fallback - 1
+  if (hook === 'helper') {
+    const agent = url.replace(/\/v1\/prestop$/, '')
+    const times = ['--budget', `${budget}s`, '--fallback', `${fallback}s`]
+    return ['/apisix-drain/apisix-drain-hook', '--url', agent, ...times]
+  }
+  // The token identifies the caller.
+  const query = tokens ? '' : '?namespace=$POD_NAMESPACE&pod=$POD_NAME'
+  const call = `${tokens ? SHOWN : 'curl'} -fsS --noproxy "*" --connect-timeout 2 -X POST "${url}${query}"`
+  const tries = `for try in 1 2 3; do ${call} && exit; sleep 1; done; false`
+  return ['sh', '-c', `timeout ${budget} sh -c '${tries}' || sleep ${fallback}`]
+}

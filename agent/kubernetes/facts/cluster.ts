@@ -1,0 +1,207 @@
+import type { Clock } from '../../base/clock.ts'
+import type { GatewayFact, Millis, PodFact } from '../../rules/drain/facts.ts'
+import type { Log } from '../../base/log.ts'
+import { ApiError } from '../transport/api-error.ts'
+import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from '../reflect/collection.ts'
+import { createConnection, type ConnectionSettings, type Reply } from '../transport/connection.ts'
+import type { Credentials } from '../transport/credentials.ts'
+import { createListeners } from '../../base/listeners.ts'
+import { isLocal } from './dialable.ts'
+import { toEndpointFact } from './endpoint-fact.ts'
+import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
+import { withGate } from './gated-pod.ts'
+import { createGatewayStore } from './gateway-store.ts'
+import { combine, staticPart, type Part, type PartName } from '../reflect/parts.ts'
+import { patiently } from '../transport/patient.ts'
+import { toLabelledPod, toPodFact } from './pod-fact.ts'
+import { createPodStore, type PodStore } from './pod-store.ts'
+import { fieldsOf, listOf } from '../../base/read.ts'
+import type { ReflectorSettings } from '../reflect/reflector-settings.ts'
+import { startReflector, type Reflector } from '../reflect/reflector.ts'
+import { toServiceFact } from './service-fact.ts'
+import { createServiceStore, type ServiceStore } from './service-store.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+import { createSliceStore, type ServiceName, type SliceStore } from './slice-store.ts'
+
+/** How to find the gateways: a selector of their pods, or their addresses if an operator lists them. */
+export type GatewaySelector =
+  | { readonly namespace?: string | undefined; readonly labelSelector: string }
+  | { readonly static: readonly { readonly name: string; readonly host: string }[] }
+
+export interface ClusterOptions {
+  readonly credentials: Credentials
+  /** The namespaces whose pods, slices and Services are watched; all if absent or empty. */
+  readonly namespaces?: readonly string[] | undefined
+  readonly gatewaySelector: GatewaySelector
+  /** Whether pods keep their labels. */
+  readonly labels?: boolean
+  /** Whether pods keep the state of the agent's readiness gate. */
+  readonly gate?: boolean
+  readonly clock: Clock
+  readonly log: Log
+  readonly reflector?: Partial<ReflectorSettings>
+  readonly connection?: Partial<ConnectionSettings>
+}
+
+/** All knowledge about Kubernetes, kept current by four watches over one connection. */
+export interface Cluster {
+  readonly pods: PodStore
+  readonly slices: SliceStore
+  /** Empty if the agent may not read them. */
+  readonly services: ServiceStore
+  /** Every gateway that may serve. */
+  gateways(): readonly GatewayFact[]
+  /** Call it when a vanished gateway has stopped serving, so that it leaves the list. */
+  gatewayEnded(id: string): void
+  /** Gateway pods that have no address yet. */
+  gatewaysWithoutIp(): number
+  parts(): readonly Part[]
+  /**
+   * The pod as the API server has it right now, without the watch; the stores learn of it. `undefined` = no such pod.
+   * @throws ApiError on any status but 200 and 404; Error without an answer
+   */
+  fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
+  /** Pods that own this address, read from the API server, as with `fetchPod`. */
+  fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
+  /** Reads a Service and its EndpointSlices into the stores, without the watch. `false`: no such Service. */
+  fetchService(service: ServiceName, signal?: AbortSignal): Promise<boolean>
+  /** Any other API call. Retried after a 429; a GET also after a broken connection. */
+  call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  /** Whether pods of this namespace are watched. */
+  isWatched(namespace: string): boolean
+  /** How far the API server's clock is behind the agent's, in ms: add this to its times. */
+  serverBehindMs(): number
+  /** Call it when another source shows a change that this watch should have shown. The watch must soon show an event, or restarts. */
+  verifyWatch(part: PartName): void
+  /** Asks the server to prove that the watch of pods is complete. */
+  assurePods(): void
+  /** When the last successful proof was requested; `-Infinity` before the first one. */
+  podsAssuredAt(): Millis
+  /** Called when anything relevant has changed. The call comes from the watch, so the listener must return at once. */
+  onChange(listener: () => void): () => void
+  /** Ends the watches and the connection. */
+  stop(): Promise<void>
+}
+
+export function startCluster(options: ClusterOptions): Cluster {
+  const { credentials, gatewaySelector: gatewaysAre, clock, log } = options
+  const listeners = createListeners()
+  const connection = createConnection(credentials, clock, options.connection)
+  const scopes: readonly (string | undefined)[] = options.namespaces?.length
+    ? options.namespaces
+    : [undefined]
+  const pods = createPodStore(clock)
+  const slices = createSliceStore()
+  const services = createServiceStore()
+  const readAny = options.labels ? toLabelledPod : toPodFact
+  const readPod = options.gate ? withGate(readAny) : readAny
+  const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
+  const gateways = createGatewayStore(() => clock.now(), fixed)
+
+  const reflect = <F extends { readonly uid: string }>(
+    watch: PartName,
+    collection: Collection,
+    toFact: (object: unknown) => F | undefined,
+    sink: Sink<F>
+  ): Reflector =>
+    startReflector({
+      connection,
+      collection,
+      toFact,
+      sink,
+      clock,
+      log: log.child({ watch }),
+      onChange: listeners.tell,
+      ...(options.reflector && { settings: options.reflector })
+    })
+  const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
+    pods: scopes.map(ns => reflect('pods', podsIn(ns), readPod, pods.sink)),
+    endpointslices: scopes.map(ns => reflect('endpointslices', slicesIn(ns), toEndpointFact, slices.sink)),
+    gateways:
+      'static' in gatewaysAre
+        ? []
+        : [
+            reflect(
+              'gateways',
+              podsIn(gatewaysAre.namespace, gatewaysAre.labelSelector),
+              gatewayPodReader(isLocal(credentials.origin)),
+              gateways.sink
+            )
+          ],
+    services: scopes.map(ns => reflect('services', servicesIn(ns), toServiceFact, services.sink))
+  }
+  const call: Cluster['call'] = (method, path, body, signal) =>
+    patiently(() => connection.request(method, path, body, signal), {
+      clock,
+      signal,
+      harmless: method === 'GET'
+    })
+  const get = async (path: string, signal: AbortSignal | undefined): Promise<unknown> => {
+    const reply = await call('GET', path, undefined, signal)
+    if (reply.status === 404) return undefined
+    if (reply.status !== 200) throw new ApiError(`GET ${path}`, reply.status, reply.json, reply.retryAfterMs)
+    return reply.json
+  }
+  /** Only for objects that a watch covers: nothing would ever remove other objects from the store. */
+  const watchOf = (name: PartName, namespace: string): Reflector | undefined =>
+    watches[name][Math.max(scopes.indexOf(namespace), scopes.indexOf(undefined))]
+  const learn = (object: unknown): PodFact | undefined => {
+    const fact = readPod(object)
+    if (fact) watchOf('pods', fact.namespace)?.learn(object)
+    return fact
+  }
+  const itemsOf = async (collection: Collection, fieldSelector: string | undefined, signal?: AbortSignal) =>
+    listOf(fieldsOf(await get(pathOf(collection, { fieldSelector }), signal))['items'])
+  const part = (name: PartName): Part => {
+    const all = watches[name].map(watch => watch.status())
+    return all.length === 0 ? staticPart(name, fixed.length) : combine(name, all)
+  }
+
+  return {
+    pods: pods.store,
+    slices: slices.store,
+    services: services.store,
+    gateways: () => gateways.store.list(),
+    gatewayEnded(id) {
+      gateways.store.ended(id)
+      listeners.tell()
+    },
+    gatewaysWithoutIp: () => gateways.store.withoutIp,
+    parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
+    async fetchPod(namespace, name, signal) {
+      const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`
+      return learn(await get(path, signal))
+    },
+    async fetchPodsByIp(ip, signal) {
+      const found: PodFact[] = []
+      for (const namespace of scopes) {
+        for (const item of await itemsOf(podsIn(namespace), `status.podIP=${ip}`, signal)) {
+          const pod = learn(item)
+          if (pod?.ips.includes(ip)) found.push(pod)
+        }
+      }
+      return found
+    },
+    async fetchService({ namespace, name }, signal) {
+      // As lists, because the agent may list them but not get them.
+      const [found, slices] = await Promise.all([
+        itemsOf(servicesIn(namespace), `metadata.name=${name}`, signal),
+        itemsOf(slicesOf(namespace, name), undefined, signal)
+      ])
+      for (const service of found) watchOf('services', namespace)?.learn(service)
+      for (const slice of slices) watchOf('endpointslices', namespace)?.learn(slice)
+      return found.length > 0
+    },
+    call,
+    isWatched: namespace => watchOf('pods', namespace) !== undefined,
+    serverBehindMs: () => connection.serverBehindMs(),
+    assurePods: () => watches.pods.forEach(watch => watch.assure()),
+    podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
+    verifyWatch: name => watches[name].forEach(watch => watch.verify()),
+    onChange: listener => listeners.add(listener),
+    async stop() {
+      await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))
+      await connection.close()
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import type {
+  DiscoveryV1EndpointPort,
+  V1Endpoint,
+  V1EndpointConditions,
+  V1EndpointSlice,
+  V1ObjectMeta,
+  V1ObjectReference
+} from '@kubernetes/client-node'
+import type { Endpoint, EndpointFact, PodUid } from '../../rules/drain/facts.ts'
+import { SERVICE_LABEL } from '../reflect/collection.ts'
+import { intern } from './intern.ts'
+import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
+
+/**
+ * The needed fields of an EndpointSlice. It never fails: `undefined` only without an identity. `service` is empty for a slice that
+ * belongs to no Service (custom slices may do that).
+ */
+export function toEndpointFact(object: unknown): EndpointFact | undefined {
+  const slice = fieldsOf<V1EndpointSlice>(object)
+  const meta = fieldsOf<V1ObjectMeta>(slice.metadata)
+  const uid = textOf(meta.uid)
+  const name = textOf(meta.name)
+  const namespace = textOf(meta.namespace)
+  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  return {
+    uid,
+    namespace: intern.text(namespace),
+    name,
+    service: intern.text(textOf(fieldsOf(meta.labels)[SERVICE_LABEL]) ?? ''),
+    family: familyOf(slice.addressType),
+    ports: listOf(slice.ports).map(entry => {
+      const { name: portName, port } = fieldsOf<DiscoveryV1EndpointPort>(entry)
+      return { name: intern.text(textOf(portName) ?? ''), port: portOf(port) }
+    }),
+    endpoints: listOf(slice.endpoints)
+      .map(toEndpoint)
+      .filter(endpoint => endpoint !== undefined)
+  }
+}
+
+function familyOf(addressType: unknown): EndpointFact['family'] {
+  return addressType === 'IPv6' || addressType === 'FQDN' ? addressType : 'IPv4'
+}
+
+/**
+ * One endpoint. Absent conditions have the API's defaults (discovery/v1): ready is true, serving equals ready, terminating is
+ * false. Only the first address counts, because all addresses of one endpoint are equivalent.
+ */
+function toEndpoint(value: unknown): Endpoint | undefined {
+  const endpoint = fieldsOf<V1Endpoint>(value)
+  const address = textOf(listOf(endpoint.addresses)[0])
+  if (address === undefined) return undefined
+  const conditions = fieldsOf<V1EndpointConditions>(endpoint.conditions)
+  const target = fieldsOf<V1ObjectReference>(endpoint.targetRef)
+  const ready = conditions.ready !== false
+  const uid = target.kind === 'Pod' ? textOf(target.uid) : undefined
+  const zone = textOf(endpoint.zone)
+  return {
+    address,
+    podUid: uid as PodUid | undefined,
+    ready,
+    serving: typeof conditions.serving === 'boolean' ? conditions.serving : ready,
+    terminating: conditions.terminating === true,
+    ...(zone !== undefined && { zone: intern.text(zone) })
+  }
+}

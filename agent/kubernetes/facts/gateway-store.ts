@@ -1,0 +1,68 @@
+import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
+import type { GatewayPod } from './gateway-fact.ts'
+import { same } from '../../base/same.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+
+/** The gateways that may serve: unready and Terminating ones too, until their containers have ended. */
+interface GatewayStore {
+  list(): readonly GatewayFact[]
+  /** Pods of gateways that have no address yet: they exist, and will serve soon. */
+  readonly withoutIp: number
+  /** Call it when a vanished gateway has stopped serving. */
+  ended(id: string): void
+}
+
+/**
+ * The store, and the interface that only its reflector may use. The `fixed` gateways come from an operator's list and are never removed.
+ *
+ * A pod that ends normally shows a final phase before its object goes. A gateway that is deleted by force, relabelled, or missing from
+ * a list may still serve. It stays listed as Terminating, with `vanishedAt`, until `ended`, or until another gateway has its address.
+ */
+export function createGatewayStore(
+  now: () => Millis,
+  fixed: readonly GatewayFact[] = []
+): {
+  readonly store: GatewayStore
+  readonly sink: Sink<GatewayPod>
+} {
+  const pods = new Map<string, GatewayPod>()
+  const vanished = new Map<string, GatewayFact>()
+  let listed = fixed
+  let withoutIp = 0
+
+  const refresh = () => {
+    const mayServe = [...pods.values()].filter(pod => !pod.ended).map(pod => pod.gateway)
+    const known = [...fixed, ...mayServe.filter(gateway => gateway.ip !== '')]
+    for (const [id, { ip }] of vanished) if (known.some(gateway => gateway.ip === ip)) vanished.delete(id)
+    listed = [...known, ...vanished.values()]
+    withoutIp = mayServe.filter(gateway => gateway.ip === '').length
+    return true
+  }
+  return {
+    sink: {
+      set(pod) {
+        if (same(pods.get(pod.uid), pod)) return false
+        pods.set(pod.uid, pod)
+        vanished.delete(pod.uid)
+        return refresh()
+      },
+      gone(uid, last) {
+        const pod = pods.get(uid)
+        if (!pod) return false
+        pods.delete(uid)
+        if (!pod.ended && last?.ended !== true && pod.gateway.ip !== '')
+          vanished.set(uid, { ...pod.gateway, ready: false, terminating: true, vanishedAt: now() })
+        return refresh()
+      }
+    },
+    store: {
+      list: () => listed,
+      get withoutIp() {
+        return withoutIp
+      },
+      ended(id) {
+        if (vanished.delete(id)) refresh()
+      }
+    }
+  }
+}

@@ -1,0 +1,198 @@
+import type {
+  V1Container,
+  V1ContainerPort,
+  V1ContainerState,
+  V1ContainerStateRunning,
+  V1ContainerStatus,
+  V1Lifecycle,
+  V1ObjectMeta,
+  V1OwnerReference,
+  V1Pod,
+  V1PodIP,
+  V1PodSpec,
+  V1PodStatus
+} from '@kubernetes/client-node'
+import { LONGEST_VALUE, PREFIX } from '../../rules/drain/annotations.ts'
+import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
+import { intern } from './intern.ts'
+import {
+  conditionIsTrue,
+  fieldsOf,
+  listOf,
+  numberOf,
+  portOf,
+  textOf,
+  timeOf,
+  type Fields,
+  type FieldsOf
+} from '../../base/read.ts'
+
+/** Kubernetes' own default of `terminationGracePeriodSeconds`. */
+const DEFAULT_GRACE_SECONDS = 30
+
+const PHASES: ReadonlySet<string> = new Set(['Pending', 'Running', 'Succeeded', 'Failed'])
+
+/** Shared by nearly all pods, because they have no annotation of the agent. */
+const NO_ANNOTATIONS: Readonly<Record<string, string>> = Object.freeze({})
+const NO_IPS: readonly string[] = Object.freeze([])
+
+/**
+ * The fields of the API server's pod that a drain can depend on. It never throws, and a missing field has a default. `undefined` only
+ * if the object cannot be identified, or if its deletion mark is unreadable: the fact would look like a pod that stays.
+ */
+export function toPodFact(object: unknown): PodFact | undefined {
+  const { metadata, spec: specOf, status: statusOf } = fieldsOf<V1Pod>(object)
+  const meta = fieldsOf<V1ObjectMeta>(metadata)
+  const spec = fieldsOf<V1PodSpec>(specOf)
+  const status = fieldsOf<V1PodStatus>(statusOf)
+  const uid = textOf(meta.uid)
+  const name = textOf(meta.name)
+  const namespace = textOf(meta.namespace)
+  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  const deletionAt = timeOf(meta.deletionTimestamp)
+  if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
+  const { restarts, startedAt } = containersOf(status)
+  // Listed one by one: spread properties are stored outside of the object, and there are tens of thousands of facts.
+  return {
+    uid: uid as PodUid,
+    namespace: intern.text(namespace),
+    name,
+    phase: phaseOf(status.phase),
+    ready: conditionIsTrue(status.conditions, 'Ready'),
+    ips: ipsOf(status),
+    hostNetwork: spec.hostNetwork === true,
+    containerPorts: portsOf(spec, 'containerPort'),
+    hostPorts: portsOf(spec, 'hostPort'),
+    hostIp: internedOf(status.hostIP),
+    deletionAt,
+    deletionGraceMs: toMillis(numberOf(meta.deletionGracePeriodSeconds)),
+    graceMs: (numberOf(spec.terminationGracePeriodSeconds) ?? DEFAULT_GRACE_SECONDS) * 1000,
+    disruptionTarget: conditionIsTrue(status.conditions, 'DisruptionTarget'),
+    restarts,
+    startedAt,
+    owner: ownerOf(meta.ownerReferences),
+    hook: hookOf(spec),
+    annotations: annotationsOf(meta.annotations),
+    labelKey: intern.text(labelKeyOf(fieldsOf(meta.labels)))
+  }
+}
+
+/** `status.podIPs`, or `status.podIP` if the server sends only that. */
+export function ipsOf(status: FieldsOf<V1PodStatus>): readonly string[] {
+  const ips: string[] = []
+  for (const entry of listOf(status.podIPs)) {
+    const ip = textOf(fieldsOf<V1PodIP>(entry).ip)
+    if (ip !== undefined) ips.push(ip)
+  }
+  // A copy has exactly the space that it needs; an array that grew by `push` has space for sixteen more.
+  if (ips.length > 0) return ips.slice()
+  const only = textOf(status.podIP)
+  return only === undefined ? NO_IPS : [only]
+}
+
+function phaseOf(phase: unknown): PodPhase {
+  return typeof phase === 'string' && PHASES.has(phase) ? (phase as PodPhase) : 'Unknown'
+}
+
+const internedOf = (value: unknown): string | undefined => {
+  const text = textOf(value)
+  return text === undefined ? undefined : intern.text(text)
+}
+
+function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort'): readonly number[] {
+  const ports = new Set<number>()
+  for (const kind of ['containers', 'initContainers'] as const) {
+    for (const container of listOf(spec[kind])) {
+      for (const entry of listOf(fieldsOf<V1Container>(container).ports)) {
+        const port = portOf(fieldsOf<V1ContainerPort>(entry)[which])
+        if (port !== undefined) ports.add(port)
+      }
+    }
+  }
+  return intern.numbers([...ports])
+}
+
+/** The sum of all restarts, and the latest start. Both change when a container restarts. */
+function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; startedAt: number | undefined } {
+  let restarts = 0
+  let startedAt: number | undefined
+  for (const kind of ['containerStatuses', 'initContainerStatuses'] as const) {
+    for (const entry of listOf(status[kind])) {
+      const container = fieldsOf<V1ContainerStatus>(entry)
+      restarts += numberOf(container.restartCount) ?? 0
+      const started = timeOf(
+        fieldsOf<V1ContainerStateRunning>(fieldsOf<V1ContainerState>(container.state).running).startedAt
+      )
+      if (started !== undefined && (startedAt === undefined || started > startedAt)) startedAt = started
+    }
+  }
+  return { restarts, startedAt }
+}
+
+/** One bit of the preStop hooks, because whole pods are not kept: `doctor` reads the rest. The helper falls back by itself. */
+function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
+  let found: PodFact['hook']
+  for (const kind of ['containers', 'initContainers'] as const) {
+    for (const container of listOf(spec[kind])) {
+      const { preStop } = fieldsOf<V1Lifecycle>(fieldsOf<V1Container>(container).lifecycle)
+      if (preStop === undefined) continue
+      const text = JSON.stringify(preStop)
+      if (text.includes('apisix-drain-hook') || (text.includes('/v1/prestop') && text.includes('||')))
+        found ??= 'safe'
+      else if (text.includes('/v1/prestop')) found = 'bare'
+    }
+  }
+  return found
+}
+
+function ownerOf(references: unknown): string | undefined {
+  for (const reference of listOf(references)) {
+    const { controller, kind, name } = fieldsOf<V1OwnerReference>(reference)
+    if (controller === true && typeof kind === 'string' && typeof name === 'string') {
+      return intern.text(`${kind}/${name}`)
+    }
+  }
+  return undefined
+}
+
+/** The agent's own annotations. A value that is too long is cut, but stays long enough to be refused. */
+export function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
+  let ours: Record<string, string> | undefined
+  for (const [key, value] of Object.entries(fieldsOf(annotations))) {
+    if (key.startsWith(PREFIX) && typeof value === 'string')
+      (ours ??= {})[key] = value.slice(0, LONGEST_VALUE + 1)
+  }
+  return ours ?? NO_ANNOTATIONS
+}
+
+/** A pod with the labels that `toPodFact` leaves out, because they are most of a pod's metadata. */
+export function toLabelledPod(object: unknown): PodFact | undefined {
+  const fact = toPodFact(object)
+  return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }
+}
+
+const labelsOf = (object: unknown) =>
+  fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(object).metadata).labels)
+
+/** Labels that controllers write into every pod: a ReplicaSet, a DaemonSet, a StatefulSet, a Rollout (Argo). */
+const GENERATED: ReadonlySet<string> = new Set([
+  'pod-template-hash',
+  'controller-revision-hash',
+  'pod-template-generation',
+  'statefulset.kubernetes.io/pod-name',
+  'apps.kubernetes.io/pod-index',
+  'rollouts-pod-template-hash'
+])
+
+const labelKeyOf = (labels: Fields): string =>
+  Object.entries(labels)
+    .flatMap(([key, value]) => (GENERATED.has(key) ? [] : [`${key}=${String(value)}`]))
+    .sort()
+    .join()
+
+const textsOf = (fields: Fields): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []))
+  )
+
+const toMillis = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000)

@@ -1,0 +1,164 @@
+import { neighbourhoodOf } from '../../base/address-ranges.ts'
+import type { Clock } from '../../base/clock.ts'
+import { isOver, isUp, saysThatItEnds } from '../../rules/drain/eligible.ts'
+import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { createMultiMap } from './multi-map.ts'
+import { same } from '../../base/same.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+import { createTombstones, type Tombstone } from './tombstones.ts'
+
+/** The latest state of each pod by uid, with the indexes that a drain needs. */
+export interface PodStore {
+  get(uid: PodUid): PodFact | undefined
+  /**
+   * Every pod that owns this address (without brackets). There are several if they share their host's network, and for a moment when
+   * another pod gets the address. A pod whose containers have ended no longer owns its address.
+   */
+  byIp(ip: string): readonly PodFact[]
+  byName(namespace: string, name: string): PodFact | undefined
+  /** Pods whose own object shows that they end: deleted, DisruptionTarget, Failed or Succeeded. */
+  ending(): readonly PodFact[]
+  /** A pod whose object is gone, for at most an hour. */
+  gone(uid: PodUid): Tombstone<PodFact> | undefined
+  /** Pods that only the agent's readiness gate keeps from being Ready. */
+  waiting(): readonly PodFact[]
+  /** Increases whenever the state of a pod's gate changes, because no slice changes then. */
+  readonly gateChanges: number
+  /** Pods that became Ready (apart from the agent's gate) and do not end, with the time at which the agent saw it; for two minutes. */
+  becameReady(): ReadonlyMap<PodUid, Millis>
+  /** When the last pod with this address was gone. `undefined`: a pod has it, none is remembered, or it is a host's address. */
+  endedAt(ip: string): Millis | undefined
+  /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
+  isNear(ip: string): boolean
+  /** Addresses of hosts on which pods were seen. */
+  hosts(): Iterable<string>
+  /** When the agent saw this pod's deletion; only while its object exists. */
+  deletionHeardAt(uid: PodUid): Millis | undefined
+  /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted without grace. */
+  goneSince(at: Millis): readonly Tombstone<PodFact>[]
+  values(): IterableIterator<PodFact>
+  readonly size: number
+}
+
+/** How long a pod that became Ready may take to reach the gateways, in ms: see `becameReady`. */
+const ARRIVING_MS = 120_000
+/** How many addresses of gone pods are remembered, the latest first. */
+const ENDED = 50_000
+
+/** The store, and the interface that only its reflector may use. */
+export function createPodStore(clock: Clock): { readonly store: PodStore; readonly sink: Sink<PodFact> } {
+  const pods = new Map<string, PodFact>()
+  const names = new Map<string, Map<string, PodFact>>()
+  const ips = createMultiMap<string, PodFact>()
+  const ending = new Map<string, PodFact>()
+  const waiting = new Map<string, PodFact>()
+  let gateChanges = 0
+  const heard = new Map<string, Millis>()
+  const readied = new Map<PodUid, Millis>()
+  const tombstones = createTombstones<PodFact>(clock)
+  const ended = new Map<string, Millis>()
+  /** Never forgotten, because there are about as many as hosts, or a few times as many. */
+  const near = new Set<string>()
+  const hosts = new Set<string>()
+
+  const addNear = (ip: string) => {
+    const place = neighbourhoodOf(ip)
+    if (place !== undefined) near.add(place)
+  }
+  const add = (pod: PodFact) => {
+    pods.set(pod.uid, pod)
+    if (pod.hostIp !== undefined) hosts.add(pod.hostIp)
+    if (!pod.hostNetwork) for (const ip of pod.ips) addNear(ip)
+    const inNamespace = names.get(pod.namespace) ?? new Map<string, PodFact>()
+    names.set(pod.namespace, inNamespace.set(pod.name, pod))
+    for (const ip of ownedIps(pod)) {
+      ips.add(ip, pod)
+      ended.delete(ip)
+    }
+    if (saysThatItEnds(pod)) ending.set(pod.uid, pod)
+    else if (pod.gate === 'waiting') waiting.set(pod.uid, pod)
+  }
+  const remove = (pod: PodFact) => {
+    pods.delete(pod.uid)
+    ending.delete(pod.uid)
+    waiting.delete(pod.uid)
+    for (const ip of ownedIps(pod)) ips.remove(ip, pod)
+    const inNamespace = names.get(pod.namespace)
+    if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
+    if (inNamespace?.size === 0) names.delete(pod.namespace)
+  }
+  const entomb = (pod: PodFact) => {
+    tombstones.add(pod.uid, pod)
+    for (const ip of pod.hostNetwork ? [] : pod.ips) {
+      if (ips.get(ip).length > 0) continue
+      ended.delete(ip)
+      ended.set(ip, clock.now())
+    }
+    for (const ip of ended.keys()) {
+      if (ended.size <= ENDED) break
+      ended.delete(ip)
+    }
+  }
+  const bury = (pod: PodFact, last: PodFact | undefined) => {
+    remove(pod)
+    heard.delete(pod.uid)
+    readied.delete(pod.uid)
+    entomb(last ?? pod)
+  }
+
+  const set = (pod: PodFact) => {
+    const before = pods.get(pod.uid)
+    if (before && same(before, pod)) return false
+    // A name belongs to one pod at a time, so its previous pod is gone, even if its DELETED was lost in a relist.
+    const namesake = names.get(pod.namespace)?.get(pod.name)
+    if (namesake && namesake.uid !== pod.uid) bury(namesake, undefined)
+    if (before) remove(before)
+    tombstones.remove(pod.uid)
+    if (pod.deletionAt !== undefined && !heard.has(pod.uid)) heard.set(pod.uid, clock.now())
+    if (pod.gate !== before?.gate) gateChanges += 1
+    if (!isUp(pod) || saysThatItEnds(pod)) readied.delete(pod.uid)
+    else if (before && !isUp(before)) readied.set(pod.uid, clock.now())
+    add(pod)
+    return true
+  }
+  const gone = (uid: string, last: PodFact | undefined) => {
+    const pod = pods.get(uid)
+    if (pod) bury(pod, last)
+    // Created and deleted between two lists, without an event: its hook may still call.
+    else if (last && !tombstones.get(uid)) entomb(last)
+    return pod !== undefined
+  }
+
+  return {
+    sink: { set, gone },
+    store: {
+      get: uid => pods.get(uid),
+      byIp: ip => ips.get(ip),
+      byName: (namespace, name) => names.get(namespace)?.get(name),
+      ending: () => [...ending.values()],
+      gone: uid => tombstones.get(uid),
+      endedAt: ip => ended.get(ip),
+      hosts: () => hosts,
+      isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
+      deletionHeardAt: uid => heard.get(uid),
+      becameReady: () => {
+        const now = clock.now()
+        for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)
+        return readied
+      },
+      waiting: () => [...waiting.values()],
+      get gateChanges() {
+        return gateChanges
+      },
+      goneSince: at => tombstones.since(at),
+      values: () => pods.values(),
+      get size() {
+        return pods.size
+      }
+    }
+  }
+}
+
+function ownedIps(pod: PodFact): readonly string[] {
+  return pod.hostNetwork || !isOver(pod) ? pod.ips : []
+}

@@ -1,0 +1,158 @@
+import type { Endpoint, EndpointFact, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { createMultiMap } from './multi-map.ts'
+import { same } from '../../base/same.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+
+export interface ServiceName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The pod in question. Slices of other namespaces do not count, because their authors could invent anything about it. */
+type PodName = Pick<PodFact, 'uid' | 'namespace'>
+
+/** The EndpointSlices: the Services and ports of each pod, and a hint of its end. */
+export interface SliceStore {
+  /** Some slice of the pod's namespace marks it as terminating. */
+  terminating(pod: PodName): boolean
+  /** Every pod that any slice marks as terminating. */
+  terminatingPods(): ReadonlySet<PodUid>
+  /** The resolved target ports at which slices list the pod, ascending. They identify the nodes of a hostNetwork pod. */
+  portsOf(pod: PodName): readonly number[]
+  servicesOf(pod: PodName): readonly ServiceName[]
+  /**
+   * The slices that list the pod; for Services that have dropped it, the last slices that did. The slices may show an end before the
+   * agent's watch of pods does.
+   */
+  listing(pod: PodName): readonly EndpointFact[]
+  /**
+   * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Terminating
+   * ones are included: the caller decides whether they count.
+   */
+  serving(namespace: string, service: string): readonly Endpoint[]
+  /** The slices of a Service. Facts are immutable: the same object means no change. */
+  of(namespace: string, service: string): readonly EndpointFact[]
+  /** Whether some endpoint has this address. It scans all endpoints, so call it rarely. */
+  lists(address: string): boolean
+  readonly size: number
+  /** Goes up with each change of a slice. */
+  version(): number
+}
+
+/** How many pods have their last slices kept: rarely do more pods than this end while one watch is ahead of the other. */
+const MOST_LEFT = 2000
+/** Services of one pod whose last slices are kept, the latest ones. */
+const MOST_LEFT_OF_POD = 32
+
+/** The store, and the interface that only its reflector may use. */
+export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
+  const slices = new Map<string, EndpointFact>()
+  const byPod = createMultiMap<string, EndpointFact>()
+  const byService = createMultiMap<string, EndpointFact>()
+
+  const terminating = new Map<string, readonly PodUid[]>()
+  /** The last slices of pods that a Service has dropped. The oldest pods are forgotten first. */
+  const left = new Map<string, readonly EndpointFact[]>()
+
+  let version = 0
+  const remove = (slice: EndpointFact) => {
+    version += 1
+    slices.delete(slice.uid)
+    terminating.delete(slice.uid)
+    byService.remove(serviceKey(slice.namespace, slice.service), slice)
+    for (const pod of podsOf(slice)) byPod.remove(pod, slice)
+  }
+  const rememberLeft = (before: EndpointFact, now: ReadonlySet<string>) => {
+    for (const pod of podsOf(before)) {
+      if (now.has(pod)) continue
+      const others = (left.get(pod) ?? []).filter(({ service }) => service !== before.service)
+      left.delete(pod)
+      left.set(pod, [...others, before].slice(-MOST_LEFT_OF_POD))
+    }
+    for (const pod of left.keys()) {
+      if (left.size <= MOST_LEFT) break
+      left.delete(pod)
+    }
+  }
+  const set = (slice: EndpointFact) => {
+    const before = slices.get(slice.uid)
+    if (before && same(before, slice)) return false
+    if (before) {
+      remove(before)
+      rememberLeft(before, podsOf(slice))
+    }
+    version += 1
+    slices.set(slice.uid, slice)
+    const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
+    if (ending.length > 0) terminating.set(slice.uid, ending)
+    byService.add(serviceKey(slice.namespace, slice.service), slice)
+    for (const pod of podsOf(slice)) byPod.add(pod, slice)
+    return true
+  }
+  const gone = (uid: string) => {
+    const slice = slices.get(uid)
+    if (slice) {
+      remove(slice)
+      rememberLeft(slice, new Set())
+    }
+    return slice !== undefined
+  }
+
+  return {
+    sink: { set, gone },
+    store: {
+      terminating: pod =>
+        byPod
+          .get(podKey(pod.namespace, pod.uid))
+          .some(slice => slice.endpoints.some(e => e.podUid === pod.uid && e.terminating)),
+      terminatingPods: () => new Set([...terminating.values()].flat()),
+      portsOf: pod => {
+        const ports = new Set<number>()
+        for (const slice of byPod.get(podKey(pod.namespace, pod.uid))) {
+          for (const { port } of slice.ports) if (port !== undefined) ports.add(port)
+        }
+        return [...ports].sort((a, b) => a - b)
+      },
+      servicesOf: pod => {
+        const services = new Map<string, ServiceName>()
+        for (const { namespace, service } of byPod.get(podKey(pod.namespace, pod.uid))) {
+          if (service !== '') services.set(service, { namespace, name: service })
+        }
+        return [...services.values()]
+      },
+      listing(pod) {
+        const key = podKey(pod.namespace, pod.uid)
+        const now = byPod.get(key)
+        const services = new Set(now.map(({ service }) => service))
+        return [...now, ...(left.get(key) ?? []).filter(({ service }) => !services.has(service))]
+      },
+      serving: (namespace, service) => {
+        const serving = new Map<string, Endpoint>()
+        for (const slice of byService.get(serviceKey(namespace, service))) {
+          for (const endpoint of slice.endpoints) {
+            if (endpoint.serving) serving.set(`${endpoint.podUid ?? ''} ${endpoint.address}`, endpoint)
+          }
+        }
+        return [...serving.values()]
+      },
+      of: (namespace, service) => byService.get(serviceKey(namespace, service)),
+      lists: address =>
+        slices.values().some(({ endpoints }) => endpoints.some(endpoint => endpoint.address === address)),
+      get size() {
+        return slices.size
+      },
+      version: () => version
+    }
+  }
+}
+
+const serviceKey = (namespace: string, service: string) => `${namespace}/${service}`
+
+const podKey = (namespace: string, uid: string) => `${namespace} ${uid}`
+
+/** The keys of the pods that a slice lists. A slice of another namespace than the pod's has another key. */
+function podsOf({ namespace, endpoints }: EndpointFact): ReadonlySet<string> {
+  const pods = new Set<string>()
+  for (const { podUid } of endpoints) if (podUid !== undefined) pods.add(podKey(namespace, podUid))
+  return pods
+}

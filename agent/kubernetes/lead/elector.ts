@@ -1,0 +1,176 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import { createListeners } from '../../base/listeners.ts'
+import type { Log } from '../../base/log.ts'
+import type { Leader, Leadership } from './leader.ts'
+import { leaseBody, leaseFact, leasePath, leasesPath, type LeaseFact, type LeasePlace } from './lease.ts'
+
+export interface ElectorOptions {
+  readonly place: LeasePlace
+  /** Unique among all agents and among restarts of the same pod. */
+  readonly identity: string
+  /** One call to the API server. Any status is an answer. Rejects without an answer. */
+  readonly call: (
+    method: string,
+    path: string,
+    body: unknown,
+    signal: AbortSignal
+  ) => Promise<{ readonly status: number; readonly json: unknown }>
+  readonly clock: Clock
+  readonly log: Log
+  readonly timings?: Partial<Timings>
+}
+
+export interface Timings {
+  /** How long a Lease is valid without a renewal, in ms. */
+  readonly durationMs: number
+  /** The time between two renewals, or between two reads of another agent's Lease, in ms. */
+  readonly everyMs: number
+  /** How long an agent that has just started assumes that another one leads, if it cannot read the Lease, in ms. */
+  readonly patienceMs: number
+  /** After a leader was late, the agent does not wait for it for this long, in ms. */
+  readonly distrustMs: number
+}
+
+const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000, distrustMs: 30_000 }
+
+/** Limit of one call, in ms: a renewal that takes longer is useless. */
+const CALL_MS = 3000
+
+/** The last state of the Lease, and when the agent last saw it change, by the agent's clock. */
+interface Sight extends LeaseFact {
+  readonly changedAt: Millis
+}
+
+/**
+ * Takes part in an election over a Lease, like client-go's leaderelection. The first agent that writes over the revision that it has
+ * read becomes the holder, and renews the Lease. Another agent may take the Lease if it did not change for its duration, measured by
+ * that agent's own clock. Runs until `release`.
+ */
+export function createElector(options: ElectorOptions): Leader {
+  const { place, identity, clock, log } = options
+  const timings = { ...TIMINGS, ...options.timings }
+  const lease = `${place.namespace}/${place.name}`
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const startedAt = clock.now()
+  let sight: Sight | undefined
+  let looked = false
+  let problem = ''
+  let distrustedUntil = -Infinity
+  let told: string | undefined
+
+  const isFresh = (now: Millis) => sight !== undefined && now - sight.changedAt < sight.durationMs
+  /** The known holder; `''` if there is none. */
+  const holder = (now: Millis) => (sight && isFresh(now) ? sight.holder : '')
+  const isOthers = (now: Millis) => holder(now) !== '' && holder(now) !== identity
+  const isStarting = (now: Millis) => !looked && now < startedAt + timings.patienceMs
+  const leads = (now: Millis) => !ended.signal.aborted && !isOthers(now) && !isStarting(now)
+
+  const saw = (fact: LeaseFact | undefined, at: Millis) => {
+    looked = true
+    problem = ''
+    if (!fact) sight = undefined
+    else if (fact.revision !== sight?.revision) {
+      if (fact.holder !== sight?.holder) distrustedUntil = -Infinity
+      sight = { ...fact, changedAt: at }
+    }
+  }
+  const call = async (method: string, path: string, body?: unknown) => {
+    const late = new AbortController()
+    const cancel = clock.alarm(clock.now() + CALL_MS, () =>
+      late.abort(new Error(`no answer within ${CALL_MS} ms`))
+    )
+    try {
+      return await options.call(method, path, body, late.signal)
+    } finally {
+      cancel()
+    }
+  }
+  const read = async (): Promise<void> => {
+    const { status, json } = await call('GET', leasePath(place))
+    if (status !== 200 && status !== 404) throw new Error(`GET of the Lease: status ${status}`)
+    saw(status === 200 ? leaseFact(json) : undefined, clock.now())
+  }
+  /** A 409 means that another agent was quicker; the next read shows it. */
+  const write = async (name: string, durationMs: number): Promise<void> => {
+    // The time before the call: other agents count from the moment that they see it, so this agent's time ends first.
+    const at = clock.now()
+    const body = leaseBody(place, name, sight, durationMs, at)
+    const { status, json } = sight
+      ? await call('PUT', leasePath(place), body)
+      : await call('POST', leasesPath(place), body)
+    if (status === 200 || status === 201) saw(leaseFact(json), at)
+    else if (status === 409 || status === 404) await read()
+    else throw new Error(`write of the Lease: status ${status}`)
+  }
+  const turn = async (): Promise<void> => {
+    if (!looked || sight?.holder !== identity) await read()
+    const now = clock.now()
+    if (!isOthers(now) && !ended.signal.aborted) await write(identity, timings.durationMs)
+  }
+  const tell = () => {
+    const { leads: leading, holder: by, why } = status(clock.now())
+    const news = `${leading} ${by ?? ''}`
+    if (told === news) return
+    told = news
+    log.info({ lease, leads: leading, holder: by, why }, 'leadership')
+    listeners.tell()
+  }
+  const run = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      try {
+        await turn()
+      } catch (err) {
+        if (problem === '') log.warn({ err, lease }, 'the Lease could not be had')
+        problem = (err as Error).message
+      }
+      if (!ended.signal.aborted) tell()
+      const jitter = 1 + Math.random() * 0.1
+      await clock.sleep(timings.everyMs * jitter, ended.signal).catch(() => {})
+    }
+  }
+  const status = (now: Millis): Leadership => ({
+    leads: leads(now),
+    holder: holder(now) || undefined,
+    lease,
+    why: why(now)
+  })
+  const why = (now: Millis): string => {
+    if (ended.signal.aborted) return 'this agent is stopping'
+    if (holder(now) === identity) return 'this agent holds the Lease'
+    if (isOthers(now)) return 'another agent holds the Lease'
+    if (isStarting(now)) return 'the Lease has not been looked at yet'
+    return problem === ''
+      ? 'no agent holds the Lease'
+      : `the Lease cannot be had, so every agent does all the work: ${problem}`
+  }
+
+  const running = run()
+  const giveBack = async (): Promise<void> => {
+    ended.abort(new Error('the agent is stopping'))
+    listeners.tell()
+    // A write that is still open may make this agent the holder.
+    await running
+    if (sight?.holder !== identity) return
+    await write('', 1000).catch((err: unknown) =>
+      log.warn({ err, lease }, 'the Lease could not be given back')
+    )
+  }
+  let released: Promise<void> | undefined
+  return {
+    leads: () => leads(clock.now()),
+    yields() {
+      const now = clock.now()
+      return isOthers(now) && now >= distrustedUntil
+    },
+    missed() {
+      if (clock.now() >= distrustedUntil) log.warn({ lease, holder: sight?.holder }, 'the leader was late')
+      distrustedUntil = clock.now() + timings.distrustMs
+    },
+    status,
+    onChange: listener => listeners.add(listener),
+    // A second caller also waits for it, because that caller then closes the connection.
+    release: () => (released ??= giveBack())
+  }
+}

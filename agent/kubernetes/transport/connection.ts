@@ -1,0 +1,207 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Clock } from '../../base/clock.ts'
+import { ApiError, parseRetryAfter } from './api-error.ts'
+import type { Credentials } from './credentials.ts'
+import { exchange } from './exchange.ts'
+import { createClockOffset } from './clock-offset.ts'
+import { createLineSplitter, LONGEST_LINE } from './lines.ts'
+import { withoutManagedFields } from './managed-fields.ts'
+import { Leaving, openSession, type Session } from './session.ts'
+
+export interface Reply {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** The parsed body; `undefined` if it is empty, or an error body that is not JSON. */
+  readonly json: unknown
+  /** From `Retry-After`, in ms. */
+  readonly retryAfterMs: number | undefined
+}
+
+/** All requests go over one HTTP/2 session, which is replaced when it ends or the server sends GOAWAY. */
+export interface Connection {
+  /** Any HTTP status is an answer. Rejects if there is none within `requestTimeoutMs`, or with the signal's reason. */
+  request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  /**
+   * A GET whose answer is read line by line until it ends. Calls `onOpen` when the server has accepted it. Resolves when the server
+   * ends it or sends GOAWAY. Rejects with ApiError on any status but 200, if the connection breaks, if a handler throws, or with
+   * the signal's reason.
+   */
+  stream(path: string, handlers: StreamHandlers, signal: AbortSignal): Promise<void>
+  /** How far the API server's clock is behind the agent's, in ms (`clock-offset.ts`). */
+  serverBehindMs(): number
+  /** Ends the session and everything on it. Resolves when the socket is closed. */
+  close(): Promise<void>
+}
+
+export interface StreamHandlers {
+  readonly onOpen: () => void
+  readonly onLine: (line: string) => void
+}
+
+export interface ConnectionSettings {
+  readonly connectTimeoutMs: number
+  readonly requestTimeoutMs: number
+  readonly pingEveryMs: number
+  readonly pingTimeoutMs: number
+}
+
+const DEFAULTS: ConnectionSettings = {
+  connectTimeoutMs: 5_000,
+  requestTimeoutMs: 10_000,
+  pingEveryMs: 500,
+  pingTimeoutMs: 1_000
+}
+
+/** The most bytes of an error body that are read; the rest is ignored. */
+const LONGEST_ERROR = 64 * 1024
+
+export function createConnection(
+  credentials: Credentials,
+  clock: Clock,
+  settings: Partial<ConnectionSettings> = {}
+): Connection {
+  const { connectTimeoutMs, requestTimeoutMs, pingEveryMs, pingTimeoutMs } = { ...DEFAULTS, ...settings }
+  const ping = { everyMs: pingEveryMs, timeoutMs: pingTimeoutMs }
+  const closed = new AbortController()
+  const offset = createClockOffset()
+  const open = new Set<Session>()
+  let current: Promise<Session> | undefined
+
+  const session = (): Promise<Session> => {
+    if (closed.signal.aborted) return Promise.reject(closedError())
+    if (current) return current
+    const opening = openSession(credentials, clock, ping, connectTimeoutMs, closed.signal)
+    const forget = () => {
+      if (current === opening) current = undefined
+    }
+    current = opening
+    const keep = (opened: Session) => {
+      if (opened.leaving.aborted) forget()
+      opened.leaving.addEventListener('abort', forget, { once: true })
+      open.add(opened)
+      opened.http2.once('close', () => open.delete(opened))
+    }
+    void opening.then(keep, forget)
+    return opening
+  }
+  const headersFor = async (method: string, path: string, hasBody: boolean) => ({
+    ...(await credentials.headers()),
+    ':method': method,
+    ':path': path,
+    // The token keys have only this media type; any other gets 406.
+    accept: path.startsWith('/openid/') ? 'application/jwk-set+json' : 'application/json',
+    'user-agent': 'apisix-drain',
+    ...(hasBody ? { 'content-type': contentTypeOf(method) } : {})
+  })
+
+  return {
+    async request(method, path, body, signal) {
+      const what = `${method} ${path}`
+      const timeout = new AbortController()
+      const cancel = clock.alarm(clock.now() + requestTimeoutMs, () =>
+        timeout.abort(new Error(`${what}: no answer within ${requestTimeoutMs} ms`))
+      )
+      const either = AbortSignal.any([closed.signal, timeout.signal, ...(signal ? [signal] : [])])
+      const chunks: Buffer[] = []
+      let status = 0
+      let headers: IncomingHttpHeaders = {}
+      try {
+        const { http2, heard } = await orAborted(session(), either)
+        const head = await orAborted(headersFor(method, path, body !== undefined), either)
+        const askedAt = clock.now()
+        await exchange(http2, head, body === undefined ? undefined : JSON.stringify(body), either, {
+          onHead(got, all) {
+            offset.note(all.date, askedAt, clock.now())
+            status = got
+            headers = all
+          },
+          onData: chunk => (heard(), chunks.push(chunk))
+        })
+      } finally {
+        cancel()
+      }
+      if (status === 401) credentials.refused()
+      const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
+      return { status, headers, json: parseBody(what, status, Buffer.concat(chunks)), retryAfterMs }
+    },
+
+    async stream(path, { onOpen, onLine }, signal) {
+      const either = AbortSignal.any([closed.signal, signal])
+      const { http2, heard, leaving } = await orAborted(session(), either)
+      const head = await orAborted(headersFor('GET', path, false), either)
+      const askedAt = clock.now()
+      const split = createLineSplitter(onLine, LONGEST_LINE, withoutManagedFields)
+      let refusal: { status: number; retryAfterMs: number | undefined } | undefined
+      let errorBody = Buffer.alloc(0)
+      const work = exchange(http2, head, undefined, AbortSignal.any([either, leaving]), {
+        onHead(status, headers) {
+          offset.note(headers.date, askedAt, clock.now())
+          if (status === 200) return onOpen()
+          refusal = { status, retryAfterMs: parseRetryAfter(headers['retry-after'], clock.now()) }
+        },
+        onData(chunk) {
+          heard()
+          if (!refusal) split(chunk)
+          else if (errorBody.length < LONGEST_ERROR) errorBody = Buffer.concat([errorBody, chunk])
+        }
+      })
+      await work.catch(error => {
+        if (!(error instanceof Leaving)) throw error
+      })
+      if (!refusal) return
+      if (refusal.status === 401) credentials.refused()
+      const { status, retryAfterMs } = refusal
+      throw new ApiError(`GET ${path}`, status, tolerantJson(errorBody), retryAfterMs)
+    },
+
+    serverBehindMs: () => offset.behindMs(),
+
+    async close() {
+      closed.abort(closedError())
+      await current?.catch(() => undefined)
+      await Promise.all([...open].map(({ http2 }) => ended(http2)))
+    }
+  }
+}
+
+const closedError = () => new Error('the connection to the API server was closed by us')
+
+/** A strategic merge patch merges built-in lists by key. A plain merge patch would replace all conditions of a pod by one. */
+function contentTypeOf(method: string): string {
+  return method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json'
+}
+
+/** @throws Error if a success has a body that is not JSON, because it must not count as an empty answer */
+function parseBody(what: string, status: number, body: Buffer): unknown {
+  if (body.length === 0) return undefined
+  if (status >= 400) return tolerantJson(body)
+  try {
+    return JSON.parse(withoutManagedFields(body))
+  } catch (error) {
+    throw new Error(`${what}: ${status} with a body that is not JSON`, { cause: error })
+  }
+}
+
+function tolerantJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+function ended(http2: Session['http2']): Promise<void> {
+  return new Promise(resolve => {
+    http2.once('close', () => resolve())
+    http2.destroy()
+  })
+}

@@ -1,0 +1,214 @@
+import type { Clock } from '../../base/clock.ts'
+import { same } from '../../base/same.ts'
+import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
+import { firstSeen, seenAtGateways, seenAtOwner } from '../../rules/members/behind.ts'
+import type { Sources } from '../../round/gather/sources.ts'
+import type { Observer } from '../../round/observer.ts'
+import { followedService, type Followed } from '../../upkeep/expected.ts'
+import type { Sync } from '../../upkeep/sync/sync.ts'
+import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
+import { createDifferences, type Compared } from './differences.ts'
+import { createFollowers, nameOf } from './followers.ts'
+import { holderClock, QUIET, type HolderClock } from './holder-clock.ts'
+
+/**
+ * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
+ * every gateway routes by that. The clocks run in every round, even without a client, because alerts rest on them.
+ */
+interface Behind {
+  readonly observer: Observer
+  of(holder: HolderKey): HolderClock
+  /** `namespace/name` of the Service that it is known to follow, or `null`. */
+  serviceOf(holder: HolderKey): string | null
+  /** Whether some holder is known to follow this Service. */
+  readonly isFollowed: (service: ServiceName) => boolean
+  /** Those of the holders that are behind now, or have lags. */
+  all(): Iterable<HolderClock>
+}
+
+interface BehindOptions {
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'> & {
+    readonly sync: Pick<Sync, 'members'> | undefined
+  }
+  readonly clock: Clock
+}
+
+/** Intervals in ms: between passes, between checks of a holder that is behind, and the shortest between requested listings. */
+const EVERY_MS = { look: 200, check: 500, listing: 2000 }
+/** For how long a holder is checked again after a change, in ms: the watches of pods and slices are apart. */
+const SETTLING_MS = 5000
+/** How many holders one pass compares with Kubernetes; the others follow in the next passes. */
+const AT_ONCE = 250
+/** How many are compared in turn although nothing is known to have changed. */
+const IN_TURN = 50
+/** How many holders keep the lags of their last change. */
+const MOST_LAGS = 1000
+
+interface Known extends Compared {
+  checkedAt: Millis
+  checkUntil: Millis
+}
+
+export function createBehind({ sources, clock }: BehindOptions): Behind {
+  const { cluster, inventory, survey, sync } = sources
+  const { slices } = cluster
+  const differences = createDifferences(sources)
+  const known = new Map<HolderKey, Known>()
+  const followers = createFollowers()
+  /** Due for a comparison with Kubernetes, in order. */
+  const due = new Set<HolderKey>()
+  /** Holders whose clock may move although neither they nor any slice has changed. */
+  const unsettled = new Set<HolderKey>()
+  /** Holders with lags, the oldest first. */
+  const measured = new Set<HolderKey>()
+  const shown = new Map<HolderKey, HolderClock>()
+  let seen = ''
+  let lookedAt = -Infinity
+  let listedAt = -Infinity
+  let turn = 0
+
+  const slicesOf = (followed: Followed | undefined) =>
+    followed ? slices.of(followed.service.namespace, followed.service.name) : []
+
+  /** Finds the holders that changed, or whose endpoints did. The unsettled ones also fall due at intervals, and the others in turn. */
+  const notice = (gateways: readonly string[], now: Millis): void => {
+    const holders = inventory.holders()
+    const versions = `${inventory.version()} ${slices.version()}`
+    if (versions !== seen) {
+      seen = versions
+      for (const key of known.keys()) if (!holders.has(key)) forget(key)
+      for (const holder of holders.values()) if (!holder.discovery) noticeOne(holder, gateways, now)
+    }
+    for (const key of unsettled) {
+      const one = known.get(key)
+      if (one && now >= one.checkedAt + EVERY_MS.check) due.add(key)
+    }
+    // A change that no slice shows (a Service of its own, a claim) is found in turn.
+    if (turn >= known.size) turn = 0
+    for (const key of known.keys().drop(turn).take(IN_TURN)) due.add(key)
+    turn += IN_TURN
+  }
+
+  const noticeOne = (holder: Holder, gateways: readonly string[], now: Millis): void => {
+    const one = known.get(holder.key)
+    if (!one) {
+      const clocks = firstSeen(holder.revision, gateways, now)
+      const first = {
+        holder,
+        followed: undefined,
+        slices: [],
+        checkedAt: -Infinity,
+        gainedAt: -Infinity,
+        clocks
+      }
+      known.set(holder.key, { ...first, checkUntil: now + SETTLING_MS })
+    } else if (one.holder === holder && same(one.slices, slicesOf(one.followed))) return
+    else one.checkUntil = now + SETTLING_MS
+    due.add(holder.key)
+    unsettled.add(holder.key)
+  }
+
+  const forget = (key: HolderKey): void => {
+    followers.moved(known.get(key)?.followed?.service, undefined)
+    known.delete(key)
+    due.delete(key)
+    measured.delete(key)
+    unsettled.delete(key)
+    shown.delete(key)
+  }
+
+  const compare = (key: HolderKey, gateways: readonly string[], now: Millis): void => {
+    const one = known.get(key)
+    const holder = inventory.holders().get(key)
+    if (!one || !holder) return
+    const had = new Set(one.holder.nodes.map(node => node.key))
+    if (holder.nodes.some(node => !had.has(node.key))) one.gainedAt = now
+    const found = followedService(cluster, holder)
+    // A holder whose pods are all gone still follows the Service that it followed with them.
+    const followed = found === 'unknown' ? one.followed : found === 'several' ? undefined : found
+    const current = slicesOf(followed)
+    const differs = differences(one, { holder, followed, slices: current }, now)
+    const clocks = seenAtOwner(one.clocks, { revision: holder.revision, differs }, gateways, now)
+    followers.moved(one.followed?.service, followed?.service)
+    Object.assign(one, { holder, followed, slices: current, checkedAt: now, clocks } satisfies Partial<Known>)
+  }
+
+  /** Each read costs the Admin API time, so reads become rarer while nothing changes. */
+  const hurry = (now: Millis): void => {
+    let newest = -Infinity
+    for (const key of unsettled) {
+      const { clocks } = known.get(key) ?? {}
+      if (!clocks) continue
+      for (const since of clocks.nodes.values()) newest = Math.max(newest, since)
+      for (const { since, counts } of clocks.waiting.values()) if (counts) newest = Math.max(newest, since)
+    }
+    if (newest === -Infinity) return
+    survey?.hurry()
+    if (now < listedAt + Math.max(EVERY_MS.listing, (now - newest) / 10)) return
+    listedAt = now
+    void inventory.refresh()
+  }
+
+  const look = (now: Millis): void => {
+    const serving = servingNames(cluster.gateways())
+    notice(serving, now)
+    const some = [...due].slice(0, AT_ONCE)
+    for (const key of some) {
+      due.delete(key)
+      compare(key, serving, now)
+    }
+    const have = gatewaysHave(sources, cluster.gateways())
+    for (const key of new Set([...some, ...unsettled])) {
+      const one = known.get(key)
+      if (one) tick(key, one, have, now)
+    }
+    hurry(now)
+  }
+
+  const tick = (key: HolderKey, one: Known, have: ReturnType<typeof gatewaysHave>, now: Millis): void => {
+    if (one.clocks.waiting.size > 0) {
+      const before = one.clocks.lags
+      one.clocks = seenAtGateways(one.clocks, have(one.holder, one.clocks.wroteAt))
+      if (one.clocks.lags !== before && one.clocks.lags.length > 0) remember(key)
+    }
+    const { nodes, waiting } = one.clocks
+    if (now <= one.checkUntil || nodes.size + waiting.size > 0) unsettled.add(key)
+    else unsettled.delete(key)
+    const clock = holderClock(one, inventory.readAt() ?? -Infinity, () => sync?.members(key) !== undefined)
+    if (clock === QUIET) shown.delete(key)
+    else shown.set(key, clock)
+  }
+
+  const remember = (key: HolderKey): void => {
+    measured.delete(key)
+    measured.add(key)
+    const [oldest] = measured
+    if (measured.size <= MOST_LAGS || oldest === undefined) return
+    measured.delete(oldest)
+    const one = known.get(oldest)
+    if (!one) return
+    one.clocks = { ...one.clocks, lags: [] }
+    unsettled.add(oldest)
+  }
+
+  return {
+    observer: {
+      round() {
+        const now = clock.now()
+        survey?.gateways(cluster.gateways())
+        if (now < lookedAt + EVERY_MS.look) return
+        lookedAt = now
+        look(now)
+      }
+    },
+    of: key => shown.get(key) ?? QUIET,
+    serviceOf(key) {
+      const service = known.get(key)?.followed?.service
+      return service ? nameOf(service) : null
+    },
+    isFollowed: service => followers.has(service),
+    all: () => shown.values()
+  }
+}

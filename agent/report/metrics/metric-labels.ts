@@ -1,0 +1,70 @@
+import type { AckResult, Proved } from '../../rules/drain/ack.ts'
+import { GRADES, type Drain } from '../../rules/drain/drain.ts'
+import type { LongLived } from '../../rules/drain/long-lived.ts'
+import type { Kept } from '../../rules/plan/change.ts'
+
+/** The keys of a record that has every member of a union, and no other. */
+export const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
+
+type Evidence = Proved['evidence']
+type Outcome = Exclude<Drain['phase'], 'draining' | 'gone'>
+
+/** The evidence that shows the state of the gateways. */
+export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Evidence[]
+export const EVIDENCE = [...GRADES, 'none'] as const satisfies readonly Evidence[]
+/** The evidence that each result of a hook can have. */
+export const ANSWERS: Readonly<Record<AckResult, readonly Evidence[]>> = {
+  drained: ['barrier'],
+  removed: PROOFS,
+  'not-routed': PROOFS,
+  'last-endpoint': EVIDENCE,
+  'not-terminating': ['none'],
+  deadline: EVIDENCE,
+  skipped: ['none']
+}
+/** The evidence that each end of a drain can have. */
+export const OUTCOMES: Readonly<Record<Outcome, readonly Evidence[]>> = {
+  proven: PROOFS,
+  expired: EVIDENCE,
+  undone: ['none']
+}
+/** The phases of a drain. */
+export const PHASES = keysOf({
+  draining: 1,
+  ...OUTCOMES,
+  gone: 1
+} satisfies Record<Drain['phase'], unknown>)
+/** The kinds of requests that do not end by themselves. */
+export const LONG_LIVED = keysOf({
+  upgraded: 1,
+  sse: 1,
+  streams: 1
+} satisfies Record<Exclude<keyof LongLived, 'oldestMs'>, unknown>)
+/** Why the node of an ending pod stays listed. */
+export const KEPT = keysOf({
+  'last-node': 1,
+  discovery: 1,
+  standalone: 1,
+  deferred: 1,
+  sessions: 1,
+  'fixed-address': 1,
+  'whole-write': 1,
+  'dry-run': 1,
+  'address-unknown': 1
+} satisfies Record<Kept['why'], 1>)
+/** The decisions of the plugin about requests. */
+export const DECISIONS = ['moved', 'succeeded', 'refused', 'bypassed', 'kept', 'late', 'error'] as const
+export const RESULTS = keysOf(ANSWERS)
+export const DIRECTIONS = ['removal', 'arrival'] as const
+export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
+export const OK = ['ok', 'error'] as const
+export const ADMIN_CALLS = ['list', 'get', 'patch', 'put', 'standalone'] as const
+export const BARRIER_CALLS = ['put', 'remove', 'inflight', 'state', 'entries'] as const
+/** The histograms' series that a first rollout raises in most clusters. */
+export const USUAL_RESULTS = [
+  'drained',
+  'removed',
+  'not-routed',
+  'deadline'
+] as const satisfies readonly AckResult[]
+export const USUAL_RESOURCES = ['upstreams', 'services', 'routes'] as const

@@ -1,0 +1,296 @@
+import { ERRORS } from '../../base/errors.ts'
+import { REFUSALS } from '../../round/hold/refusal.ts'
+import { RESOURCES } from '../../gateway/inventory/inventory.ts'
+import { createGatewayNames, MOST, OTHER } from './gateway-names.ts'
+import {
+  ADMIN_CALLS,
+  ANSWERS,
+  BARRIER_CALLS,
+  DECISIONS,
+  DIRECTIONS,
+  EVIDENCE,
+  KEPT,
+  keysOf,
+  LONG_LIVED,
+  OK,
+  OUTCOMES,
+  PHASES,
+  PROOFS,
+  RESULTS,
+  USUAL_RESOURCES,
+  USUAL_RESULTS,
+  WATCHES
+} from './metric-labels.ts'
+import { combinations, createMetricRegistry } from './metric-registry.ts'
+
+/** Seconds. From a barrier's round trip (a millisecond) to the longest timeout of a call. */
+const CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+/** Seconds. From the quickest seal to the longest usual grace. */
+const LAGS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60]
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/**
+ * Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. Counters begin
+ * with 0 in every series, because Prometheus cannot see the increase that creates one. Histograms do so in the usual series
+ * only: no alert rests on them, and each takes 16 lines of every scrape (docs/decisions/0043).
+ */
+export function createMetrics() {
+  const { registry, rows, counter, gauge, histogram } = createMetricRegistry()
+
+  const GATEWAY = `name of the gateway; at most ${MOST} at a time, the rest are ${OTHER}`
+  const afterAck = counter(
+    'requests_after_ack_total',
+    'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.',
+    { gateway: GATEWAY }
+  )
+  const gatewayExpired = counter(
+    'gateway_expired_total',
+    'Drains that expired without the confirmation of this gateway. Left out: last nodes, drains that only waited for requests in flight, and pods without a hook to which nothing leads.',
+    { gateway: GATEWAY }
+  )
+  const gatewayLag = histogram(
+    LAGS,
+    'gateway_lag_seconds',
+    'From Kubernetes deciding until this gateway agreed to a removal or an arrival.',
+    { direction: DIRECTIONS, gateway: GATEWAY }
+  )
+  const begin = (gateway: string) => {
+    afterAck.inc({ gateway }, 0)
+    gatewayExpired.inc({ gateway }, 0)
+    for (const direction of DIRECTIONS) gatewayLag.zero({ direction, gateway })
+  }
+  const forget = (gateway: string) => {
+    afterAck.remove({ gateway })
+    gatewayExpired.remove({ gateway })
+    for (const direction of DIRECTIONS) gatewayLag.remove({ direction, gateway })
+  }
+
+  return {
+    registry,
+    rows,
+    /** The values of the label `gateway`. */
+    gatewayNames: createGatewayNames(begin, forget),
+
+    hookAnswers: counter(
+      'hook_answers_total',
+      'preStop hooks answered, refusals left out.',
+      { result: RESULTS, evidence: EVIDENCE },
+      RESULTS.flatMap(result => ANSWERS[result].map(evidence => ({ result, evidence })))
+    ),
+    hookRefusals: counter('hook_refusals_total', 'preStop hooks refused, so that their fallback ran.', {
+      error: keysOf(REFUSALS)
+    }),
+    hookAbandoned: counter('hook_abandoned_total', 'preStop hooks whose caller went away before the answer.'),
+    hookWaiting: gauge('hook_waiting', 'preStop hooks held right now.'),
+    hookDuration: histogram(
+      LAGS,
+      'hook_duration_seconds',
+      'From the arrival of a preStop hook to its answer.',
+      {
+        result: RESULTS
+      },
+      USUAL_RESULTS.map(result => ({ result }))
+    ),
+
+    afterAck,
+    drains: gauge('pods_ending', 'Pods by the phase of their drain.', { phase: PHASES }),
+    longLivedLeft: counter(
+      'long_lived_left_total',
+      'Websockets (upgraded), server-sent events and streams that were in flight to a pod when its drain was proved. The pod ends them at SIGTERM.',
+      { kind: LONG_LIVED }
+    ),
+    drainEnded: counter(
+      'pods_ended_total',
+      'Pods whose drain left the phase draining.',
+      { outcome: keysOf(OUTCOMES), evidence: EVIDENCE },
+      keysOf(OUTCOMES).flatMap(outcome => OUTCOMES[outcome].map(evidence => ({ outcome, evidence })))
+    ),
+    drainPhase: histogram(
+      LAGS,
+      'step_duration_seconds',
+      'How long one step of a drain took. decided is whole seconds of the API server clock.',
+      {
+        step: [
+          'decided-seen',
+          'seen-accepted',
+          'seen-sealed',
+          'seen-idle',
+          'seen-confirmed',
+          'seen-ack',
+          'ack-gone'
+        ]
+      }
+    ),
+    syncLag: histogram(
+      LAGS,
+      'sync_lag_seconds',
+      'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it. If a pod keeps its sessions, this lag and those by gateway and by holder count from the end of that time.',
+      { direction: DIRECTIONS }
+    ),
+    gatewayLag,
+    holderLag: histogram(
+      LAGS,
+      'holder_lag_seconds',
+      'From Kubernetes deciding until a holder let go of the node (removal), or every gateway had it from there (arrival).',
+      { direction: DIRECTIONS, resource: RESOURCES },
+      combinations({ direction: DIRECTIONS, resource: USUAL_RESOURCES })
+    ),
+
+    adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
+      result: ['accepted', 'conflict', 'refused', 'failed']
+    }),
+    adminCallDuration: histogram(
+      CALLS,
+      'admin_call_duration_seconds',
+      'Admin API calls.',
+      {
+        operation: ADMIN_CALLS,
+        result: OK
+      },
+      combinations({ operation: ADMIN_CALLS.filter(call => call !== 'standalone'), result: ['ok'] })
+    ),
+    controlCallDuration: histogram(
+      CALLS,
+      'control_call_duration_seconds',
+      'Control API reads of gateways.',
+      {
+        result: OK
+      },
+      [{ result: 'ok' }]
+    ),
+    barrierCallDuration: histogram(
+      CALLS,
+      'barrier_call_duration_seconds',
+      'Barrier calls to gateways.',
+      {
+        operation: BARRIER_CALLS,
+        result: OK
+      },
+      combinations({ operation: BARRIER_CALLS, result: ['ok'] })
+    ),
+
+    gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
+    gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
+    gatewayExpired,
+    // Begins with the gateway's own count, because 0 before the first answer would show as an increase.
+    pluginRequests: counter(
+      'plugin_requests_total',
+      `Requests on which the plugin of a gateway decided since the gateway started. moved: to another node; succeeded: to a successor; refused: 503, only sealed nodes were left; bypassed: to a pod that ends, without another choice; kept: of a session that a pod keeps while it ends; late: to a sealed node; error: as without the plugin, because it failed. Gateways that would share the label ${OTHER} are left out.`,
+      { gateway: `name of the gateway; at most ${MOST} at a time`, decision: DECISIONS },
+      []
+    ),
+    gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
+      evidence: PROOFS
+    }),
+    foreignEntries: gauge('foreign_entries', 'Entries in a gateway that no agent of this release claims.', {
+      gateway: GATEWAY
+    }),
+    gatewayUnfit: gauge(
+      'gateway_unfit',
+      '1 for a Ready gateway whose barrier cannot be used although one is configured, else 0.',
+      { gateway: GATEWAY }
+    ),
+
+    inventorySuccess: gauge(
+      'inventory_last_success_timestamp_seconds',
+      'When a complete inventory of the holders was last read.'
+    ),
+    inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
+      resource: RESOURCES
+    }),
+    lacking: gauge(
+      'workloads_lacking',
+      'Routed workloads with pods that lack a hook, or whose hook lacks a fallback.',
+      {
+        lacks: ['hook', 'fallback']
+      }
+    ),
+    syncHolders: gauge('sync_holders', 'Upstreams that follow a Service.'),
+    syncProblems: gauge(
+      'sync_problems',
+      'Services that ask for an upstream and do not get it: see their Events.'
+    ),
+    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX that outlived a pod that was drained.'),
+    drift: gauge('drift_nodes', 'Nodes in which EndpointSlices, Admin API and gateways differ.', {
+      where: 'admin (against the EndpointSlices), gateway (against the Admin API)',
+      kind: 'ghost, missing, stale (a gateway lists what the Admin API does not any more)'
+    }),
+    driftAge: gauge('drift_oldest_seconds', 'Since when the oldest of them is seen; 0 where there is none.', {
+      where: 'as in drift_nodes',
+      kind: 'as in drift_nodes'
+    }),
+    ownerBehind: gauge(
+      'owner_behind_seconds',
+      'For how long the oldest change of ready endpoints has been missing in the Admin API: the owner of the holder has not written it; 0 if there is none.'
+    ),
+    gatewayBehind: gauge(
+      'gateway_behind_seconds',
+      'For how long a Ready gateway has lacked the oldest change that it should route by, or has not sealed a pod that ends; 0 if there is none.',
+      { gateway: GATEWAY }
+    ),
+    successionHolders: gauge(
+      'succession_holders',
+      'Holders that list no node that serves: gateways with the plugin send their requests to successors.'
+    ),
+    successionAge: gauge(
+      'succession_oldest_seconds',
+      'For how long the owner of the oldest of them has not listed a pod that serves; 0 if there is none.'
+    ),
+    gatewaySuccess: gauge('gateway_last_success_timestamp_seconds', 'When a Ready gateway last answered.', {
+      api: ['control', 'barrier'],
+      gateway: GATEWAY
+    }),
+    inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', { why: KEPT }),
+
+    watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {
+      kind: WATCHES,
+      state: 'connecting, live, stale'
+    }),
+    watchLastEvent: gauge(
+      'watch_last_event_timestamp_seconds',
+      'When the watch last heard anything, bookmarks and heartbeats included.',
+      { kind: WATCHES }
+    ),
+    watchLists: counter('watch_lists_total', 'Times all objects were listed anew.', {
+      kind: WATCHES
+    }),
+    watchFailures: counter('watch_failures_total', 'Lists and watches that ended with an error.', {
+      kind: WATCHES
+    }),
+    watchSilences: counter(
+      'watch_silences_total',
+      'Times a watch did not show what was known to have happened, and was begun anew.',
+      { kind: WATCHES }
+    ),
+    watchUnreadable: counter('watch_unreadable_total', 'Objects that could not be understood.', {
+      kind: WATCHES
+    }),
+    watchObjects: gauge('watch_objects', 'Objects held.', { kind: WATCHES }),
+
+    rounds: counter('loop_rounds_total', 'Rounds of the loop.'),
+    roundDuration: histogram(
+      CALLS,
+      'loop_round_duration_seconds',
+      'One round: observe, step, plan, apply, publish.'
+    ),
+    roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
+
+    events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: OK }),
+    conditions: counter('condition_writes_total', 'Conditions written on pods about drains.', {
+      result: OK
+    }),
+    gates: counter('gate_writes_total', 'Readiness gates opened, by why, and writes of them that failed.', {
+      result: ['routed', 'not-listed', 'waited-too-long', 'error']
+    }),
+    errors: counter(
+      'error_total',
+      'Errors by their stable code.',
+      { code: 'the codes of agent/base/errors.ts' },
+      keysOf(ERRORS).map(code => ({ code }))
+    ),
+
+    leader: gauge('leader_active', '1 on the agent that leads, or that knows of no other that does.'),
+    buildInfo: gauge('build_info', 'Always 1.', { version: 'of the agent', node: 'version of Node.js' })
+  }
+}

@@ -1,0 +1,125 @@
+import type { Context, Hono } from 'hono'
+import type { Asset, Assets } from './assets.ts'
+import { SESSION_COOKIE, SESSION_SECONDS, type Guard } from './guard.ts'
+import type { Connection } from './address.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
+import { state } from './state.ts'
+
+export interface DashboardParts {
+  readonly guard: Guard
+  /** `undefined`: the page has not been built. The API works without it. */
+  readonly assets: Assets | undefined
+  /** For another agent: the part of this agent's knowledge that it lacks (`agent/report/peers/share.ts`). */
+  readonly share: (of: string, after: number, to: string) => object
+}
+
+/** No other origins, no inline code, no frames: so any text in a pod's name stays harmless. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'"
+].join('; ')
+
+const PROTECTION = {
+  'content-security-policy': POLICY,
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin'
+}
+
+const FOR_EVER = 'public, max-age=31536000, immutable'
+const NOT_BUILT = 'The dashboard has not been built: npm run build:dashboard, then restart the agent.\n'
+
+type Env = { Bindings: Connection }
+
+/** Adds the page, its login, and its first snapshot. Paths are relative, so a proxy may put them under a prefix. */
+export function addDashboard(
+  app: Hono<Env>,
+  { guard, assets, share }: DashboardParts,
+  snapshot: () => Snapshot | undefined
+): void {
+  const addressOf = (c: Context<Env>) =>
+    guard.addressOf(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
+  const admits = (c: Context<Env>) =>
+    guard.admits({
+      authorization: c.req.header('authorization'),
+      cookie: c.req.header('cookie'),
+      address: addressOf(c)
+    })
+  const page = (c: Context<Env>, name: string, status: number) => {
+    const asset = assets?.get(name)
+    return asset
+      ? send(c, asset, status, 'no-cache')
+      : new Response(NOT_BUILT, { status: 503, headers: { ...PROTECTION, 'content-type': 'text/plain' } })
+  }
+
+  /** The refusal of a sender that was not admitted. */
+  const refused = (c: Context<Env>, otherwise: () => Response): Response => {
+    const wait = guard.waitSeconds(addressOf(c))
+    return wait > 0 ? tooMany(wait) : otherwise()
+  }
+
+  app.get('/', c => (admits(c) ? page(c, 'index.html', 200) : refused(c, () => page(c, 'login.html', 401))))
+  app.post('/login', async c => {
+    const given = new URLSearchParams(await c.req.text()).get('token') ?? ''
+    const wait = guard.waitSeconds(addressOf(c))
+    if (wait > 0) return tooMany(wait)
+    const session = guard.login(given.trim(), addressOf(c))
+    if (session === undefined) return page(c, 'login-failed.html', 401)
+    // Relative, like the page's own links.
+    return new Response(null, {
+      status: 303,
+      headers: { location: './', 'set-cookie': sessionCookie(c, session) }
+    })
+  })
+  app.get('/assets/:name', c => {
+    const name = c.req.param('name')
+    const asset = name.endsWith('.html') ? undefined : assets?.get(name)
+    return asset ? send(c, asset, 200, FOR_EVER) : c.notFound()
+  })
+  app.get('/api/state', c => (admits(c) ? state(snapshot()) : refused(c, unauthorized)))
+  app.get('/api/agent', c => {
+    if (!admits(c)) return refused(c, unauthorized)
+    const after = Number(c.req.query('after') ?? 0)
+    const { of = '', from = '' } = c.req.query()
+    return Response.json(share(of, Number.isFinite(after) ? after : 0, from))
+  })
+}
+
+const unauthorized = (): Response =>
+  Response.json(
+    { error: 'unauthorized', why: 'send the token of the dashboard: Authorization: Bearer …' },
+    { status: 401, headers: { 'www-authenticate': 'Bearer' } }
+  )
+
+const tooMany = (seconds: number): Response =>
+  new Response(`Too many wrong tokens from your address: try again in ${seconds} s.\n`, {
+    status: 429,
+    headers: { ...PROTECTION, 'content-type': 'text/plain', 'retry-after': String(seconds) }
+  })
+
+function send(c: Context<Env>, { body, gzip, type }: Asset, status: number, caching: string): Response {
+  const zipped = gzip && /\bgzip\b/.test(c.req.header('accept-encoding') ?? '') ? gzip : undefined
+  return new Response(zipped ?? body, {
+    status,
+    headers: {
+      ...PROTECTION,
+      'content-type': type,
+      'cache-control': caching,
+      vary: 'accept-encoding',
+      ...(zipped && { 'content-encoding': 'gzip' })
+    }
+  })
+}
+
+function sessionCookie(c: Context<Env>, session: string): string {
+  const secure = c.req.header('x-forwarded-proto') === 'https' ? '; Secure' : ''
+  return `${SESSION_COOKIE}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_SECONDS}${secure}`
+}

@@ -1,0 +1,116 @@
+import { createHmac } from 'node:crypto'
+import { addressRanges } from '../../base/address-ranges.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { DashboardConfig } from '../../config/types.ts'
+import { clientAddress } from './address.ts'
+import { createGuesses } from './guesses.ts'
+import { bearerOf, isSameSecret } from '../../base/same-secret.ts'
+
+/** The credentials of a request, and its address. */
+export interface Shown {
+  readonly authorization: string | undefined
+  readonly cookie: string | undefined
+  /** As `addressOf` returns it: wrong tokens are counted per address. */
+  readonly address: string | undefined
+}
+
+/** Decides who may see the dashboard. */
+export interface Guard {
+  /** The address that wrong tokens count for: the connection's, or behind a trusted proxy that of its client. */
+  addressOf(socket: string | undefined, forwardedFor: string | undefined): string
+  admits(shown: Shown): boolean
+  /** Whether a sender that was admitted still would be: the token was not rotated, and its session has not expired. */
+  remains(shown: Shown): boolean
+  /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
+  login(token: string, address: string | undefined): string | undefined
+  /** A short session in a Cookie header, with which one agent asks another: the token itself never leaves the agent. */
+  pass(): string
+  /** Seconds until this address may send a token again, after too many wrong ones; 0: now. */
+  waitSeconds(address: string | undefined): number
+}
+
+export const SESSION_COOKIE = 'apisix_drain_session'
+/** One working day, in seconds. */
+export const SESSION_SECONDS = 12 * 3600
+
+/** For one question, in seconds. It also bounds how far the clocks of two agents may be apart. */
+const PASS_SECONDS = 300
+
+/**
+ * A session is its expiry time, signed with the token. The agent stores no sessions, so a restart ends none, and a new token
+ * ends all of them.
+ */
+export function createGuard(
+  auth: DashboardConfig['auth'],
+  clock: Pick<Clock, 'now'>,
+  trustedProxies: readonly string[] = []
+): Guard {
+  const isProxy = addressRanges(trustedProxies)
+  const addressOf: Guard['addressOf'] = (socket, forwardedFor) => clientAddress(socket, forwardedFor, isProxy)
+  if (auth.kind === 'none') {
+    return {
+      addressOf,
+      admits: () => true,
+      remains: () => true,
+      login: () => undefined,
+      pass: () => '',
+      waitSeconds: () => 0
+    }
+  }
+  const { token } = auth
+  const guesses = createGuesses(clock)
+  const isRight = (given: string, address = ''): boolean => {
+    if (guesses.waitSeconds(address) > 0) return false
+    if (isSameSecret(given, token.read())) return true
+    guesses.wrong(address)
+    return false
+  }
+  const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
+  const sessionFor = (seconds: number): string => {
+    const until = String(Math.round(clock.now()) + seconds * 1000)
+    return `${until}.${sign(until)}`
+  }
+  const isSession = (cookie: string | undefined): boolean => {
+    const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
+    return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
+  }
+
+  return {
+    addressOf,
+    waitSeconds: (address = '') => guesses.waitSeconds(address),
+    admits({ authorization, cookie, address }) {
+      const bearer = bearerOf(authorization)
+      return bearer === undefined ? isSession(cookie) : isRight(bearer, address)
+    },
+    remains({ authorization, cookie }) {
+      const bearer = bearerOf(authorization)
+      // A rotated token is no guess, so it must not count against its address.
+      return bearer === undefined ? isSession(cookie) : isSameSecret(bearer, token.read())
+    },
+    login(given, address) {
+      return isRight(given, address) ? sessionFor(SESSION_SECONDS) : undefined
+    },
+    pass: () => `${SESSION_COOKIE}=${sessionFor(PASS_SECONDS)}`
+  }
+}
+
+function sessionOf(cookies: string | undefined): string | undefined {
+  const prefix = `${SESSION_COOKIE}=`
+  return cookies
+    ?.split(/; */)
+    .find(cookie => cookie.startsWith(prefix))
+    ?.slice(prefix.length)
+}
+
+/**
+ * Whether a browser's page may open the stream. A browser sends cookies with the WebSocket of any site, so this check keeps other
+ * sites out. Clients other than browsers send no Origin.
+ */
+export function isOwnOrigin(
+  origin: string | undefined,
+  host: string | undefined,
+  others: readonly string[]
+): boolean {
+  if (origin === undefined || others.includes(origin)) return true
+  return URL.canParse(origin) && new URL(origin).host === host
+}

@@ -1,0 +1,181 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer, type WebSocket } from 'ws'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { diff } from '../snapshot/snapshot-change.ts'
+import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
+import { snapshotText } from './state.ts'
+
+interface StreamOptions {
+  readonly server: Server
+  readonly guard: Guard
+  /** Origins whose pages may open the stream, in addition to the agent's own. */
+  readonly origins: readonly string[]
+  /** Called only when a client needs it; `undefined` before the first round. */
+  readonly snapshot: () => Snapshot | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits?: Partial<StreamLimits>
+}
+
+export interface StreamLimits {
+  readonly maxClients: number
+  /** The interval between messages, in ms. Changes within it are sent together. */
+  readonly everyMs: number
+  /** A client is dropped if it has not answered a ping for this long, in ms, or if its token or session has ended. */
+  readonly pingMs: number
+  /** How far a client may be behind, in bytes, in addition to one whole snapshot. */
+  readonly maxBehind: number
+}
+
+export interface Stream {
+  /** Call it when the snapshot may have changed. */
+  poke(): void
+  clients(): number
+  /** Closes every client's connection. Resolves when the last one is gone. */
+  close(): Promise<void>
+}
+
+const STREAM_PATH = '/api/stream'
+const LIMITS: StreamLimits = { maxClients: 32, everyMs: 100, pingMs: 10_000, maxBehind: 1024 * 1024 }
+interface Client {
+  /** Whether it answered the last ping. */
+  answered: boolean
+  /** The size of its first message, in bytes. It may be behind by this much in addition to `maxBehind`. */
+  readonly began: number
+  /** Its credentials, which may be rotated or expire while the stream is open. */
+  readonly shown: Shown
+}
+
+/** The largest message that a client may send, in bytes. The page sends none. */
+const LARGEST_MESSAGE = 1024
+const GOODBYE_MS = 500
+const GOING_AWAY = 1001
+
+/**
+ * `/api/stream`: one snapshot, then the changes, the same for every client. Costs nothing without clients, and a slow client
+ * affects only itself.
+ */
+export function createStream(options: StreamOptions): Stream {
+  const { server, guard, origins, snapshot, clock, log } = options
+  const limits = { ...LIMITS, ...options.limits }
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: LARGEST_MESSAGE,
+    perMessageDeflate: false
+  })
+  const clients = new Map<WebSocket, Client>()
+  let shown: Snapshot | undefined
+  let seq = 0
+  let toldAt = -Infinity
+  let cancelTell: (() => void) | undefined
+  let cancelPing: (() => void) | undefined
+  let closed = false
+
+  const refusal = (request: IncomingMessage): string | undefined => {
+    const { headers, url = '' } = request
+    if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
+    const shown = shownBy(guard, request)
+    if (!guard.admits(shown)) {
+      return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
+    }
+    if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
+    return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
+  }
+
+  /** The snapshot that all clients have. The first client gets a new one. */
+  const current = (): Snapshot | undefined => {
+    if (clients.size === 0) shown = snapshot()
+    return shown
+  }
+
+  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    socket.on('error', () => socket.destroy())
+    const refused = refusal(request)
+    if (refused !== undefined) {
+      socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      return
+    }
+    sockets.handleUpgrade(request, socket, head, welcome)
+  }
+
+  const welcome = (client: WebSocket, request: IncomingMessage): void => {
+    const first = current()
+    client.on('error', err => log.debug({ err }, 'client of the dashboard failed'))
+    if (!first) return client.terminate()
+    const text = `{"kind":"snapshot","seq":${seq},"snapshot":${snapshotText(first)}}`
+    const known: Client = { answered: true, began: text.length, shown: shownBy(guard, request) }
+    clients.set(client, known)
+    client.on('pong', () => void (known.answered = true))
+    client.on('close', () => leave(client))
+    client.send(text)
+    cancelPing ??= clock.alarm(clock.now() + limits.pingMs, ping)
+    poke()
+  }
+
+  const leave = (client: WebSocket): void => {
+    clients.delete(client)
+    if (clients.size > 0) return
+    cancelPing?.()
+    cancelTell?.()
+    cancelPing = cancelTell = shown = undefined
+  }
+
+  const drop = (client: WebSocket, why: string): void => {
+    log.info({ why }, 'client of the dashboard dropped')
+    client.terminate()
+    leave(client)
+  }
+
+  const ping = (): void => {
+    for (const [client, known] of clients) {
+      if (!known.answered) drop(client, 'it did not answer a ping')
+      else if (!guard.remains(known.shown)) drop(client, 'its token was rotated, or its session has expired')
+      else {
+        known.answered = false
+        client.ping()
+      }
+    }
+    cancelPing = clients.size > 0 ? clock.alarm(clock.now() + limits.pingMs, ping) : undefined
+  }
+
+  const tell = (): void => {
+    cancelTell = undefined
+    const next = snapshot()
+    if (!shown || !next) return
+    const text = JSON.stringify({ kind: 'change', seq: (seq += 1), change: diff(shown, next) })
+    shown = next
+    toldAt = clock.now()
+    for (const [client, { began }] of clients) {
+      if (client.bufferedAmount > began + limits.maxBehind) drop(client, 'it does not read')
+      else client.send(text)
+    }
+  }
+
+  function poke(): void {
+    if (clients.size === 0 || closed) return
+    cancelTell ??= clock.alarm(Math.max(clock.now(), toldAt + limits.everyMs), tell)
+  }
+
+  server.on('upgrade', upgrade)
+  return {
+    poke,
+    clients: () => clients.size,
+    async close() {
+      closed = true
+      const leaving = [...clients.keys()]
+      const gone = leaving.map(client => new Promise(resolve => void client.once('close', resolve)))
+      for (const client of leaving) client.close(GOING_AWAY, 'the agent is stopping')
+      await Promise.race([Promise.all(gone), clock.sleep(GOODBYE_MS)])
+      for (const client of leaving) client.terminate()
+    }
+  }
+}
+
+const shownBy = (guard: Guard, { headers, socket }: IncomingMessage): Shown => ({
+  authorization: headers.authorization,
+  cookie: headers.cookie,
+  address: guard.addressOf(socket.remoteAddress, [headers['x-forwarded-for']].flat().join(',') || undefined)
+})

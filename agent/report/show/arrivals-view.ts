@@ -1,0 +1,147 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
+import type { Observer } from '../../round/observer.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { arrivalOf, type Arrival } from '../../rules/members/arrivals.ts'
+import type { ArrivalView } from '../snapshot/snapshot.ts'
+import { createArrivalEvidence, nothingSeen, type SeenComing } from '../../upkeep/arrival-evidence.ts'
+import type { Sources } from '../../round/gather/sources.ts'
+
+/** Follows every pod that becomes Ready until every gateway routes to it. It asks no gateway: `behind-view.ts` requests the readings. */
+interface Arrivals {
+  readonly observer: Observer
+  /** Pods on their way in, and those that have arrived or were given up, newest first. */
+  views(): readonly ArrivalView[]
+}
+
+interface ArrivalsOptions {
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'>
+  /** Whether some holder follows this Service. */
+  readonly isFollowed: (service: ServiceName) => boolean
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'gatewayNames' | 'holderLag'>
+}
+
+/**
+ * Intervals in ms: `look` between two passes, the others between checks of one pod. A `follower`: a holder follows its Service, but should
+ * not list it yet. A `stranger`: any other pod that no holder lists. Most pods are not in APISIX, and cost almost no time.
+ */
+const EVERY_MS = { look: 100, follower: 500, stranger: 5000 }
+/** A pod that no holder lists after this time is not in APISIX, or its owner does not write it; in ms. */
+const GIVE_UP_MS = 120_000
+/** How many finished arrivals are kept. */
+const KEPT = 500
+
+interface Pending {
+  readonly pod: PodFact
+  readonly readyAt: Millis
+  readonly seen: SeenComing
+  /** It is not checked before this time. */
+  checkAt: Millis
+  /** A holder lists it, or follows one of its Services. */
+  isOurs: boolean
+  view: ArrivalView
+}
+
+export function createArrivals({ sources, isFollowed, clock, metrics }: ArrivalsOptions): Arrivals {
+  const { cluster, inventory } = sources
+  const evidence = createArrivalEvidence(sources)
+  const pending = new Map<PodUid, Pending>()
+  const known = new Set<PodUid>()
+  let past: readonly ArrivalView[] = []
+  let lookedAt = -Infinity
+
+  const begin = (): void => {
+    const ready = cluster.pods.becameReady()
+    for (const uid of known) if (!ready.has(uid)) known.delete(uid)
+    for (const [uid, readyAt] of ready) {
+      const pod = known.has(uid) ? undefined : cluster.pods.get(uid)
+      known.add(uid)
+      if (!pod || pod.hostNetwork) continue
+      const nothing = { holders: [], gateways: [], at: undefined, why: '' }
+      const view = viewOf(pod, readyAt, nothing)
+      pending.set(uid, {
+        pod,
+        readyAt,
+        seen: nothingSeen(),
+        checkAt: readyAt,
+        isOurs: false,
+        view
+      })
+    }
+  }
+
+  /** It costs a few look-ups, so every pass calls it for every pod. If a holder begins to follow a pod, the pod is checked at once. */
+  const isOurs = (pod: PodFact): boolean =>
+    pod.ips.some(ip => inventory.byHost(ip).length > 0) || cluster.slices.servicesOf(pod).some(isFollowed)
+
+  const look = (one: Pending, now: Millis): void => {
+    const { pod, readyAt } = one
+    const current = cluster.pods.get(pod.uid)
+    const arrival = arrivalOf(evidence(pod, one.seen, now))
+    one.view = viewOf(pod, readyAt, arrival)
+    one.isOurs = isOurs(pod)
+    one.checkAt = isShown(one.view) ? now : now + (one.isOurs ? EVERY_MS.follower : EVERY_MS.stranger)
+    const hasArrived = arrival.at !== undefined
+    const leaves = current === undefined || current.deletionAt !== undefined
+    if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
+    pending.delete(pod.uid)
+    // A pod that no holder lists is not in APISIX.
+    if (arrival.holders.length === 0) return
+    past = [one.view, ...past.slice(0, KEPT - 1)]
+    if (hasArrived) measure(arrival, readyAt)
+  }
+
+  const measure = ({ at, holders, gateways }: Arrival, readyAt: Millis): void => {
+    const seconds = (to: Millis | undefined) => Math.max(0, (to ?? readyAt) - readyAt) / 1000
+    metrics.syncLag.observe({ direction: 'arrival' }, seconds(at))
+    for (const { name, at } of gateways) {
+      const gateway = metrics.gatewayNames.labelOf(name)
+      metrics.gatewayLag.observe({ direction: 'arrival', gateway }, seconds(at))
+    }
+    for (const { key, at } of holders) {
+      metrics.holderLag.observe({ direction: 'arrival', resource: key.split('/', 1)[0] ?? '' }, seconds(at))
+    }
+  }
+
+  return {
+    observer: {
+      round() {
+        const now = clock.now()
+        if (now < lookedAt + EVERY_MS.look) return
+        lookedAt = now
+        begin()
+        for (const one of pending.values())
+          if (now >= one.checkAt || (!one.isOurs && isOurs(one.pod))) look(one, now)
+      }
+    },
+    views: () => [
+      ...[...pending.values()]
+        .map(({ view }) => view)
+        .filter(isShown)
+        .toReversed(),
+      ...past
+    ]
+  }
+}
+
+/** Whether it is shown: a pod that no holder lists or should list may not belong to APISIX at all. */
+const isShown = ({ holders }: ArrivalView): boolean => holders.length > 0
+
+const viewOf = (pod: PodFact, readyAt: Millis, { at, holders, gateways, why }: Arrival): ArrivalView => ({
+  uid: pod.uid,
+  namespace: pod.namespace,
+  pod: pod.name,
+  owner: pod.owner ?? null,
+  readyAt,
+  routedAt: at === undefined ? null : Math.max(readyAt, at),
+  why,
+  holders: holders.map(({ key, at }) => ({ key, at: at ?? null })),
+  gateways: gateways.map(({ name, at, evidence, why }) => ({
+    name,
+    at: at ?? null,
+    evidence: evidence ?? null,
+    why
+  }))
+})

@@ -1,0 +1,201 @@
+import type { Config } from '../../config/types.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
+import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
+import { OTHER } from '../metrics/gateway-names.ts'
+import { DECISIONS, KEPT, PHASES, PROOFS } from '../metrics/metric-labels.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Loop } from '../../round/loop.ts'
+import type { UpkeepParts } from '../../upkeep/upkeep.ts'
+import type { HolderClock } from '../behind/holder-clock.ts'
+import { ghostsOf, type DriftCount } from '../behind/drift.ts'
+import { gatewayView } from './gateway-view.ts'
+import { holdersOnSuccessors } from './succession-view.ts'
+import type { Sources } from '../../round/gather/sources.ts'
+
+/** How much EndpointSlices, Admin API and gateways differ. */
+export function driftGauges(
+  { drift, driftAge }: Pick<Metrics, 'drift' | 'driftAge'>,
+  counts: readonly DriftCount[]
+): void {
+  for (const { where, kind, nodes, oldestMs } of counts) {
+    drift.set({ where, kind }, nodes)
+    driftAge.set({ where, kind }, oldestMs / 1000)
+  }
+}
+
+interface BehindNow {
+  readonly clocks: Iterable<HolderClock>
+  readonly unsealed: readonly { readonly gateway: string; readonly since: Millis }[]
+  readonly gateways: readonly GatewayFact[]
+  readonly now: Millis
+}
+
+/** For how long owners and gateways have been behind Kubernetes: the oldest change of each. */
+export function behindGauges(
+  { drift, driftAge, ownerBehind, gatewayBehind, gatewayNames }: Metrics,
+  { clocks, unsealed, gateways, now }: BehindNow
+): void {
+  const missing: Millis[] = []
+  let owner = now
+  const oldest = new Map<string, Millis>()
+  const late = ({ gateway, since }: BehindNow['unsealed'][number]) =>
+    oldest.set(gateway, Math.min(since, oldest.get(gateway) ?? now))
+  for (const clock of clocks) {
+    for (const { since } of clock.missing) missing.push(since)
+    for (const { since } of [...clock.missing, ...clock.notReady]) owner = Math.min(owner, since)
+    clock.behind?.gateways.forEach(late)
+  }
+  unsealed.forEach(late)
+  drift.set({ where: 'admin', kind: 'missing' }, missing.length)
+  driftAge.set(
+    { where: 'admin', kind: 'missing' },
+    (now - missing.reduce((a, b) => Math.min(a, b), now)) / 1000
+  )
+  ownerBehind.set((now - owner) / 1000)
+  gatewayBehind.reset()
+  const worst = new Map<string, number>()
+  for (const { name } of gateways) {
+    const label = gatewayNames.labelOf(name)
+    const ms = now - (oldest.get(name) ?? now)
+    worst.set(label, Math.max(ms, worst.get(label) ?? 0))
+  }
+  for (const [gateway, ms] of worst) gatewayBehind.set({ gateway }, ms / 1000)
+}
+
+/** How many holders depend on successors, and for how long. */
+function successionGauges(
+  { successionHolders, successionAge }: Pick<Metrics, 'successionHolders' | 'successionAge'>,
+  holders: ReadonlyMap<HolderKey, { readonly since: Millis }>,
+  now: Millis
+): void {
+  successionHolders.set(holders.size)
+  const oldest = Math.min(now, ...holders.values().map(({ since }) => since))
+  successionAge.set((now - oldest) / 1000)
+}
+
+/** For each gateway, when it last answered, and whether its barrier can be used. The worst gateway of a label counts. */
+function gatewayGauges(
+  { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence, foreignEntries }: Metrics,
+  { sources, control }: Pick<State, 'sources' | 'control'>
+): void {
+  const { cluster, survey, barrier } = sources
+  const gateways = cluster.gateways()
+  gatewayNames.keep(gateways.map(({ name }) => name))
+  gatewaySuccess.reset()
+  gatewayUnfit.reset()
+  foreignEntries.reset()
+  for (const evidence of PROOFS) gatewayEvidence.set({ evidence }, 0)
+  const oldest = new Map<string, number>()
+  const answered = (api: string, gateway: string, at: number = 0) => {
+    // A gateway that never answered has the time 0.
+    const worst = Math.min(at, oldest.get(`${api} ${gateway}`) ?? Infinity)
+    oldest.set(`${api} ${gateway}`, worst)
+    gatewaySuccess.set({ api, gateway }, worst / 1000)
+  }
+  const unfit = new Set<string>()
+  for (const one of gateways) {
+    const { available } = gatewayView(one, sources, control)
+    gatewayEvidence.inc({ evidence: available })
+    if (!one.ready) continue
+    const gateway = gatewayNames.labelOf(one.name)
+    if (survey) answered('control', gateway, survey.sighting(one.id)?.beganAt)
+    if (!barrier) continue
+    foreignEntries.inc({ gateway }, barrier.foreign(one.id))
+    answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
+    if (available !== 'barrier') unfit.add(gateway)
+    gatewayUnfit.set({ gateway }, Number(unfit.has(gateway)))
+  }
+}
+
+/** The plugin's counts of each gateway. The gateway has the count, and a restart begins it anew, as Prometheus expects of a counter. */
+function pluginCounts(
+  { gatewayNames, pluginRequests }: Pick<Metrics, 'gatewayNames' | 'pluginRequests'>,
+  { cluster, barrier }: Pick<State['sources'], 'cluster' | 'barrier'>
+): void {
+  pluginRequests.reset()
+  for (const { id, name } of cluster.gateways()) {
+    const told = barrier?.state(id)?.told
+    const gateway = gatewayNames.labelOf(name)
+    // A sum would fall when one of several gateways leaves, which looks like a restart.
+    if (!told || gateway === OTHER) continue
+    const { moved, succeeded, refused, bypasses, kept, errors } = told.counts
+    const counts = {
+      moved,
+      succeeded,
+      refused,
+      bypassed: bypasses,
+      kept,
+      late: told.held?.late,
+      error: errors
+    }
+    for (const decision of DECISIONS) pluginRequests.inc({ gateway, decision }, counts[decision] ?? 0)
+  }
+}
+
+interface State {
+  readonly sources: Sources & UpkeepParts
+  readonly control: Config['apisix']['control']
+  readonly loop: Pick<Loop, 'drains' | 'memory' | 'lastPlan'>
+  readonly now: Millis
+}
+
+/** The present state of drains, gateways, holders and watches. */
+export function stateGauges(metrics: Metrics, { sources, control, loop, now }: State): void {
+  const drains = [...loop.drains().values()]
+  gatewayGauges(metrics, { sources, control })
+  pluginCounts(metrics, sources)
+  successionGauges(
+    metrics,
+    holdersOnSuccessors(drains, uid => loop.memory(uid), sources.inventory),
+    now
+  )
+  metrics.leader.set(Number(sources.leader.leads()))
+  for (const phase of PHASES) metrics.drains.set({ phase }, drains.filter(d => d.phase === phase).length)
+  const gateways = sources.cluster.gateways()
+  for (const ready of [true, false]) {
+    metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
+  }
+  metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
+  inventoryGauges(metrics, sources, loop)
+  watchGauges(metrics, sources.cluster)
+}
+
+function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources'], loop: State['loop']): void {
+  const readAt = inventory.readAt()
+  if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
+  metrics.inventoryHolders.reset()
+  for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
+  metrics.syncHolders.set(sync?.counts().holders ?? 0)
+  metrics.syncProblems.set(sync?.counts().problems ?? 0)
+  metrics.inventoryGhosts.set(ghostsOf([...loop.drains().values()], uid => loop.memory(uid)).length)
+  for (const why of KEPT) metrics.inventoryKept.set({ why }, 0)
+  for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
+}
+
+function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): void {
+  for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
+    const counted = [
+      [metrics.watchLists, counters.lists],
+      [metrics.watchFailures, counters.failures],
+      [metrics.watchSilences, counters.silences],
+      [metrics.watchUnreadable, counters.unreadable]
+    ] as const
+    for (const [counter, count] of counted) {
+      // The watch has the count; a counter can only be reset and raised to it.
+      counter.remove({ kind })
+      counter.inc({ kind }, count)
+    }
+    for (const other of ['connecting', 'live', 'stale'] as const) {
+      metrics.watchState.set({ kind, state: other }, Number(other === state))
+    }
+    metrics.watchObjects.set({ kind }, objects)
+    if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
+  }
+}
+
+/** Gateways that some drain is still waiting for, by name. */
+function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
+  const waiting = drains.flatMap(drain => (drain.phase === 'draining' ? drain.verdict.gateways : []))
+  return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
+}

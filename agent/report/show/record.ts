@@ -1,0 +1,70 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Observer } from '../../round/observer.ts'
+import { isRiskless, type Memory } from '../../round/gather/memory.ts'
+import type { Drain, Grade, Proven } from '../../rules/drain/drain.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { DrainView } from '../snapshot/drain-view.ts'
+import type { Totals } from '../snapshot/snapshot.ts'
+import { EMPTY, withAck, withPast, withProof, type History } from './history.ts'
+
+/** The past of this agent: finished drains and answers, counts, and the time of the last round. The only owner of that state. */
+interface AgentRecord {
+  readonly observer: Observer
+  history(): History
+  totals(): Totals
+  lastRoundAt(): Millis
+}
+
+interface RecordOptions {
+  readonly clock: Clock
+  /** The sleep that an answered hook replaces, in ms. */
+  readonly sleepMs: number
+  readonly shown: (drain: Drain, memory: Memory) => DrainView
+}
+
+export function createRecord({ clock, sleepMs, shown }: RecordOptions): AgentRecord {
+  let history: History = EMPTY
+  let lastRoundAt = clock.now()
+  const graded: Record<Grade, number> = { barrier: 0, observed: 0, accepted: 0, timer: 0 }
+  const totals = { drains: 0, proven: 0, expired: 0, undone: 0, hooks: 0, rounds: 0 }
+
+  return {
+    observer: {
+      drain(before, after, memory) {
+        if (!before && after) totals.drains += 1
+        if (isProven(after) && !isProven(before)) {
+          history = withProof(history, shown(after, memory))
+          if (after.verdict.result !== 'not-routed') graded[after.verdict.grade] += 1
+        }
+        if (before && !after) history = withPast(history, over(shown(before, memory), clock.now()))
+        if (after?.phase === 'proven' || after?.phase === 'undone') totals[after.phase] += 1
+        if (after?.phase === 'expired' && !isRiskless(memory)) totals.expired += 1
+      },
+      ack(ack, _drain, memory) {
+        totals.hooks += 1
+        // A hook that was held for the pod's sessions replaces no sleep.
+        const replacedMs = memory.keptUntil === undefined ? sleepMs : ack.elapsedMs
+        history = withAck(history, ack, clock.now(), replacedMs)
+      },
+      round() {
+        totals.rounds += 1
+        lastRoundAt = clock.now()
+      }
+    },
+    history: () => history,
+    totals: () => ({ ...totals, graded: { ...graded }, savedMs: history.savedMs }),
+    lastRoundAt: () => lastRoundAt
+  }
+}
+
+/** A drain whose pod is gone. If no holder lists the pod any more, the round that sees it gone also forgets its drain. */
+const over = (drain: DrainView, now: number): DrainView =>
+  drain.phase === 'undone' || drain.moments.goneAt !== null
+    ? drain
+    : { ...drain, phase: 'gone', moments: { ...drain.moments, goneAt: now } }
+
+/** A pod can disappear in the same round that proves its drain. */
+const isProven = (
+  drain: Drain | undefined
+): drain is Extract<Drain, { readonly verdict: unknown }> & { readonly verdict: Proven } =>
+  drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'

@@ -1,0 +1,239 @@
+import { hostname } from 'node:os'
+import type { Clock } from '../../base/clock.ts'
+import type { Config } from '../../config/types.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
+import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { Loop } from '../../round/loop.ts'
+import type { Observer } from '../../round/observer.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
+import type { Readiness } from '../../base/readiness.ts'
+import { buildSnapshot, drainView, leaderView, reachOf } from './build-snapshot.ts'
+import type { Vouch } from '../../round/hold/holds.ts'
+import type { HolderView } from '../snapshot/holder-view.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
+import type { Moments } from '../snapshot/drain-view.ts'
+import { same } from '../../base/same.ts'
+import { createAfterAck } from './after-ack.ts'
+import { createArrivals } from './arrivals-view.ts'
+import { createBehind } from '../behind/behind-view.ts'
+import type { HolderClock } from '../behind/holder-clock.ts'
+import { unsealedIn, withUnsealed } from '../behind/unsealed.ts'
+import { createDrift, type HolderDifference } from '../behind/drift.ts'
+import { behindGauges, driftGauges, stateGauges } from './gauges.ts'
+import { gatewayView } from './gateway-view.ts'
+import { holdersOnSuccessors } from './succession-view.ts'
+import { createHiddenView } from './hidden-view.ts'
+import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
+import { createHooksView } from './hooks-view.ts'
+import { createRecord } from './record.ts'
+import { isRiskless, type Memory } from '../../round/gather/memory.ts'
+import { momentsOf } from '../snapshot/moments.ts'
+import type { Sources } from '../../round/gather/sources.ts'
+import type { UpkeepParts } from '../../upkeep/upkeep.ts'
+import { latest } from '../../rules/drain/times.ts'
+
+/** The views of the agent's state, made when a client asks, so that a round need not make them. */
+interface Views {
+  readonly observer: Observer
+  snapshot(loop: Loop): Snapshot
+  /** A snapshot without holders, watches and arrivals, which take the longest: for other agents. */
+  brief(loop: Loop): Snapshot
+  /** False if no round has finished for `stuckMs`: only a restart can help. */
+  alive(stuckMs: number): Vouch
+  /** Updates gauges before a scrape. */
+  collect(loop: Loop): void
+}
+
+interface ViewsOptions {
+  readonly sources: Sources & UpkeepParts
+  readonly config: Config
+  readonly clock: Clock
+  readonly readiness: Readiness
+  readonly metrics: Metrics
+  readonly version: string
+  /** Unique to this start of this agent. */
+  readonly id: string
+}
+
+/** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
+const REPLACED_SLEEP_MS = 5000
+
+const NO_NAMES: readonly string[] = []
+
+const NOTHING_ELSE = {
+  watches: [],
+  inventory: {
+    lastSuccessAt: null,
+    lastAttemptAt: null,
+    problem: '',
+    holders: 0,
+    nodes: 0,
+    hooks: { routed: 0, without: [], bare: [], counts: { without: 0, bare: 0 } }
+  },
+  holders: [],
+  hidden: [],
+  arrivals: []
+}
+
+export function createViews(options: ViewsOptions): Views {
+  const { sources, config, clock, readiness, metrics, version, id } = options
+  const { cluster, inventory } = sources
+  const startedAt = clock.now()
+  const shown = new WeakMap<Holder, HolderView>()
+  const drift = createDrift(sources)
+  const hidden = createHiddenView(sources, clock, () =>
+    everyWorkerCoversL4(cluster.gateways().map(({ id }) => sources.barrier?.state(id)?.told))
+  )
+  const hooks = createHooksView(sources, clock)
+  const behind = createBehind({ sources, clock })
+  const arrivals = createArrivals({ sources, isFollowed: behind.isFollowed, clock, metrics })
+  const afterAck = createAfterAck(sources, metrics)
+  const moreOf = (uid: PodUid, memory: Memory) => ({
+    removedAt: removedFrom(memory),
+    afterAck: afterAck.of(uid),
+    unlisted: isRiskless(memory)
+  })
+  const reach = reachOf(config)
+  const shownOf = (drain: Drain, memory: Memory) =>
+    drainView(drain, momentsOf(drain, memory), 0, moreOf(drain.uid, memory))
+  const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, shown: shownOf })
+  const observers = [record, afterAck, behind, arrivals].map(part => part.observer)
+  const observer: Observer = {
+    drain: (before, after, memory) => observers.forEach(one => one.drain?.(before, after, memory)),
+    ack: (ack, drain, memory) => observers.forEach(one => one.ack?.(ack, drain, memory)),
+    round: tookMs => observers.forEach(one => one.round?.(tookMs))
+  }
+
+  const look = (loop: Loop) =>
+    drift.look({
+      holders: [...inventory.holders().values()],
+      drains: [...loop.drains().values()],
+      memory: uid => loop.memory(uid),
+      readAt: inventory.readAt() ?? 0,
+      now: clock.now()
+    })
+
+  /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
+  const holderView = (
+    holder: Holder,
+    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors' | 'service' | 'losers'>
+  ): HolderView => {
+    const known = shown.get(holder)
+    if (known && same({ ...known, ...differs }, known)) return known
+    const view: HolderView = {
+      key: holder.key,
+      name: holder.name ?? null,
+      owner: holder.owner,
+      form: holder.discovery ? 'discovery' : holder.form,
+      revision: holder.revision,
+      nodes: holder.nodes.map(node => node.key),
+      ...differs
+    }
+    shown.set(holder, view)
+    return view
+  }
+
+  /** The parts of a snapshot that agents share. */
+  const common = (loop: Loop) => {
+    const now = clock.now()
+    const drains = [...loop.drains().values()]
+    const held = new Map<PodUid, number>()
+    for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
+    return {
+      now,
+      agent: {
+        id,
+        name: hostname(),
+        version,
+        startedAt,
+        dryRun: config.drain.dryRun,
+        minimumGrade: config.drain.minimumGrade,
+        sleepMs: REPLACED_SLEEP_MS,
+        docsUrl: config.serve.dashboard?.docsUrl ?? null,
+        reach,
+        vouch: loop.holds.canVouch(),
+        leader: leaderView(sources.leader.status(now)),
+        apisix: sources.mode.current(),
+        missingParts: readiness.missing()
+      },
+      gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
+      drains,
+      moments: new Map<PodUid, Moments>(
+        drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
+      ),
+      hooks: held,
+      more: (uid: PodUid) => moreOf(uid, loop.memory(uid)),
+      history: record.history(),
+      totals: record.totals()
+    }
+  }
+
+  return {
+    observer,
+    brief: loop => buildSnapshot({ ...common(loop), ...NOTHING_ELSE }),
+    snapshot(loop) {
+      const holders = [...inventory.holders().values()]
+      const differs = look(loop)
+      const known = common(loop)
+      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid), clock.now())
+      const succeeded = holdersOnSuccessors(known.drains, uid => loop.memory(uid), inventory)
+      return buildSnapshot({
+        ...known,
+        watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
+          kind: name,
+          state,
+          lastEventAt: lastEventAt ?? null,
+          objects,
+          problem
+        })),
+        inventory: {
+          lastSuccessAt: inventory.readAt() ?? null,
+          lastAttemptAt: inventory.readAt() ?? null,
+          problem: inventory.problem(),
+          holders: holders.length,
+          nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0),
+          hooks: hooks()
+        },
+        holders: holders.map(holder =>
+          holderView(holder, {
+            ...differs(holder.key),
+            ...withUnsealed(behind.of(holder.key), unsealed.get(holder.key)),
+            service: behind.serviceOf(holder.key),
+            losers: sources.sync?.losers(holder.key) ?? NO_NAMES,
+            onSuccessors: succeeded.get(holder.key) ?? null
+          })
+        ),
+        hidden: hidden(),
+        arrivals: arrivals.views()
+      })
+    },
+    alive(stuckMs) {
+      const silent = clock.now() - record.lastRoundAt()
+      return silent < stuckMs
+        ? { ok: true }
+        : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
+    },
+    collect(loop) {
+      look(loop)
+      const { without, bare } = hooks().counts
+      metrics.lacking.set({ lacks: 'hook' }, without)
+      metrics.lacking.set({ lacks: 'fallback' }, bare)
+      driftGauges(metrics, drift.counts(clock.now()))
+      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid), clock.now())
+      behindGauges(metrics, {
+        clocks: behind.all(),
+        unsealed: [...unsealed.values()].flat(),
+        gateways: cluster.gateways(),
+        now: clock.now()
+      })
+      stateGauges(metrics, { sources, control: config.apisix.control, loop, now: clock.now() })
+    }
+  }
+}
+
+/** When the last place of a holder dropped the pod. */
+const removedFrom =
+  ({ places }: Memory) =>
+  (key: HolderKey): Millis | undefined =>
+    latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))

@@ -1,0 +1,100 @@
+import type { Ack } from '../../rules/drain/ack.ts'
+import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../../rules/drain/drain.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { LongLived } from '../../rules/drain/long-lived.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
+
+/**
+ * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole
+ * seconds of the API server's clock): deletionTimestamp less the grace.
+ */
+export interface Moments {
+  readonly decidedAt: Millis | null
+  readonly seenAt: Millis
+  readonly hookAt: Millis | null
+  readonly sliceAt: Millis | null
+  /** The end of the time for which the pod keeps its sessions; in the future while it does. Absent: it keeps none. */
+  readonly keptUntil?: Millis
+  /** The Admin API accepted the removal from the last of the holders. */
+  readonly acceptedAt: Millis | null
+  /** The last gateway sealed the pod: no new request from then on. `null` if a gateway without the plugin cannot. */
+  readonly sealedAt: Millis | null
+  /** The last gateway confirmed. */
+  readonly confirmedAt: Millis | null
+  /** No ordinary request was in flight on any gateway (grade `barrier` only). */
+  readonly idleAt: Millis | null
+  /** The first hook was answered. */
+  readonly ackAt: Millis | null
+  readonly goneAt: Millis | null
+}
+
+export interface DrainView {
+  readonly uid: string
+  readonly namespace: string
+  readonly pod: string
+  readonly owner: string | null
+  readonly ips: readonly string[]
+  readonly phase: Drain['phase']
+  readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
+  readonly deadline: Millis
+  readonly moments: Moments
+  /** `null` for a drain that was undone. */
+  readonly verdict: {
+    readonly kind: 'waiting' | 'proven'
+    readonly grade: Grade | null
+    readonly result: string | null
+    /** The hook is held as planned: no other endpoint serves yet. */
+    readonly lastEndpoint: boolean
+  } | null
+  /**
+   * Nothing that the agents know leads to the pod, and it called no hook. So even without a proof, its end put no request and no hook at
+   * risk. True only if all agents that know the drain agree.
+   */
+  readonly unlisted: boolean
+  readonly why: string
+  /** Websockets and streams in flight to the pod at the last count; `null`: none, or nothing counts them. */
+  readonly longLived: LongLived | null
+  /** Per gateway: the grade it has given, when it confirmed, and why not better. */
+  readonly gateways: readonly GatewayReport[]
+  /** Each holder, with the time at which it dropped the pod. */
+  readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
+  /** Requests sent to the pod after its ack; `null` if nothing counts them. */
+  readonly afterAck: number | null
+  /** Hooks of this pod that are being held, by all agents. */
+  readonly hooks: number
+  /** Set if the agent that was asked does not know this drain: the name of the agent that does. */
+  readonly onlyFrom?: string
+}
+
+/** How long one drain took to reach every gateway. */
+export interface LagSample {
+  /** When the last gateway sealed the pod, or confirmed without a seal. */
+  readonly at: Millis
+  /** The sync lag, in ms: until no new request came. */
+  readonly ms: number
+  /** Until the last request had ended, in ms; `null` if nothing counts them. Arrivals have none. */
+  readonly idleMs?: number | null
+  readonly grade: Grade
+}
+
+/** The lag of one drain. */
+export interface DrainLag extends LagSample {
+  readonly uid: string
+  readonly namespace: string
+  /** `ReplicaSet/web-5d7f9c`; `null` for a pod without an owner. */
+  readonly owner: string | null
+}
+
+export interface AckView {
+  readonly at: Millis
+  readonly ack: Ack
+}
+
+/** Facts about a drain that are not in the drain or its moments. */
+export interface DrainMore {
+  /** When a holder dropped the pod. */
+  removedAt(holder: HolderKey): Millis | undefined
+  readonly afterAck: number | undefined
+  /** See `isRiskless`. */
+  readonly unlisted: boolean
+}

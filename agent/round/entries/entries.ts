@@ -1,0 +1,183 @@
+import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
+import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
+import { HOLD_ALL, judge } from '../../rules/proof/seal.ts'
+import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import { KEEP_SESSIONS } from '../../rules/drain/annotations.ts'
+import { keepUntil } from '../../rules/drain/budget.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { addressOf } from '../../gateway/apisix/nodes.ts'
+import { letGoOf } from './let-go.ts'
+import { leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
+import type { World } from '../../rules/plan/world.ts'
+import type { Memories, Memory } from '../gather/memory.ts'
+import type { Successors } from '../../rules/plan/successors.ts'
+import type { Sources } from '../gather/sources.ts'
+import type { Succession } from './succession.ts'
+
+/** How long before the deadline an entry is sealed without the workers' words: from then on a 503 is better than a dead pod. */
+export const SEAL_BEFORE_MS = 250
+const KEPT = `its sessions are kept (${KEEP_SESSIONS})`
+
+/**
+ * The pods that keep their sessions now, and until when. Only a hook keeps a pod alive, so such a pod needs a held hook, or a hook that
+ * has not called yet. A seal is never taken back.
+ */
+export function keptSessions(
+  drains: Drains,
+  memories: Pick<Memories, 'of'>,
+  held: ReadonlySet<PodUid>,
+  now: Millis
+): ReadonlyMap<PodUid, Millis> {
+  const keeping = new Map<PodUid, Millis>()
+  for (const drain of drains.values()) {
+    const until = drain.phase === 'draining' ? keepUntil(drain) : undefined
+    if (until === undefined || now >= until) continue
+    const { hookAt, sealing, sealForced } = memories.of(drain.uid)
+    const isAlive = held.has(drain.uid) || (hookAt === undefined && drain.pod.hook !== undefined)
+    if (isAlive && !sealing && !sealForced) keeping.set(drain.uid, until)
+  }
+  return keeping
+}
+
+export interface EntryContext {
+  readonly cluster: Pick<Sources['cluster'], 'gateways'>
+  readonly barrier: Pick<BarrierKeeper, 'reading'>
+  readonly world: World
+  /** Whether the node, `address:port`, may serve according to Kubernetes. */
+  readonly serves: (node: string) => boolean
+  readonly successors: (drain: Drain, memory: Memory) => Successors
+  readonly now: Millis
+  /** See `keptSessions`. */
+  readonly keeping: ReadonlyMap<PodUid, Millis>
+  /** How long the holders of other namespaces hold a pod at most, in ms. Absent: until its deadline. */
+  readonly foreignHoldMs?: number | undefined
+}
+
+/** The facts that all entries of one round share. */
+export function entryContext(
+  { cluster }: Pick<Sources, 'cluster'>,
+  barrier: Pick<BarrierKeeper, 'reading'>,
+  world: World,
+  drains: Drains,
+  succession: Pick<Succession, 'of'>,
+  now: Millis,
+  foreignHoldMs?: number,
+  keeping: ReadonlyMap<PodUid, Millis> = new Map()
+): EntryContext {
+  // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
+  const known = new Map<string, boolean>()
+  const mayServe = (node: string): boolean => {
+    const found =
+      known.get(node) ?? serves(world, drains, { ...addressOf(node), key: node, weight: 1, raw: node })
+    known.set(node, found)
+    return found
+  }
+  const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
+  return { cluster, barrier, world, serves: mayServe, successors, now, keeping, foreignHoldMs }
+}
+
+/** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
+export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredDrain | undefined {
+  if (drain.phase === 'undone') return undefined
+  const nodes = barrierNodes(drain, memory, context.world)
+  if (nodes.length === 0) return undefined
+  const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
+  if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
+  const until = context.keeping.get(drain.uid)
+  if (until !== undefined) {
+    memory.keptUntil = until
+    for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEPT)
+    return { ...entry, state: 'draining', watch: true, keepUntil: until }
+  }
+  // It may end early: the caller of the hook went away.
+  if (memory.keptUntil !== undefined) memory.keptUntil = Math.min(memory.keptUntil, context.now)
+  const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
+  const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
+  if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
+    memory.sealForced ||= !isSealed
+    return { ...entry, state: 'sealed', watch: true }
+  }
+  memory.sealing ||= isUnanimous && (isSealed || agreed.size > 0)
+  memory.letGo ||= memory.sealing && isLetGo
+  return {
+    ...entry,
+    state: memory.sealing ? 'sealed' : 'draining',
+    watch: true,
+    ...(memory.sealing && { agreed })
+  }
+}
+
+/** Until when the holders of other namespaces hold the pod. */
+const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => since + foreignHoldMs
+
+/** When the entry must be checked again without an event; `undefined` if only an event can change it. */
+export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
+  if (drain.phase !== 'draining') return undefined
+  const times = [
+    foreignUntil(drain, foreignHoldMs),
+    keepUntil(drain) ?? Infinity,
+    drain.deadline - SEAL_BEFORE_MS
+  ]
+  return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]
+}
+
+/**
+ * The gateways that may seal, by the words of their workers: all or none. A gateway that still needs the pod keeps it in service for that
+ * gateway's users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs weaker evidence.
+ */
+function agreement(
+  { uid, pod }: Drain,
+  memory: Memory,
+  { cluster, barrier, serves, now }: EntryContext,
+  isLate: boolean
+): {
+  /** By gateway: the tags of the words that allow the seal. */
+  readonly agreed: ReadonlyMap<string, readonly string[]>
+  /** No gateway has a reason against the seal. */
+  readonly isUnanimous: boolean
+  /** Some words allow the seal only because holders of other namespaces do not count any longer. */
+  readonly isLetGo: boolean
+  /** Every gateway that can be asked is sealed. */
+  readonly isSealed: boolean
+} {
+  const agreed = new Map<string, readonly string[]>()
+  const succeeded = new Set<string>()
+  memory.unsealed.clear()
+  const letGo = isLate ? letGoOf(pod, memory.places.values(), now) : HOLD_ALL
+  let isSealed = true
+  let isLetGo = false
+  for (const { id } of cluster.gateways()) {
+    const reading = barrier.reading(uid, id)
+    for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
+    if (reading?.entry === 'sealed') continue
+    // The drain does not wait for a gateway whose barrier cannot be used. If that was sealed before, the line above has counted it.
+    if (reading && (reading.problem !== '' || !reading.fit)) continue
+    isSealed = false
+    const judged = reading?.word
+      ? judge(reading.word, serves, letGo)
+      : { why: 'its workers have not been asked yet' }
+    if ('why' in judged) {
+      memory.unsealed.set(id, judged.why)
+      continue
+    }
+    agreed.set(id, judged.tags)
+    isLetGo ||= letGo !== HOLD_ALL && reading?.word !== undefined && 'why' in judge(reading.word, serves)
+  }
+  memory.succeeded = [...succeeded].sort()
+  return { agreed, isUnanimous: memory.unsealed.size === 0, isSealed, isLetGo }
+}
+
+/**
+ * The addresses that still belong to a drain. An address that a living pod of another uid has now is lifted at once. Pods that share their
+ * host's address are distinguished by port, and two may have the same port while both serve (TCP and UDP, SO_REUSEPORT).
+ */
+function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
+  if (drain.pod.hostNetwork) {
+    if (drain.phase === 'draining') return nodesOf(drain.pod, memory.ports)
+    return leftOnHost(world, drain.pod, nodesOf(drain.pod, memory.ports))
+  }
+  const isOthers = (owner: PodFact) =>
+    owner.uid !== drain.uid && owner.deletionAt === undefined && !owner.hostNetwork
+  const ips = drain.pod.ips.filter(ip => !world.ownersOf(ip).some(isOthers))
+  return nodesOf({ ...drain.pod, ips }, memory.ports)
+}

@@ -1,0 +1,89 @@
+import { addressOf } from '../../gateway/apisix/nodes.ts'
+import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
+import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { leftOnHost, nodesOf } from '../../rules/plan/match.ts'
+import { nodesAt } from '../../rules/plan/nodes-at.ts'
+import { NO_SUCCESSORS } from '../../rules/plan/successors.ts'
+import type { World } from '../../rules/plan/world.ts'
+import type { Memory } from '../gather/memory.ts'
+import type { Predecessor } from './predecessor.ts'
+import type { Succession } from './succession.ts'
+
+/** How long an entry outlives its drain, in ms: a slow upload still has the node in the list with which it began. */
+export const LINGER_MS = 120_000
+
+/**
+ * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without
+ * the entry it would try pods that are gone, and in a quick rollout only such pods. A late owner may still list the address of a host
+ * after the pod is gone. Until the next pod there is up, the successors get its requests.
+ */
+interface Lingering {
+  add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
+  /** The entry of a pod whose drain another agent has seen: it lasts while a holder lists the address. */
+  adopt(predecessor: Predecessor): void
+  entries(world: World, drains: Drains, now: Millis): readonly DesiredDrain[]
+  /** Drops all entries, because the agent cannot know which pods have the addresses now. */
+  clear(): void
+}
+
+interface Ended {
+  readonly pod: PodFact
+  /** Its successors change as pods come and go. */
+  readonly memory: Pick<Memory, 'standing' | 'successors'>
+  /** The end of the entry; `undefined`: it lasts while a holder lists the address. */
+  readonly until: Millis | undefined
+  entry: DesiredDrain
+}
+
+export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = LINGER_MS): Lingering {
+  const over = new Map<PodUid, Ended>()
+  const keep = (ended: Omit<Ended, 'entry'>, nodes: readonly NodeKey[]): void => {
+    const { pod, memory } = ended
+    const entry = {
+      uid: pod.uid,
+      nodes,
+      successors: memory.successors,
+      state: 'sealed',
+      watch: false
+    } as const
+    over.set(pod.uid, { ...ended, entry })
+  }
+  return {
+    add({ phase, pod }, { ports, standing, successors }, now) {
+      // Undone: the pod still serves.
+      if (phase === 'undone') return
+      keep({ pod, memory: { standing, successors }, until: now + lingerMs }, nodesOf(pod, ports))
+    },
+    adopt({ pod, nodes, standing }) {
+      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: undefined }, nodes)
+    },
+    clear: () => over.clear(),
+    entries(world, drains, now) {
+      for (const [uid, ended] of over) {
+        const { pod, memory, until, entry } = ended
+        const isOver = until !== undefined && now >= until
+        // Once another pod has had an address, the entry never gets it back.
+        const mine = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
+        const nodes = until === undefined ? mine.filter(node => isListed(world, node)) : mine
+        const successors = succession.of(pod, memory, drains)
+        if (nodes.length === 0) over.delete(uid)
+        else if (nodes.length < entry.nodes.length || successors !== entry.successors)
+          ended.entry = { ...entry, nodes, successors }
+      }
+      return [...over.values()].map(({ entry }) => entry)
+    }
+  }
+}
+
+function left(world: World, pod: PodFact, nodes: readonly NodeKey[]): readonly NodeKey[] {
+  if (pod.hostNetwork) return leftOnHost(world, pod, nodes)
+  return pod.ips.some(ip => world.ownersOf(ip).some(({ uid }) => uid !== pod.uid)) ? [] : nodes
+}
+
+function isListed(world: World, node: NodeKey): boolean {
+  const { host, port } = addressOf(node)
+  return world
+    .holdersOf(host)
+    .some(({ nodes }) => nodesAt(nodes, host).some(one => port === undefined || one.port === port))
+}

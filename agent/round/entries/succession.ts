@@ -1,0 +1,113 @@
+import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import type { EndpointFact, NodeKey, PodFact } from '../../rules/drain/facts.ts'
+import { isOfWorkload } from '../../rules/drain/workload.ts'
+import { addressOf } from '../../gateway/apisix/nodes.ts'
+import {
+  areWhole,
+  candidatesOf,
+  groupOf,
+  mayTakeOver,
+  NO_SUCCESSORS,
+  successorsOf,
+  type Candidate,
+  type Successors
+} from '../../rules/plan/successors.ts'
+import type { World } from '../../rules/plan/world.ts'
+import type { Memory } from '../gather/memory.ts'
+import type { Sources } from '../gather/sources.ts'
+
+/** The parts of an ending pod's memory that are needed here. */
+type Remembered = Pick<Memory, 'standing' | 'successors'>
+
+/** The phases in which an ending pod still answers requests. */
+const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'proven', 'expired'])
+
+interface Group {
+  readonly slices: readonly (readonly EndpointFact[])[]
+  readonly candidates: readonly Candidate[]
+  /** Whether every pod in the slices was known: the watch of slices can be ahead of the watch of pods. */
+  readonly isComplete: boolean
+}
+
+/**
+ * Finds the successors of each ending pod. Hundreds of pods of one Deployment may end at once, and each round asks for all of them. So
+ * the candidates of a group of pods are kept until a slice of its Services changes.
+ */
+export function createSuccession(
+  { pods, slices }: Pick<Sources['cluster'], 'pods' | 'slices'>,
+  world: World
+) {
+  let groups = new Map<string, Group>()
+  let next = new Map<string, Group>()
+
+  const candidates = (pod: PodFact, { standing }: Remembered, isWhole: boolean): readonly Candidate[] => {
+    const key = groupOf(pod, standing, isWhole)
+    if (key === '') return []
+    const known = next.get(key)
+    if (known) return known.candidates
+    const services = [...new Set(standing.map(({ service }) => service))]
+    const now = services.map(service => slices.of(pod.namespace, service))
+    const before = groups.get(key)
+    const isSame =
+      before?.isComplete === true && before.slices.every((list, i) => isSameList(list, now[i] ?? []))
+    const group = isSame
+      ? before
+      : {
+          slices: now,
+          candidates: candidatesOf(
+            pod,
+            standing,
+            isWhole,
+            service => slices.of(pod.namespace, service),
+            uid => pods.get(uid)
+          ),
+          isComplete: now
+            .flat()
+            .flatMap(({ endpoints }) => endpoints)
+            .every(({ podUid, ready }) => !ready || podUid === undefined || pods.get(podUid) !== undefined)
+        }
+    next.set(key, group)
+    return group.candidates
+  }
+
+  /**
+   * While no pod may follow yet, the last successors still serve, even if they end: without them the place would have no node at all. A pod
+   * of another workload that has their address now does not count.
+   */
+  const remaining = (pod: PodFact, last: Successors, isWhole: boolean, drains: Drains): Successors => {
+    const serves = (node: NodeKey) =>
+      pods
+        .byIp(addressOf(node).host)
+        .some(
+          other =>
+            isOfWorkload(pod, other) &&
+            (isWhole || other.labelKey === pod.labelKey) &&
+            SERVING.has(drains.get(other.uid)?.phase)
+        )
+    const left = Object.entries(last).map(([port, nodes]) => [port, nodes.filter(serves)] as const)
+    return left.some(([, nodes]) => nodes.length > 0) ? Object.fromEntries(left) : NO_SUCCESSORS
+  }
+
+  return {
+    /** Called at the end of a round: forgets groups without drains. */
+    keep(): void {
+      groups = next
+      next = new Map()
+    },
+    /** The same object as in `memory` while nothing has changed. */
+    of(pod: PodFact, memory: Remembered, drains: Drains): Successors {
+      const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
+      const next = successorsOf(pod, candidates(pod, memory, isWhole), uid =>
+        mayTakeOver(world, drains, pods.get(uid))
+      )
+      const found = next === NO_SUCCESSORS ? remaining(pod, memory.successors, isWhole, drains) : next
+      if (JSON.stringify(found) !== JSON.stringify(memory.successors)) memory.successors = found
+      return memory.successors
+    }
+  }
+}
+
+export type Succession = ReturnType<typeof createSuccession>
+
+const isSameList = (a: readonly EndpointFact[], b: readonly EndpointFact[]): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i])

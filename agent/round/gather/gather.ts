@@ -1,0 +1,187 @@
+import type { Evidence } from '../../rules/proof/evidence.ts'
+import type { Drain, Drains, HolderReport } from '../../rules/drain/drain.ts'
+import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { observable } from '../../gateway/apisix/control-api.ts'
+import type { Kept, Plan } from '../../rules/plan/change.ts'
+import { endingNodes, nodesOf, serves, type Match } from '../../rules/plan/match.ts'
+import { isForeign, type Holder, type HolderKey } from '../../rules/plan/holder.ts'
+import { standingOf } from '../../rules/plan/successors.ts'
+import { standbysFor, type Standbys } from '../../rules/plan/standby.ts'
+import type { World } from '../../rules/plan/world.ts'
+import { rememberHidden } from './hidden-places.ts'
+import type { Memory, Place } from './memory.ts'
+import { isUnlisted } from '../../rules/proof/proof.ts'
+import type { Sources } from './sources.ts'
+
+const KEPT_STATE = {
+  'last-node': { state: 'kept-last', why: 'the last node of this holder: kept until another one is listed' },
+  discovery: { state: 'foreign', why: 'APISIX finds these nodes by discovery: nothing to edit' },
+  standalone: {
+    state: 'foreign',
+    why: 'API-driven standalone: every gateway has its own document, and none of them is written'
+  },
+  'whole-write': {
+    state: 'listed',
+    why: 'left while the barrier keeps requests away: it could only be written together with what others write'
+  },
+  'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
+  'fixed-address': { state: 'listed', why: 'left for its next pod, which has the same address' },
+  deferred: { state: 'listed', why: 'left to its owner for now' },
+  sessions: { state: 'listed', why: 'left while the pod keeps its sessions' },
+  'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
+} as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
+
+/** The facts that all drains of a round share. */
+export interface Gathering {
+  readonly sources: Sources
+  readonly world: World
+  readonly drains: Drains
+  readonly gateways: readonly GatewayFact[]
+  /** The gateway watch is synced, so `gateways` is complete. */
+  readonly gatewaysKnown: boolean
+  /** See `BarrierKeeper.doubt`, by gateway. */
+  readonly doubts: ReadonlyMap<string, string>
+  /** The nodes that the previous round's plan kept, by holder, node and uid. */
+  readonly kept: ReadonlyMap<string, Kept>
+  readonly now: Millis
+}
+
+export function gathering(
+  sources: Sources,
+  round: Pick<Gathering, 'world' | 'drains' | 'now'> & { readonly before: Plan }
+): Gathering {
+  const { cluster, barrier } = sources
+  const gateways = cluster.gateways()
+  const { world, drains, before, now } = round
+  return {
+    sources,
+    world,
+    drains,
+    gateways,
+    doubts: new Map(gateways.map(({ id }) => [id, barrier?.doubt(id) ?? ''])),
+    gatewaysKnown: cluster.parts().every(part => part.name !== 'gateways' || part.synced),
+    kept: new Map(before.kept.map(kept => [placeOf(kept.holder, kept.node, kept.uid), kept])),
+    now
+  }
+}
+
+const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${node} ${uid}`
+
+/** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's memory. */
+export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
+  const { sources, gateways, gatewaysKnown, doubts, now } = round
+  const { inventory, probe, barrier } = sources
+  remember(drain, memory, round)
+
+  const inventoryAt = inventory.readAt()
+  const unlisted = memory.places.size === 0 && inventoryAt !== undefined && inventoryAt >= drain.since
+  memory.absentSince = unlisted ? (memory.absentSince ?? now) : undefined
+
+  const evidence: Evidence = {
+    nodes: nodesOf(drain.pod, memory.ports),
+    inventoryAt,
+    absentSince: memory.absentSince,
+    inventoryProblem: inventory.problem(),
+    holders: [...memory.places.values()].map(place => report(drain, memory, place, round)),
+    gateways: gateways.map(gateway => {
+      const observation = probe.observation(drain.uid, gateway.id)
+      const reading = barrier?.reading(drain.uid, gateway.id)
+      const unsealed = memory.unsealed.get(gateway.id) ?? ''
+      return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '', unsealed }
+    }),
+    gatewaysKnown,
+    sealForced: memory.sealForced,
+    succeeded: memory.succeeded,
+    standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),
+    hiddenBy: [...memory.hidden.values()]
+  }
+  memory.unlisted = isUnlisted(evidence)
+  return evidence
+}
+
+/** Records which places list the pod, and which ports it can have. */
+export function remember(
+  drain: Drain,
+  memory: Memory,
+  { sources, world, drains, now }: Pick<Gathering, 'sources' | 'world' | 'drains' | 'now'>
+): void {
+  const ports = world.portsOf(drain.pod)
+  if (ports.length > 0) memory.ports = ports
+  memory.standing = standingOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
+  rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
+  rememberDiscovered(drain, memory, sources)
+  if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
+}
+
+function rememberPlaces(
+  matches: readonly Match[],
+  drain: Drain,
+  memory: Memory,
+  { writer }: Sources,
+  now: Millis
+): void {
+  const listed = new Set<string>()
+  for (const { holder, node } of matches) {
+    const key = `${holder.key} ${node.key}`
+    listed.add(key)
+    memory.places.set(key, { holder, node: node.key, removedAt: undefined })
+  }
+  for (const [key, place] of memory.places) {
+    if (listed.has(key) || place.holder.discovery) continue
+    place.removedAt ??= writer.status(place.holder.key, place.node, drain.uid)?.acceptedAt ?? now
+  }
+}
+
+/**
+ * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", after an id if there are several clusters). No
+ * holder lists such a pod, so the agent must not conclude that it is not routed. It is remembered, because the slices drop the pod first.
+ */
+function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
+  const services = cluster.slices.servicesOf(drain.pod).map(({ namespace, name }) => `${namespace}/${name}`)
+  if (services.length === 0) return
+  for (const holder of inventory.discovered()) {
+    const [path = ''] = (holder.discovery?.service ?? '').split(':')
+    if (!services.some(service => path === service || path.endsWith(`/${service}`))) continue
+    memory.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
+  }
+}
+
+/** Computed once for each listed holder: each round needs it for hundreds of drains, and a holder has thousands of nodes. */
+const standbyHolders = new WeakMap<Holder, boolean>()
+
+function hasStandbys(holder: Holder): boolean {
+  const known = standbyHolders.get(holder) ?? holder.nodes.some(({ weight }) => weight === 0)
+  standbyHolders.set(holder, known)
+  return known
+}
+
+/** From the holder's present list, because nodes may have been added since it listed the pod. */
+function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
+  const listed = sources.inventory.holders().get(holder.key)
+  if (!listed || !hasStandbys(listed)) return undefined
+  const drew = holder.nodes.some(({ key, weight }) => key === node && weight > 0)
+  return drew ? standbysFor(node, listed, world, drains) : undefined
+}
+
+const letGoWords = ({ namespace = '' }: Holder): string =>
+  `it is of namespace ${namespace}, and lists no other node that serves`
+
+/** Whether a place of another namespace lists no node that stays, and the seal did not wait for one. */
+const isLetGo = (pod: PodFact, { letGo }: Memory, { holder }: Place, { world, drains }: Gathering): boolean =>
+  letGo && isForeign(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
+
+function report(drain: Drain, memory: Memory, place: Place, round: Gathering): Evidence['holders'][number] {
+  const { sources, kept } = round
+  const { holder, node, removedAt } = place
+  const common = { key: holder.key, observable: observable(holder) }
+  if (removedAt !== undefined) return { ...common, state: 'removed', why: '', acceptedAt: removedAt }
+  const listed = { ...common, acceptedAt: undefined }
+  if (isLetGo(drain.pod, memory, place, round))
+    return { ...listed, state: 'foreign', letGo: true, why: `not waited for: ${letGoWords(holder)}` }
+  if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }
+  const stays = kept.get(placeOf(holder.key, node, drain.uid))
+  if (stays) return { ...listed, ...KEPT_STATE[stays.why] }
+  const status = sources.writer.status(holder.key, node, drain.uid)
+  if (!status || status.state === 'removed') return { ...listed, state: 'listed', why: '' }
+  return { ...listed, state: status.state, why: status.why }
+}

@@ -1,0 +1,109 @@
+import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
+import { isOver } from '../../rules/drain/eligible.ts'
+import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { hiddenPlaces, streamed, type Behind } from '../../rules/plan/hidden.ts'
+import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
+import type { World } from '../../rules/plan/world.ts'
+import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
+import type { Memory } from './memory.ts'
+import type { Sources } from './sources.ts'
+
+/** The sources that show places that hide pods. */
+export interface HiddenParts {
+  readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
+  readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
+}
+
+/** The facts about a pod's Services, and about names that may stand for the pod. */
+function behindOf(
+  { cluster, inventory }: HiddenParts,
+  services: readonly ServiceName[],
+  isListed: boolean
+): Behind {
+  return {
+    services: services.map(service => cluster.services.byName(service.namespace, service.name) ?? service),
+    aliasesTo: key => cluster.services.aliasesTo(key),
+    servicesKnown: cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
+    hosts: () => cluster.pods.hosts(),
+    names: inventory.names(),
+    discovered: inventory.discovered(),
+    isListed
+  }
+}
+
+/**
+ * All places that hide pods now, for `doctor`, `diff` and the snapshot. It checks every pod and node.
+ *
+ * @param coversL4 whether L4 places hide none, because every gateway covers them
+ */
+export function everyHidden(parts: HiddenParts, coversL4 = false): readonly LeadsTo[] {
+  const { cluster, inventory } = parts
+  const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
+  return leadsTo({
+    world: {
+      holders: () => inventory.holders().values(),
+      holdersOf: inventory.byHost,
+      ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !isOver(pod)),
+      portsOf: pod => cluster.slices.portsOf(pod)
+    },
+    pods,
+    isL4: key => !coversL4 && inventory.isL4(key),
+    behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod), isListed)
+  })
+}
+
+/** Updates the places that no list of nodes shows, and from which requests may reach the pod. */
+export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
+  const { cluster, inventory } = sources
+  const services = cluster.slices.servicesOf(pod)
+  if (services.length > 0) memory.services = services
+  const places = [...memory.places.values()]
+  const found = [
+    ...hiddenPlaces(world, pod, behindOf(sources, memory.services, places.length > 0)),
+    ...(coversL4(pod.uid, sources)
+      ? []
+      : places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : [])))
+  ]
+  for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
+  for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
+  const nothing = voidOf(sources, memory.services)
+  if (nothing !== undefined && places.length === 0)
+    memory.hidden.set('', {
+      holder: 'inventory',
+      best: 'timer',
+      isPassing: true,
+      why: nothing,
+      change: 'check apisix.admin: is it the etcd of these gateways?'
+    })
+}
+
+/** Whether every worker of every gateway seals and counts L4 sessions too. `states`: what each gateway reports; `undefined`: nothing. */
+export const everyWorkerCoversL4 = (
+  states: readonly (Pick<BarrierGateway, 'workers'> | undefined)[]
+): boolean =>
+  states.length > 0 &&
+  states.every(
+    state => state && state.workers.length > 0 && state.workers.every(({ l4 }) => l4 === 'covered')
+  )
+
+/** Whether every gateway has reported about this pod that it seals and counts L4 sessions too. */
+function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {
+  const gateways = cluster.gateways()
+  return gateways.length > 0 && gateways.every(({ id }) => barrier?.reading(uid, id)?.word?.l4 === true)
+}
+
+/** Why a completely empty inventory proves nothing; `undefined`: it is not empty, or the gateways have no configuration either. */
+function voidOf(
+  { cluster, inventory, survey, barrier }: Sources,
+  services: readonly ServiceName[]
+): string | undefined {
+  if (inventory.holders().size > 0 || services.length === 0 || inventory.readAt() === undefined)
+    return undefined
+  const other = cluster.gateways().find(({ id }) => {
+    const workers = barrier?.state(id)?.told?.workers ?? []
+    return (
+      workers.some(({ revision }) => (revision ?? 0) > 0) || (survey?.sighting(id)?.holders.size ?? 0) > 0
+    )
+  })
+  return other && `the Admin API lists nothing at all, and ${other.name} has a configuration`
+}

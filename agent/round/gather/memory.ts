@@ -1,0 +1,97 @@
+import type { Drains } from '../../rules/drain/drain.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { HiddenPlace } from '../../rules/plan/hidden.ts'
+import type { Holder } from '../../rules/plan/holder.ts'
+import { NO_SUCCESSORS, type Standing, type Successors } from '../../rules/plan/successors.ts'
+import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
+
+/** One place in APISIX that lists the pod, or has listed it since the drain began. */
+export interface Place {
+  holder: Holder
+  readonly node: NodeKey
+  /** When the node was first seen missing there, whichever writer removed it; `undefined` while it is listed. */
+  removedAt: Millis | undefined
+}
+
+/** The state of a drain that is kept between rounds, apart from the drain itself. Only rounds write it. */
+export interface Memory {
+  readonly places: Map<string, Place>
+  /** By gateway: why its workers do not allow the seal. */
+  readonly unsealed: Map<string, string>
+  /** See `Evidence.absentSince`. */
+  absentSince: Millis | undefined
+  /** See `isUnlisted` in `proof.ts`. */
+  unlisted: boolean
+  /** Resolved target ports, kept because the slices drop the pod before it is gone. */
+  ports: readonly number[]
+  /** Its ports by Service, kept for the same reason. */
+  standing: readonly Standing[]
+  /** The successors that its entry last named. */
+  successors: Successors
+  /** Places in which only its successors are left, according to the workers' words. */
+  succeeded: readonly string[]
+  /** Its present or former Services, kept for the same reason. */
+  services: readonly ServiceName[]
+  /** By holder and reason, for the whole drain, because a worker may still have a holder that has left the inventory. */
+  readonly hidden: Map<string, HiddenPlace>
+  /** All gateways have agreed once, so one may be sealed already. Since then each gateway seals by its own words. */
+  sealing: boolean
+  /** The seal did not wait for holders of other namespaces. */
+  letGo: boolean
+  /** The entry was sealed because the deadline was near. */
+  sealForced: boolean
+  /** The end of the time for which the pod keeps its sessions, as far as it is known now. `undefined`: it keeps none. */
+  keptUntil: Millis | undefined
+  /** When the agent got the first witness, a little before the round that began the drain. */
+  heardAt: Millis | undefined
+  hookAt: Millis | undefined
+  sliceAt: Millis | undefined
+  ackAt: Millis | undefined
+}
+
+/**
+ * Whether an end without a proof put no request and no hook at risk: nothing leads to the pod, and it called no hook. Such an end is
+ * reported by a word of its own, neither as proved nor as not proved.
+ */
+export const isRiskless = ({ unlisted, hookAt }: Memory): boolean => unlisted && hookAt === undefined
+
+export interface Memories {
+  of(uid: PodUid): Memory
+  /** Drops the memories that belong to no drain and no held hook any more. */
+  keep(drains: Drains, held: ReadonlySet<PodUid>): void
+}
+
+export function createMemories(): Memories {
+  const memories = new Map<PodUid, Memory>()
+  return {
+    of(uid) {
+      const known = memories.get(uid)
+      if (known) return known
+      const fresh: Memory = {
+        places: new Map(),
+        unsealed: new Map(),
+        absentSince: undefined,
+        unlisted: false,
+        ports: [],
+        services: [],
+        standing: [],
+        successors: NO_SUCCESSORS,
+        succeeded: [],
+        hidden: new Map(),
+        sealing: false,
+        letGo: false,
+        sealForced: false,
+        keptUntil: undefined,
+        heardAt: undefined,
+        hookAt: undefined,
+        sliceAt: undefined,
+        ackAt: undefined
+      }
+      memories.set(uid, fresh)
+      return fresh
+    },
+    keep(drains, held) {
+      for (const uid of memories.keys()) if (!drains.has(uid) && !held.has(uid)) memories.delete(uid)
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import { prove } from '../../rules/proof/proof.ts'
+import type { Evidence, ProofSettings } from '../../rules/proof/evidence.ts'
+import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import { isOver } from '../../rules/drain/eligible.ts'
+import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import type { Seen } from '../../rules/drain/seen.ts'
+import type { Plan } from '../../rules/plan/change.ts'
+import type { World } from '../../rules/plan/world.ts'
+import { areLive } from '../../kubernetes/reflect/parts.ts'
+import { gather, gathering, remember, type Gathering } from './gather.ts'
+import type { HeldHook, Hooks } from '../hold/hooks.ts'
+import type { Memories, Memory } from './memory.ts'
+import type { Sources } from './sources.ts'
+
+/** One round's facts about one pod: the input of `step`, and the evidence behind its verdict. */
+export interface Look {
+  readonly seen: Seen
+  /** Absent once the drain is proven. */
+  readonly evidence: Evidence | undefined
+}
+
+interface Observing {
+  readonly sources: Sources
+  readonly world: World
+  readonly drains: Drains
+  readonly memories: Memories
+  readonly hooks: Hooks
+  /** The previous round's plan. The nodes that it kept, with the reasons, are part of the evidence. */
+  readonly before: Plan
+  readonly proof: ProofSettings
+  readonly now: Millis
+  /** The time of the previous round. Pods whose objects have gone since then are handled once more. */
+  readonly since: Millis
+}
+
+/** The watches that show the ends of pods. */
+const WITNESSES = ['pods', 'endpointslices'] as const
+
+/** All present facts about each pod that ends, may end, or has a held hook. */
+export function observe(round: Observing): Map<PodUid, Look> {
+  const { cluster } = round.sources
+  const held = Map.groupBy(round.hooks.held(), ({ hook }) => hook.uid)
+  const uids = new Set<PodUid>([
+    ...round.drains.keys(),
+    ...held.keys(),
+    ...cluster.pods.ending().map(pod => pod.uid),
+    ...cluster.pods.goneSince(round.since).map(({ fact }) => fact.uid)
+  ])
+  const shared = gathering(round.sources, round)
+  const current = areLive(cluster.parts(), WITNESSES)
+  const looks = new Map<PodUid, Look>()
+  for (const uid of uids) {
+    const look = observeOne(uid, held.get(uid) ?? [], round, shared, current)
+    if (look) looks.set(uid, look)
+  }
+  return looks
+}
+
+function observeOne(
+  uid: PodUid,
+  held: readonly HeldHook[],
+  round: Observing,
+  shared: Gathering,
+  current: boolean
+): Look | undefined {
+  const { cluster, inventory } = round.sources
+  const drain = round.drains.get(uid)
+  const tombstone = cluster.pods.gone(uid)
+  const told = held.find(({ ends }) => ends)?.pod ?? held[0]?.pod
+  const pod = newest(cluster.pods.get(uid), told) ?? tombstone?.fact ?? drain?.pod
+  if (!pod) return undefined
+
+  const sliceTerminating = cluster.slices.terminating(pod)
+  const isHeld = held.length > 0
+  const firstHookAt = round.hooks.witnessOf(pod, round.now)
+  const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : firstHookAt
+  // Finished Jobs stay for days and are part of every round, so they get no memory.
+  const memory = drain || isHeld ? round.memories.of(uid) : undefined
+  if (memory && sliceTerminating) memory.sliceAt ??= round.now
+  if (memory) memory.hookAt ??= hookAt
+  if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
+
+  // A proven drain stays proven. It is only guarded, and that needs only the places that list the pod.
+  const isProven = drain?.phase === 'proven'
+  if (isProven && memory) remember(drain, memory, shared)
+  const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
+  // The owner may have restored the node since the last listing, and nothing removes it once the drain is forgotten.
+  const wasListed = memory !== undefined && memory.places.size > 0
+  const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
+  const seen: Seen = {
+    pod,
+    gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
+    sliceTerminating,
+    current,
+    hookAt,
+    firstHookAt,
+    hookConfirmed: confirmed(held),
+    hookAsked: held.find(({ asked }) => asked)?.asked,
+    listed:
+      isListed(pod, drain, memory, round.world) ||
+      (isOld(inventory.readAt(), endedAt, isOver(pod) && !wasListed) ? undefined : false),
+    verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
+  }
+  return { seen, evidence }
+}
+
+/** The API server's answer to a hook can be newer than the watch. A deletion that was reported once stays. */
+function newest(watched: PodFact | undefined, told: PodFact | undefined): PodFact | undefined {
+  if (!watched || !told) return watched ?? told
+  return watched.deletionAt === undefined && told.deletionAt !== undefined ? told : watched
+}
+
+function confirmed(held: readonly HeldHook[]): boolean | undefined {
+  if (held.some(({ ends }) => ends === true)) return true
+  return held.length > 0 && held.every(({ ends }) => ends === false) ? false : undefined
+}
+
+/**
+ * Whether the inventory is too old. An inventory from before the end shows which holders listed the pod. It cannot show that none does,
+ * because the owner may have added the pod since, and a gone pod is checked only once. Finished Jobs are excepted, otherwise each
+ * would cost a listing.
+ */
+const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: boolean): boolean =>
+  readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)
+
+function isListed(pod: PodFact, drain: Drain | undefined, memory: Memory | undefined, world: World): boolean {
+  if (drain && memory)
+    return [...memory.places.values()].some(place => place.removedAt === undefined && !place.holder.discovery)
+  const mine = (ip: string) => world.ownersOf(ip).every(owner => owner.uid === pod.uid)
+  return pod.ips.some(ip => mine(ip) && world.holdersOf(ip).length > 0)
+}

@@ -1,0 +1,105 @@
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Sighting } from '../../gateway/apisix/control-api.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
+import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
+
+/** The results of one gateway's reads, for every drain that needs them. */
+export interface Observing {
+  /** Sets the complete list. Returns whether any observation starts from nothing. */
+  want(list: readonly Wanted[]): boolean
+  /** Takes a completed read. Returns whether it shows that a node appeared or disappeared. */
+  seen(sighting: Sighting, endedAt: Millis): boolean
+  failed(problem: string, at: Millis): void
+  get(uid: PodUid): Observation | undefined
+}
+
+interface Watched {
+  readonly wanted: Wanted
+  /** Reads that began before this do not count: the removal was not accepted yet, or another read still showed the node. */
+  from: Millis
+  observation: Observation
+}
+
+const NOTHING: Observation = {
+  cleanReads: 0,
+  firstCleanAt: undefined,
+  lastReadAt: undefined,
+  stillListed: false,
+  problem: ''
+}
+
+export function createObserving(): Observing {
+  const watched = new Map<PodUid, Watched>()
+  return {
+    want(list) {
+      const kept = new Set(list.map(w => w.uid))
+      for (const uid of watched.keys()) if (!kept.has(uid)) watched.delete(uid)
+      let anew = false
+      for (const wanted of list) {
+        const known = watched.get(wanted.uid)
+        if (known && sameWish(known.wanted, wanted)) continue
+        watched.set(wanted.uid, { wanted, from: wanted.since, observation: NOTHING })
+        anew = true
+      }
+      return anew
+    },
+    seen({ holders, hidden, beganAt }, endedAt) {
+      const listed = addresses(holders)
+      let turned = false
+      for (const entry of watched.values()) {
+        if (beganAt < entry.from) continue
+        const { observation } = entry
+        const unseen = entry.wanted.through?.find(holder => hidden?.has(holder))
+        if (unseen !== undefined) {
+          entry.observation = {
+            ...observation,
+            lastReadAt: endedAt,
+            problem: `${unseen}: ${hidden?.get(unseen)}`
+          }
+          continue
+        }
+        const node = entry.wanted.nodes.find(n => listed.has(n))
+        const wasClean = observation.cleanReads > 0
+        turned ||= wasClean === (node !== undefined)
+        if (node === undefined) {
+          entry.observation = {
+            cleanReads: observation.cleanReads + 1,
+            firstCleanAt: observation.firstCleanAt ?? endedAt,
+            lastReadAt: endedAt,
+            stillListed: false,
+            problem: ''
+          }
+        } else {
+          // Reads that overlap this one may show the same moment. Only a read that begins later can be clean again.
+          entry.from = endedAt
+          entry.observation = {
+            ...NOTHING,
+            stillListed: true,
+            lastReadAt: endedAt,
+            problem: `still lists ${node} in ${listed.get(node)}`
+          }
+        }
+      }
+      return turned
+    },
+    failed(problem, at) {
+      for (const entry of watched.values())
+        entry.observation = { ...entry.observation, lastReadAt: at, problem }
+    },
+    get: uid => watched.get(uid)?.observation
+  }
+}
+
+const sameWish = (a: Wanted, b: Wanted): boolean =>
+  a.since === b.since && same(a.nodes, b.nodes) && same(a.through ?? [], b.through ?? [])
+
+const same = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i])
+
+/** Every listed node, under its whole address and under its bare host, with one holder that lists it. */
+function addresses(holders: ReadonlyMap<HolderKey, readonly NodeKey[]>): Map<NodeKey, HolderKey> {
+  const all = new Map<NodeKey, HolderKey>()
+  for (const [holder, nodes] of holders)
+    for (const node of nodes) all.set(node, holder).set(node.replace(/:\d+$/, ''), holder)
+  return all
+}

@@ -1,0 +1,24 @@
+import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
+import type { Probe } from './probe.ts'
+import type { Survey } from './survey.ts'
+import type { Inventory } from '../../gateway/inventory/inventory.ts'
+import type { ModeWatch } from '../../gateway/inventory/mode-watch.ts'
+import type { Writer } from '../../gateway/write/writer.ts'
+import type { Leader } from '../../kubernetes/lead/leader.ts'
+import type { Cluster } from '../../kubernetes/facts/cluster.ts'
+
+/** The parts that do I/O. Each has its own cache, which can be read at once, so nothing slow can delay a round. */
+export interface Sources {
+  readonly cluster: Cluster
+  readonly inventory: Inventory
+  readonly writer: Writer
+  readonly probe: Probe
+  /** The nodes that each gateway lists, read at intervals. Absent if the Control API is off. */
+  readonly survey: Survey | undefined
+  /** The mode of APISIX, which decides whether anything may be written. */
+  readonly mode: ModeWatch
+  /** Absent if no barrier is configured. */
+  readonly barrier: BarrierKeeper | undefined
+  /** Asked by parts whose work only one of several agents should do. */
+  readonly leader: Leader
+}

@@ -1,0 +1,37 @@
+import type { Ack } from '../../rules/drain/ack.ts'
+import type { Hook } from '../../rules/drain/drain.ts'
+import type { PodFact } from '../../rules/drain/facts.ts'
+
+/** One hook to be held, and its pod according to the caller's identity. */
+export interface HoldRequest {
+  readonly hook: Hook
+  readonly pod: PodFact
+  /** The caller is the pod itself: its own address or token. Absent: it only named the pod. */
+  readonly isOwn?: boolean
+}
+
+/** Whether the agent can vouch for an answer now. */
+export type Vouch = { readonly ok: true } | { readonly ok: false; readonly why: string }
+
+/** The interface between `hook/` and the rest of the agent. `round/` implements it; tests implement it in a few lines. */
+export interface Holds {
+  /**
+   * Resolves with the answer before the pod's deadline, whatever fails. Rejects with the signal's reason as soon as the caller
+   * disconnects or the agent drops the hook. The drain itself continues.
+   */
+  hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
+  /** False while the watch has not synced or no gateway is known: the hook is refused, so its fallback runs. */
+  canVouch(): Vouch
+  /** How far the API server's clock is behind the agent's, in ms: add this to `deletionAt`. */
+  serverBehindMs(): number
+  /** Pods of the watch that have this address: several if they share their host's. The address is normalised. */
+  findByIp(ip: string): readonly PodFact[]
+  /** The same, once the watch has shown all that the API server has now. Rejects if the watch is behind (own timeout). */
+  freshByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
+  /**
+   * The pod by name. It asks the API server if the watch does not have it. `undefined` if Kubernetes reports that the pod does not
+   * exist. Rejects if Kubernetes could not be asked (it has its own timeout). With a uid, the watch's copy counts only if it has that
+   * uid.
+   */
+  find(namespace: string, name: string, signal: AbortSignal, uid?: string): Promise<PodFact | undefined>
+}

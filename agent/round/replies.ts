@@ -1,0 +1,51 @@
+import type { Clock } from '../base/clock.ts'
+import type { Ack } from '../rules/drain/ack.ts'
+import { answer, answerProven, type Answer } from '../rules/drain/answer.ts'
+import type { Drain, Hook } from '../rules/drain/drain.ts'
+import type { Millis } from '../rules/drain/facts.ts'
+import type { DrainSettings } from '../rules/drain/seen.ts'
+import type { DrainStore } from './drain-store.ts'
+import type { Memories } from './gather/memory.ts'
+import type { Look } from './gather/observe.ts'
+import type { Observer } from './observer.ts'
+
+/** Answers hooks by the drains of the last round, and notes each answer. */
+interface Replies {
+  /** The answer, or the time of the next check. */
+  now(hook: Hook, look: Look, now: Millis): Answer
+  /** The answer of a drain that is proven already. `undefined`: the hook waits for a round. */
+  atOnce(hook: Hook): Ack | undefined
+}
+
+interface RepliesOptions {
+  readonly drains: Pick<DrainStore, 'current'>
+  readonly memories: Pick<Memories, 'of'>
+  readonly settings: () => DrainSettings
+  readonly told: (of: (observer: Observer) => void) => void
+  readonly clock: Clock
+}
+
+export function createReplies({ drains, memories, settings, told, clock }: RepliesOptions): Replies {
+  const note = ({ uid }: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
+    const memory = memories.of(uid)
+    memory.ackAt ??= now
+    told(observer => observer.ack?.(ack, drain, memory))
+  }
+  return {
+    now(hook, look, now) {
+      const drain = drains.current().get(hook.uid)
+      const said = answer(hook, drain, look.seen, now, settings())
+      if (said.kind === 'ack') note(hook, said.ack, drain, now)
+      return said
+    },
+    atOnce(hook) {
+      const drain = drains.current().get(hook.uid)
+      const now = clock.now()
+      const ack = drain && answerProven(hook, drain, now)
+      if (!ack) return undefined
+      memories.of(hook.uid).hookAt ??= hook.receivedAt
+      note(hook, ack, drain, now)
+      return ack
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import type { Grade } from './drain.ts'
+import { DURATION_FORM, parseDuration } from './duration.ts'
+import { GRADES } from './drain.ts'
+
+/** The prefix of every label and annotation of the agent; `facts/` keeps no others. */
+export const PREFIX = 'apisix-drain.io/'
+
+/** `true`: leave this pod alone. */
+export const SKIP = `${PREFIX}skip`
+/** Overrides the configured reserve for this pod, a duration such as `5s`. */
+export const RESERVE = `${PREFIX}reserve`
+/** The default of `?until=` for hooks of this pod: `barrier` or `drained`. */
+const UNTIL = `${PREFIX}until`
+/** Overrides the configured minimum grade for this pod. */
+const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
+/** The longest wait for websockets and streams of this pod, such as `10s`; overrides `drain.longLivedWait`. */
+const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
+/** For how long the pod keeps the sessions that a cookie binds to it, such as `10m`. New ones go elsewhere. Default: not at all. */
+export const KEEP_SESSIONS = `${PREFIX}keep-sessions`
+/** `false`: no other pod takes over from this one in a gateway, and it takes over from none. */
+const SUCCESSORS = `${PREFIX}successors`
+/** Of a Service: the upstream that lists its endpoints as nodes, as an id, or as `port=id` for each port, separated by commas. */
+export const UPSTREAM = `${PREFIX}upstream`
+/** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
+export const IN_UPSTREAM = `${PREFIX}in-upstream`
+
+/** The options that a pod sets. A value that cannot be read counts as absent and is reported in `problems`. */
+interface PodOptions {
+  readonly skip: boolean
+  readonly reserveMs: number | undefined
+  readonly until: 'barrier' | 'drained' | undefined
+  readonly minimumGrade: Grade | undefined
+  readonly longLivedMs: number | undefined
+  readonly keepSessionsMs: number
+  readonly successors: boolean
+  readonly problems: readonly string[]
+}
+
+type Annotations = Readonly<Record<string, string>>
+
+/** The longest value of an annotation that is read, in characters. A longer one counts as unreadable. */
+export const LONGEST_VALUE = 1024
+/** How much of a value a message repeats, in characters. */
+const SHOWN = 60
+
+/** A tenant's text, quoted for a message; only its beginning if it is long. */
+export const quoted = (text: string): string =>
+  JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text)
+
+/** Reads annotations one by one. Every unreadable value adds a line to `problems`. */
+export function annotationReader(annotations: Annotations, remark = '') {
+  const problems: string[] = []
+  /** @param wanted the form of the value, in words. @returns `undefined` if it is absent or cannot be read */
+  const read = <T>(key: string, parse: (text: string) => T | undefined, wanted: string): T | undefined => {
+    const text = annotations[key]
+    if (text === undefined) return undefined
+    const isLong = text.length > LONGEST_VALUE
+    const value = isLong ? undefined : parse(text.trim())
+    const why = isLong ? `is longer than ${LONGEST_VALUE} characters` : `is not ${wanted}`
+    if (value === undefined) problems.push(`${key}: ${quoted(text)} ${why}${remark}`)
+    return value
+  }
+  return { read, problems: problems as readonly string[] }
+}
+
+/** Reads a pod's annotations. Never throws: a typo in one manifest must not stop the drains of other pods. */
+export function readOptions(annotations: Annotations): PodOptions {
+  const { read, problems } = annotationReader(annotations, '; it is ignored')
+  return {
+    skip: read(SKIP, oneOf({ true: true, false: false }), 'true or false') ?? false,
+    reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
+    until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
+    minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
+    longLivedMs: read(LONG_LIVED_WAIT, parseDuration, DURATION_FORM),
+    keepSessionsMs: read(KEEP_SESSIONS, parseDuration, DURATION_FORM) ?? 0,
+    successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,
+    problems
+  }
+}
+
+/** Parses one of the fixed words. It uses `Object.hasOwn`, because `constructor` must not count as a word. */
+export const oneOf =
+  <T>(words: Readonly<Record<string, T>>) =>
+  (text: string): T | undefined =>
+    Object.hasOwn(words, text) ? words[text] : undefined

@@ -1,0 +1,75 @@
+import { SKIP, readOptions } from './annotations.ts'
+import type { Witness } from './drain.ts'
+import type { PodFact } from './facts.ts'
+import type { DrainSettings, Seen } from './seen.ts'
+
+/** Whether a pod must be drained, and by which witnesses; or why not, in words for its operator. */
+type Eligibility =
+  | { readonly ends: true; readonly witnesses: readonly Witness[] }
+  | { readonly ends: false; readonly reason: 'skip' | 'stays' | 'asking'; readonly why: string }
+
+/**
+ * The signs that the pod ends. Sufficient alone: its deletion, its object gone, a final phase. Not sufficient alone:
+ * - a terminating endpoint: whoever may write EndpointSlices could claim so of a pod that serves;
+ * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
+ * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
+ * Both together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has just these.
+ */
+export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
+  const { pod } = seen
+  const hooked = seen.hookAt !== undefined
+  const disrupted = pod.disruptionTarget && (settings.onDisruption || hooked)
+  const witnesses: [Witness, boolean][] = [
+    ['deletion', pod.deletionAt !== undefined],
+    ['deleted', seen.gone],
+    ['phase', isOver(pod)],
+    ['slice', seen.sliceTerminating],
+    ['disruption', disrupted],
+    ['hook', hooked && (seen.hookConfirmed === true || disrupted)]
+  ]
+  const says = witnesses.filter(([, does]) => does).map(([witness]) => witness)
+  return says.every(witness => witness === 'slice') ? [] : says
+}
+
+/** Whether a drain must begin. */
+export function eligible(
+  seen: Seen,
+  settings: Pick<DrainSettings, 'onDisruption' | 'someNamespacesOnly'>
+): Eligibility {
+  if (readOptions(seen.pod.annotations).skip) {
+    return { ends: false, reason: 'skip', why: `the pod asks to be left alone (${SKIP})` }
+  }
+  const witnesses = witnessesOf(seen, settings)
+  const [first] = witnesses
+  if (first === undefined) {
+    return seen.hookAt !== undefined && seen.hookConfirmed === undefined
+      ? { ends: false, reason: 'asking', why: 'Kubernetes has not yet said whether the pod ends' }
+      : {
+          ends: false,
+          reason: 'stays',
+          why: 'Kubernetes does not say that the pod ends (a container restart?)'
+        }
+  }
+  // Finished Jobs stay as objects for days, and slices may list a gone pod for a while. So such pods only matter while a holder
+  // lists them. If that is not known yet, a gone pod is drained and a finished one is not.
+  const finished = seen.gone || (isOver(seen.pod) && seen.hookAt === undefined)
+  const unlisted = seen.gone ? seen.listed === false : seen.listed !== true
+  if (finished && unlisted) {
+    return { ends: false, reason: 'stays', why: 'the pod has ended and no holder lists it' }
+  }
+  // Another pod gets its address. If the agent does not see all pods, it cannot know which one.
+  if (settings.someNamespacesOnly && isOver(seen.pod) && seen.hookAt === undefined) {
+    return { ends: false, reason: 'stays', why: 'the pod has finished, and its address may be another pod’s' }
+  }
+  return { ends: true, witnesses }
+}
+
+/** It serves, or only the agent's readiness gate keeps it from being Ready. */
+export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
+
+/** Its containers have ended for good, or are about to: it serves no request, and another pod may have its IP already. */
+export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'
+
+/** Whether the object itself shows that the pod ends. An end that only the kubelet knows of sets nothing but DisruptionTarget. */
+export const saysThatItEnds = (pod: PodFact): boolean =>
+  pod.deletionAt !== undefined || pod.disruptionTarget || isOver(pod)

@@ -1,0 +1,122 @@
+/** The agent's form of Kubernetes objects: small copies, made in `facts/`. No later room sees a V1Pod. */
+
+declare const brand: unique symbol
+
+/** The identity of a pod. Neither its name (StatefulSets reuse it) nor its IP (the next pod may get it) identifies a pod. */
+export type PodUid = string & { readonly [brand]: 'PodUid' }
+
+/** Milliseconds since the epoch, on the agent's own clock (`clock.ts`). */
+export type Millis = number
+
+export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
+
+/** The fields of a pod that a drain can depend on. */
+export interface PodFact {
+  readonly uid: PodUid
+  readonly namespace: string
+  readonly name: string
+  readonly phase: PodPhase
+  /** The condition Ready. It stays true while preStop runs in a liveness restart. */
+  readonly ready: boolean
+  /** `status.podIPs`, both families, without brackets. */
+  readonly ips: readonly string[]
+  /** The pod shares its host's address, so an IP alone does not name it. */
+  readonly hostNetwork: boolean
+  /** Every `containerPort` of the spec, including those of init containers (sidecars). */
+  readonly containerPorts: readonly number[]
+  /** Ports of its host that lead to it (`hostPort`), and the host's address. */
+  readonly hostPorts?: readonly number[]
+  readonly hostIp?: string | undefined
+  /** `metadata.deletionTimestamp`: when the grace ends, by the API server's clock (whole seconds). */
+  readonly deletionAt: Millis | undefined
+  /** `metadata.deletionGracePeriodSeconds`, in ms. */
+  readonly deletionGraceMs: number | undefined
+  /** `spec.terminationGracePeriodSeconds`, in ms; 30 s if absent. */
+  readonly graceMs: number
+  /** Condition DisruptionTarget: a disruption is about to end the pod. It may be a false alarm. */
+  readonly disruptionTarget: boolean
+  /** Sum of `restartCount`, and the youngest `startedAt`: both change when a container restarts. */
+  readonly restarts: number
+  readonly startedAt: Millis | undefined
+  /** The controller that owns it ("ReplicaSet/web-5d7f"), for display only. */
+  readonly owner: string | undefined
+  /**
+   * The state of the agent's readiness gate (`arrivals.gate`), if the pod has it and its containers and other gates are ready.
+   * `waiting`: only this gate keeps the pod from being Ready.
+   */
+  readonly gate?: 'waiting' | 'open'
+  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. For display only. */
+  readonly hook?: 'bare' | 'safe' | undefined
+  /** Only annotations whose key begins with `apisix-drain.io/`. */
+  readonly annotations: Readonly<Record<string, string>>
+  /** The labels that distinguish pods of one workload, as one text, without those that controllers generate. */
+  readonly labelKey?: string
+  /** Kept only if `sync` may select pods by them. */
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+/** The part of a Service that names the upstream for its endpoints, and the addresses that lead to its pods. */
+export interface ServiceFact {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  /** On the clock of the API server. */
+  readonly createdAt: Millis
+  readonly ports: readonly { readonly name: string; readonly port: number }[]
+  /** Empty if it is headless. */
+  readonly clusterIps: readonly string[]
+  /** `externalIPs`, and the addresses and host names of its load balancer. */
+  readonly external: readonly string[]
+  readonly nodePorts: readonly number[]
+  /** The DNS name that this Service is an alias of. */
+  readonly externalName: string | undefined
+  /** Only annotations whose key begins with `apisix-drain.io/`. */
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** One address of an EndpointSlice. Absent `ready` means true, absent `serving` means `ready`, absent `terminating` means false. */
+export interface Endpoint {
+  readonly address: string
+  readonly podUid: PodUid | undefined
+  readonly ready: boolean
+  readonly serving: boolean
+  readonly terminating: boolean
+  readonly zone?: string
+}
+
+/** One EndpointSlice: the map from a Service to pod addresses, and a second witness of an end. */
+export interface EndpointFact {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly service: string
+  readonly family: 'IPv4' | 'IPv6' | 'FQDN'
+  /** `port: undefined` means all ports. */
+  readonly ports: readonly { readonly name: string; readonly port: number | undefined }[]
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** One running APISIX. Every gateway that may still serve is included, even if it is Terminating or unready. */
+export interface GatewayFact {
+  /** The pod's uid, or the configured name if gateways are listed by hand. */
+  readonly id: string
+  readonly name: string
+  readonly ip: string
+  readonly ready: boolean
+  readonly terminating: boolean
+  /** The Kubernetes host (node) it runs on, for display. */
+  readonly host: string | undefined
+  /** An operator listed it: the list may be incomplete, and several gateways may answer at the address. */
+  readonly byHand?: true
+  /** When its object was gone, if the agent did not see it end: it may still serve (deleted by force, relabelled). */
+  readonly vanishedAt?: Millis
+}
+
+/** `10.0.0.7:8080`, `[fd00::7]:8080`, or the bare host if there is no port. */
+export type NodeKey = string
+
+/** The only form of a node's address inside the agent, whatever form APISIX uses. */
+export function nodeKey(host: string, port: number | undefined): NodeKey {
+  const bare = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
+  return port === undefined ? bare : `${bare}:${port}`
+}

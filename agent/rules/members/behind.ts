@@ -1,0 +1,92 @@
+import type { Millis, NodeKey } from '../drain/facts.ts'
+
+/** Whether one gateway routes by a holder's present revision. */
+export interface GatewayHas {
+  readonly name: string
+  /** `undefined`: it was not read since the revision was seen, or cannot show this holder. */
+  readonly has: boolean | undefined
+  /** Since when it routes by that revision, on the agent's clock; `undefined` if `has` is not true. */
+  readonly at: Millis | undefined
+  /** `barrier`: every worker reports it. `observed`: one worker showed it. */
+  readonly evidence: 'barrier' | 'observed'
+  /** Why it is known to lack the revision; empty otherwise. */
+  readonly why: string
+}
+
+/** A gateway that has not been seen to route by the present revision. */
+interface Waiting {
+  /** The oldest change that it lacks, in ms. */
+  readonly since: Millis
+  /** Whether `since` is a change in Kubernetes. If not, it is a write, and the agent has not seen its reason. */
+  readonly counts: boolean
+  /** Why it lacks the change; empty while the agent has not read the gateway again. */
+  readonly why: string
+  readonly evidence: GatewayHas['evidence']
+}
+
+/** How long a gateway took from a change in Kubernetes until it routed by it. */
+export interface GatewayLag {
+  readonly gateway: string
+  readonly ms: number
+  readonly evidence: GatewayHas['evidence']
+}
+
+/** The clocks of one holder: how far its owner and its gateways are behind Kubernetes. */
+export interface Clocks {
+  readonly revision: number
+  /** Nodes in which it differs from the ready endpoints, each with the time of the change. */
+  readonly nodes: ReadonlyMap<NodeKey, Millis>
+  /** When the agent first saw this revision. */
+  readonly wroteAt: Millis
+  /** By name of the gateway. */
+  readonly waiting: ReadonlyMap<string, Waiting>
+  /** The lag of the last change that each gateway applied. */
+  readonly lags: readonly GatewayLag[]
+}
+
+/** A holder that is seen for the first time: the gateways are asked for its revision, but no lag can be known. */
+export const firstSeen = (revision: number, gateways: readonly string[], now: Millis): Clocks => ({
+  revision,
+  nodes: new Map(),
+  wroteAt: now,
+  waiting: new Map(gateways.map(name => [name, waits(now, false)])),
+  lags: []
+})
+
+const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why: '', evidence: 'barrier' })
+
+/**
+ * A difference between ready endpoints and the Admin API starts the clock, and keeps the time at which it was first seen. A new
+ * revision hands the clocks of the nodes that it settles to every gateway. A gateway that still lacks an older change keeps that
+ * change's clock.
+ */
+export function seenAtOwner(
+  before: Clocks,
+  { revision, differs }: { readonly revision: number; readonly differs: ReadonlyMap<NodeKey, Millis> },
+  gateways: readonly string[],
+  now: Millis
+): Clocks {
+  const nodes = new Map([...differs].map(([node, at]) => [node, before.nodes.get(node) ?? at]))
+  if (revision === before.revision) return { ...before, nodes }
+  const settled = Math.min(...[...before.nodes].flatMap(([node, at]) => (nodes.has(node) ? [] : [at])))
+  const clockOf = (known: Waiting | undefined): Waiting => {
+    if (settled === Infinity) return known ?? waits(now, false)
+    return waits(known?.counts ? Math.min(known.since, settled) : settled, true)
+  }
+  const waiting = new Map(gateways.map(name => [name, clockOf(before.waiting.get(name))]))
+  return { ...before, revision, nodes, wroteAt: now, waiting }
+}
+
+/** Stops the clock of each gateway that has the revision, and of each gateway that is not in the list any more. */
+export function seenAtGateways(before: Clocks, gateways: readonly GatewayHas[]): Clocks {
+  const waiting = new Map<string, Waiting>()
+  const lags = new Map(before.lags.map(lag => [lag.gateway, lag]))
+  for (const { name, has, at, evidence, why } of gateways) {
+    const known = before.waiting.get(name)
+    if (!known) continue
+    if (has !== true) waiting.set(name, { ...known, why: has === false ? why : '', evidence })
+    else if (known.counts && at !== undefined)
+      lags.set(name, { gateway: name, ms: Math.max(0, at - known.since), evidence })
+  }
+  return { ...before, waiting, lags: [...lags.values()] }
+}

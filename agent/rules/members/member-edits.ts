@@ -1,0 +1,92 @@
+import type { Millis, NodeKey } from '../drain/facts.ts'
+import { serviceName, type Claim } from './claim.ts'
+import type { Holder, HolderNode } from '../plan/holder.ts'
+import { SYNCED_FOR } from './node-mark.ts'
+import { risingWeight } from './slow-start.ts'
+
+/** A node in the form in which it should be written. */
+export interface NewNode {
+  readonly key: NodeKey
+  readonly weight: number
+  /** Array form only. */
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+/** The edits of one holder, relative to the object that was read. */
+interface SyncEdit {
+  readonly add: readonly NewNode[]
+  /** Nodes that only get another weight. */
+  readonly weigh: readonly NewNode[]
+  readonly remove: readonly NodeKey[]
+}
+
+interface SyncInput {
+  readonly claim: Claim
+  /** See `membersOf`. */
+  readonly members: ReadonlySet<NodeKey>
+  readonly holder: Holder
+  /** Whether it is a pod's node: a pod has its address, its address is in a range of pods, or it was a member before. */
+  readonly isPods: (node: HolderNode) => boolean
+  /** Whether no pod has this node's address now. */
+  readonly isGone: (node: HolderNode) => boolean
+  /** Whether a drain removes it, in its own order: the barrier first. */
+  readonly isDraining: (node: HolderNode) => boolean
+  /** When each member became one; absent: only now. */
+  readonly since: ReadonlyMap<NodeKey, Millis>
+  /** The state of Kubernetes is current. If it may be old, nothing is removed. */
+  readonly current: boolean
+  readonly now: Millis
+}
+
+/** The full weight of new nodes if neither the Service nor an existing node has one. */
+const DEFAULT_WEIGHT = 100
+
+/**
+ * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) stays unchanged, with its
+ * weight and metadata.
+ *
+ * If no member is left, nodes whose pods exist stay. An unready pod is better than a 503, and if every pod of a Service becomes
+ * unready at once, the pods are seldom the cause. Nodes whose pods are gone are removed, even the last one. No pod answers there:
+ * a request would wait for the connect timeout instead of getting its 503 at once. And the address will be another pod's.
+ */
+export function planSync(input: SyncInput): SyncEdit {
+  const { claim, members, holder, isPods, isDraining, isGone, current, since, now } = input
+  const listed = new Set(holder.nodes.map(node => node.key))
+  const full = fullWeight(claim, holder)
+  const metadata = holder.form === 'array' ? { [SYNCED_FOR]: serviceName(claim.service) } : undefined
+  const made = (key: NodeKey, weight: number): NewNode => ({ key, weight, ...(metadata && { metadata }) })
+  const startedAt = (key: NodeKey): Millis => since.get(key) ?? now
+  const weightOf = (key: NodeKey): number => risingWeight(full, claim.slowStartMs, now - startedAt(key))
+
+  const add = [...members].filter(key => !listed.has(key)).map(key => made(key, weightOf(key)))
+  const rising = claim.weight !== undefined || claim.slowStartMs > 0
+  const own = holder.nodes.filter(({ key }) => members.has(key))
+  const weigh = own
+    .filter(({ key, weight }) => rising && weight !== weightOf(key))
+    .map(({ key }) => made(key, weightOf(key)))
+  const remove = holder.nodes
+    .filter(node => current && !members.has(node.key) && isPods(node) && !isDraining(node))
+    .filter(node => members.size > 0 || isGone(node))
+    .map(node => node.key)
+  return { add, weigh, remove }
+}
+
+/** A new upstream for a claim that asks for one; `undefined` while it has no node. */
+export function newUpstream(
+  claim: Claim,
+  members: ReadonlySet<NodeKey>
+): { readonly name: string; readonly nodes: readonly NewNode[] } | undefined {
+  if (!claim.create || members.size === 0) return undefined
+  const weight = risingWeight(claim.weight ?? DEFAULT_WEIGHT, claim.slowStartMs, 0)
+  const metadata = { [SYNCED_FOR]: serviceName(claim.service) }
+  return {
+    name: serviceName(claim.service),
+    nodes: [...members].map(key => ({ key, weight, metadata }))
+  }
+}
+
+/** The weight of a node after its rise. While weights rise, those of the existing nodes are no guide. */
+export function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
+  if (weight !== undefined) return weight
+  return (slowStartMs === 0 && nodes.find(node => node.weight > 0)?.weight) || DEFAULT_WEIGHT
+}

@@ -1,0 +1,53 @@
+import { isOver } from '../drain/eligible.ts'
+import { nodeKey, type Endpoint, type EndpointFact, type NodeKey, type PodFact } from '../drain/facts.ts'
+import type { Claim } from './claim.ts'
+
+/** The facts about the pods behind endpoints. */
+export interface PodsKnown {
+  /** `undefined`: no pod of this uid is known (not yet, or not any more; see `isGone`). */
+  pod(uid: NonNullable<Endpoint['podUid']>): PodFact | undefined
+  /** Whether the pod's object was seen to be deleted. A slice that still lists it is late. */
+  isGone(uid: NonNullable<Endpoint['podUid']>): boolean
+  /** Whether a drain removes this pod. It is not put back before that is over, whatever a slice shows. */
+  isDraining(uid: NonNullable<Endpoint['podUid']>): boolean
+}
+
+/**
+ * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, each once. It reads all slices of the
+ * Service, of both families. `ready` already includes publishNotReadyAddresses. A `terminating` pod ends in any case. A pod that only
+ * waits for the agent's readiness gate is a member: its slice shows it as ready only when the gate is open. Endpoints with a host name
+ * (FQDN) are no pods and are left out.
+ */
+export function membersOf(
+  claim: Claim,
+  slices: readonly EndpointFact[],
+  pods: PodsKnown
+): ReadonlySet<NodeKey> {
+  const members = new Set<NodeKey>()
+  for (const slice of slices) {
+    if (slice.family === 'FQDN') continue
+    const port = slice.ports.find(({ name }) => name === claim.port)?.port
+    if (port === undefined) continue
+    for (const endpoint of slice.endpoints) {
+      if (isMember(claim, endpoint, pods)) members.add(nodeKey(endpoint.address, port))
+    }
+  }
+  return members
+}
+
+const isGated = ({ podUid }: Endpoint, pods: PodsKnown): boolean =>
+  podUid !== undefined && pods.pod(podUid)?.gate !== undefined
+
+function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
+  const { podUid: uid, zone } = endpoint
+  if (endpoint.terminating || !(endpoint.ready || isGated(endpoint, pods))) return false
+  if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
+  // An endpoint that a user wrote by hand has no labels.
+  if (uid === undefined) return claim.subset === undefined
+  if (pods.isGone(uid) || pods.isDraining(uid)) return false
+  const pod = pods.pod(uid)
+  // The watch of slices can be ahead of the watch of pods, so the pod's own event follows.
+  if (!pod) return claim.subset === undefined
+  if (pod.deletionAt !== undefined || isOver(pod)) return false
+  return claim.subset === undefined || claim.subset.matches(pod.labels ?? {})
+}

@@ -1,0 +1,158 @@
+import type { Grade } from '../drain/drain.ts'
+import type { PodFact, ServiceFact } from '../drain/facts.ts'
+import type { Holder, HolderKey, HolderNode } from './holder.ts'
+import { nodesAt } from './nodes-at.ts'
+import { keysOfName, keysOfService } from './service-names.ts'
+import type { World } from './world.ts'
+
+/** A place in APISIX that may lead to a pod without listing its address, or that no evidence covers. */
+export interface HiddenPlace {
+  readonly holder: HolderKey
+  /** Absent if the place is not a single node. */
+  readonly node?: string | undefined
+  /** The entry in APISIX, why it may lead to the pod, and a remedy: for answers, `doctor` and `diff`. */
+  readonly why: string
+  readonly change: string
+  /** The best grade that is possible for it. */
+  readonly best: Grade
+  /** The agent may learn a missing fact. The place counts only until then. */
+  readonly isPassing?: true
+}
+
+/** All facts about how requests may reach a pod. */
+export interface Behind {
+  /** The Services in whose EndpointSlices the pod is, or was since its drain began. Only their names if they cannot be read. */
+  readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
+  /** Services of type ExternalName whose target has this key (`keysOfName`). */
+  readonly aliasesTo: (key: string) => readonly ServiceFact[]
+  /** The agent may read Services, and has read them. */
+  readonly servicesKnown: boolean
+  /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
+  readonly hosts: () => Iterable<string>
+  /** All hosts in holders that are domain names. */
+  readonly names: Iterable<string>
+  /** Holders whose nodes APISIX discovers. */
+  readonly discovered: Iterable<Holder>
+  /** Whether some holder lists the pod's own address, or has since its drain began. */
+  readonly isListed: boolean
+}
+
+const ENDPOINTS =
+  'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)'
+
+/**
+ * Places that may send requests to a pod without listing it. An address or a name counts if it is the pod's or its Service's, or its
+ * host's under a port that leads to the pod. Other domain names are assumed to lead elsewhere. A name with the labels of a
+ * Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) belongs to that Service. Any other name does so
+ * only if an ExternalName or a load balancer of such a Service has it.
+ *
+ * Discovery by a registry other than Kubernetes may lead to any pod. It hides the pods that no other place lists. An entry in the
+ * deny-list applies to discovered nodes too.
+ */
+export function hiddenPlaces(
+  world: Pick<World, 'holdersOf' | 'ownersOf' | 'portsOf'>,
+  pod: PodFact,
+  behind: Behind
+): readonly HiddenPlace[] {
+  const found: HiddenPlace[] = []
+  const at = (host: string, what: string, fits: (node: HolderNode) => boolean = () => true): void => {
+    for (const holder of world.holdersOf(host))
+      for (const node of nodesAt(holder.nodes, host))
+        if (fits(node))
+          found.push({
+            holder: holder.key,
+            node: node.key,
+            best: 'timer',
+            change: ENDPOINTS,
+            why: `${node.key} is ${what}`
+          })
+  }
+  for (const { namespace, name, clusterIps = [], external = [], nodePorts = [] } of behind.services) {
+    const service = `Service ${namespace}/${name}`
+    for (const ip of clusterIps) at(ip, `the ClusterIP of ${service}`)
+    for (const host of external) at(host, `an outer address of ${service}`)
+    if (nodePorts.length === 0) continue
+    for (const host of behind.hosts())
+      at(host, `a NodePort of ${service}`, ({ port }) => port !== undefined && nodePorts.includes(port))
+  }
+  const names = namesOf(behind)
+  for (const host of behind.names) {
+    const service = names(host)
+    if (service) at(host, `a name of Service ${service.namespace}/${service.name}`)
+  }
+  const { hostIp, hostPorts = [] } = pod
+  if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
+    at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
+  if (pod.hostNetwork && pod.containerPorts.length === 0 && world.portsOf(pod).length === 0) {
+    for (const ip of pod.ips)
+      at(ip, 'at its host’s address, and the pod declares no ports', node => isFreePort(world, node))
+  }
+  return [...found, ...unseen(behind)]
+}
+
+/** Places that the agent cannot read, for a pod that no holder lists. */
+function unseen({ discovered, isListed, services, servicesKnown }: Behind): HiddenPlace[] {
+  if (isListed) return []
+  const places: HiddenPlace[] = []
+  for (const { key, discovery } of discovered) {
+    if (!discovery || discovery.type === 'kubernetes') continue
+    places.push({
+      holder: key,
+      best: 'timer',
+      why: `its nodes are found by ${discovery.type} (${discovery.service}), which may list the pod`,
+      change: 'use the discovery of Kubernetes, or list the addresses of pods'
+    })
+    // One such place is enough, and there may be hundreds.
+    break
+  }
+  if (!servicesKnown && services.length > 0) {
+    places.push({
+      holder: 'upstreams',
+      best: 'timer',
+      isPassing: true,
+      why: 'Services cannot be read, so an address of one cannot be told',
+      change: 'let the agent list and watch services (rbac)'
+    })
+  }
+  return places
+}
+
+/** The pod's Services that a domain name means, directly or through aliases. */
+function namesOf({
+  services,
+  aliasesTo
+}: Behind): (host: string) => { namespace: string; name: string } | undefined {
+  const meant = new Map<string, { namespace: string; name: string }>()
+  // A Set also iterates over members that are added during the iteration.
+  const known = new Set(services)
+  for (const service of known)
+    for (const key of keysOfService(service)) {
+      if (meant.has(key)) continue
+      meant.set(key, service)
+      for (const alias of aliasesTo(key)) known.add(alias)
+    }
+  return host => {
+    const key = keysOfName(host).find(one => meant.has(one))
+    return key === undefined ? undefined : meant.get(key)
+  }
+}
+
+const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: HolderNode): boolean =>
+  port === undefined ||
+  world
+    .ownersOf(host)
+    .every(owner => !owner.containerPorts.includes(port) && !world.portsOf(owner).includes(port))
+
+/**
+ * The stream subsystem chooses the nodes of a stream route. It has a deny-list and counts sessions only if the gateway's configuration
+ * lets it, as the words of its workers report (docs/decisions/0067).
+ */
+export const streamed = (holder: Holder, node: string): HiddenPlace => ({
+  holder: holder.key,
+  node,
+  best: 'accepted',
+  isPassing: true,
+  why: `${node} is proxied as L4 (TCP, UDP), which the barrier covers only if every gateway reports it`,
+  change:
+    'let the plugin cover TCP (docs/long-lived.md, L4), or give such pods a sleep for the connections that they have'
+})

@@ -1,0 +1,188 @@
+import type { Drain, Drains } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import { hasFixedAddress } from '../drain/workload.ts'
+import type { Change, Kept, Plan } from './change.ts'
+import type { Holder, HolderNode } from './holder.ts'
+import { serves } from './match.ts'
+import type { PlanSettings, World } from './world.ts'
+
+interface Context {
+  readonly world: World
+  readonly drains: Drains
+  readonly now: Millis
+  readonly settings: PlanSettings
+}
+
+/** A rule that holds removals back, with the reason. It only moves nodes from `changes` to `kept`. */
+type Policy = (plan: Plan, context: Context) => Plan
+
+type Going = Change['nodes'][number]
+
+/** A document belongs to its owner as a whole: a second writer would make every sync of the owner fail (apisix-writers, 2). */
+const standalone: Policy = (plan, { settings }) =>
+  settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
+
+/** If APISIX discovers the nodes, the agent can edit nothing. */
+const ownership: Policy = plan =>
+  keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
+
+/**
+ * An ingress controller gets `deferMs` to remove the node itself, because two simultaneous writes cost both a retry. This applies only
+ * while the barrier keeps requests away: without it, requests continue until the node is out.
+ */
+const deferToOwner: Policy = (plan, { drains, now, settings }) =>
+  keepAllOrNone(plan, 'deferred', ({ owner }, { uid }) => {
+    const drain = drains.get(uid)
+    if (owner === 'unknown' || !drain || settings.unbarred?.has(uid)) return false
+    return now < drain.since + settings.deferMs
+  })
+
+/** How long after its deadline a pod at a fixed address is removed anyway, in ms, because its next pod may never come. */
+const RETURNS_MS = 60_000
+
+export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
+
+/**
+ * The next pod of a DaemonSet on its host, and of a mirror pod, has the same address. While the barrier keeps requests away, there is
+ * nothing to write, and nothing to restore.
+ */
+const fixedAddress: Policy = (plan, { drains, now, settings }) =>
+  keep(plan, 'fixed-address', change =>
+    change.holder.owner !== 'unknown'
+      ? []
+      : change.nodes.filter(({ uid }) => {
+          const drain = drains.get(uid)
+          const stays = drain !== undefined && hasFixedAddress(drain.pod) && now < returnsUntil(drain)
+          return stays && !settings.unbarred?.has(uid)
+        })
+  )
+
+/**
+ * Never leaves a holder without a node that can serve: if no other node can, one ending node stays. The round that finds a replacement
+ * removes it. A Terminating pod that still serves is better than a 503.
+ */
+const keepLastNode: Policy = (plan, context) => {
+  const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
+  return keep(plan, 'last-node', ({ holder, nodes }) => {
+    // A node that an earlier policy kept also leads to a pod that ends, so it is no replacement.
+    const ending = new Set(
+      [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
+    )
+    // Nodes of weight 0 are standbys. They get requests only if no node with a weight is left.
+    const rest = holder.nodes.filter(node => !ending.has(node.key))
+    const isStandby = rest.every(({ weight }) => weight === 0)
+    const takesOver = (node: HolderNode) => !ending.has(node.key) && (isStandby || node.weight > 0)
+    if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
+    const last = lastOf(holder, nodes, context.drains)
+    // A pod that is gone serves no request, and weight 0 gets none. Such a node stays only if no other node would be picked.
+    const draws = holder.nodes.some(node => node.key === last.key && carries(holder, node))
+    const helps = draws && context.drains.get(last.uid)?.phase !== 'gone'
+    return !helps && holder.nodes.some(takesOver) ? [] : [last]
+  })
+}
+
+/** Keeps a node whose address another pod may have by now: a ghost does less harm than the removal of a pod that serves. */
+const sureOfAddress: Policy = (plan, { settings }) =>
+  keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
+
+/** A removal would move the sessions that the pod keeps: a gateway that starts would not know the node. The barrier does not cover L4. */
+const keepSessions: Policy = (plan, { settings }) =>
+  keep(plan, 'sessions', ({ holder, nodes }) =>
+    holder.l4 ? [] : nodes.filter(({ uid }) => settings.keeping?.has(uid) && !settings.unbarred?.has(uid))
+  )
+
+/** How long after the start of a drain a holder that is not sealed is written as a whole, in ms. A seal takes ms, an owner at most 1 s. */
+const SEAL_MS = 1000
+
+/** Until this time the agent leaves a holder that can only be written as a whole, unless the pod is gone before. */
+export const sealedUntil = (drain: Drain): Millis =>
+  isSealed(drain) ? drain.deadline : drain.since + SEAL_MS
+
+/** Whether every gateway keeps requests away. */
+const isSealed = (drain: Drain): boolean =>
+  drain.phase !== 'undone' &&
+  (drain.verdict.kind === 'proven' ? drain.verdict.grade === 'barrier' : drain.verdict.barred)
+
+/**
+ * A list of nodes, a consumer and the rules of a plugin are always written as a whole: PATCH merges objects and replaces lists
+ * (apisix/admin/resource.lua). Such a write overwrites a simultaneous change of another writer. Once every gateway has sealed the entry,
+ * the write can wait. A node that its owner has not removed by then is removed when the pod is gone, or at its deadline. If every node
+ * of the holder ends, the entry cannot be sealed, and the write follows after a second.
+ */
+export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
+  keepAllOrNone(plan, 'whole-write', (holder, { uid }) => {
+    const drain = drains.get(uid)
+    if (!isWrittenWhole(holder) || !drain || drain.phase === 'gone') return false
+    return settings.unbarred?.has(uid) === false && now < sealedUntil(drain)
+  })
+
+const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
+  form === 'array' || resource === 'consumers' || first === 'plugins'
+
+const dryRun: Policy = (plan, { settings }) =>
+  settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
+
+/**
+ * The order matters. Nodes that may not be written at all come first, so that the last node is found among the nodes that would really
+ * be removed. Whether and when to write comes last. So a dry run shows which other nodes would be kept. A drain that is left to the
+ * holder's owner still knows that it is the last one.
+ */
+export const POLICIES: readonly Policy[] = [
+  standalone,
+  ownership,
+  sureOfAddress,
+  keepLastNode,
+  deferToOwner,
+  fixedAddress,
+  keepSessions,
+  wholeWrite,
+  dryRun
+]
+
+/** Moves the chosen nodes of every change to `kept`; a change without nodes is dropped. */
+function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly Going[]): Plan {
+  const kept: Kept[] = [...plan.kept]
+  const changes: Change[] = []
+  for (const change of plan.changes) {
+    const stay = new Set(choose(change))
+    for (const { key, uid } of stay) kept.push({ holder: change.holder.key, node: key, uid, why })
+    const nodes = change.nodes.filter(node => !stay.has(node))
+    if (nodes.length > 0) changes.push({ ...change, nodes })
+  }
+  return { changes, kept }
+}
+
+/**
+ * Keeps all nodes of a change if the rule holds for each of them, otherwise none. A holder that is written anyway is written once. And
+ * a kept node whose pod is gone would take requests from the standby that `keepLastNode` relies on. The barrier does not cover L4.
+ */
+const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, node: Going) => boolean): Plan =>
+  keep(plan, why, ({ holder, nodes }) =>
+    !holder.l4 && nodes.every(node => stays(holder, node)) ? nodes : []
+  )
+
+/**
+ * Whether APISIX sends requests to the node at all. Weight 0 gets none while another node has a weight. If every node has weight 0
+ * (also a single one), all of them are used: measured on 3.18.
+ */
+const carries = (holder: Holder, node: HolderNode): boolean =>
+  node.weight > 0 || holder.nodes.every(other => other.weight === 0)
+
+/**
+ * The node to keep: it gets requests, and its pod exists, is Ready, and lives longest by the API server's time. Of equal ones, the first
+ * by key. Two agents choose the same one, because no value counts that only one of them has measured.
+ */
+function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {
+  const carrying = new Set(holder.nodes.filter(node => carries(holder, node)).map(node => node.key))
+  const rank = (node: Going) => [carrying.has(node.key) ? 1 : 0, ...rankOf(drains.get(node.uid))]
+  return nodes.reduce((best, node) => (isHigher(rank(node), rank(best)) ? node : best))
+}
+
+const rankOf = (drain: Drain | undefined): number[] =>
+  [drain?.phase !== 'gone', drain?.pod.ready, drain?.pod.deletionAt ?? Infinity].map(Number)
+
+/** Compares position by position; equal lists are not higher. */
+function isHigher(a: readonly number[], b: readonly number[]): boolean {
+  const first = a.findIndex((value, i) => value !== b[i])
+  return first >= 0 && Number(a[first]) > Number(b[first])
+}

@@ -1,0 +1,133 @@
+import type { Inventory } from '../../gateway/inventory/inventory.ts'
+import type { Cluster } from '../../kubernetes/facts/cluster.ts'
+import type { Drains } from '../../rules/drain/drain.ts'
+import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
+import type { Claim } from '../../rules/members/claim.ts'
+import { newUpstream, planSync } from '../../rules/members/member-edits.ts'
+import { membersOf, type PodsKnown } from '../../rules/members/members.ts'
+import { markOf } from '../../rules/members/node-mark.ts'
+import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
+import { isEnding } from '../../rules/plan/match.ts'
+import { createCourses } from './courses.ts'
+
+export interface ClaimPlanOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
+  readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
+  readonly drains: () => Drains
+  /** Whether only pods have addresses in this range. */
+  readonly isPodRange: (host: string) => boolean
+  readonly now: () => Millis
+}
+
+/** Compares claimed holders with the EndpointSlices of their Services. */
+interface ClaimPlan {
+  /** The nodes that the holder should list. */
+  members(claim: Claim): ReadonlySet<NodeKey>
+  isMember(claim: Claim, pod: PodFact): boolean
+  /** The changes that make the holder equal to the slices. */
+  edits(claim: Claim, holder: Holder): ReturnType<typeof planSync>
+  /** The upstream to create; `undefined` if it would be empty. */
+  newUpstream(claim: Claim): ReturnType<typeof newUpstream>
+  /** Whether a check is due, and the holder differs. */
+  needsWrite(claim: Claim, now: Millis): boolean
+  /** Forgets all other claims. */
+  keep(claims: ReadonlyMap<HolderKey, Claim>): void
+}
+
+/** A claim is checked when its holder or a slice changes. For other changes, it is checked at this interval, in ms. */
+const EVERY_MS = 1000
+
+export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
+  const { cluster, inventory, now } = options
+  const { pods, slices } = cluster
+  const courses = createCourses(now)
+  const drainingNow = createDrainingHosts(options.drains)
+
+  const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
+
+  const known: PodsKnown = {
+    pod: uid => pods.get(uid),
+    isGone: uid => pods.get(uid) === undefined && pods.gone(uid) !== undefined,
+    isDraining: uid => isEnding(options.drains().get(uid))
+  }
+  const members = (claim: Claim): ReadonlySet<NodeKey> => membersOf(claim, slicesOf(claim), known)
+
+  const edits = (claim: Claim, holder: Holder) => {
+    const wanted = members(claim)
+    const { since, were } = courses.update(claim, wanted, holder)
+    const draining = drainingNow()
+    const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
+    // Pods on their host's address are distinguished by port. Another listener there (a NodePort, for example) is no pod.
+    const isAt = (pod: PodFact, { port }: HolderNode) =>
+      !pod.hostNetwork || port === undefined || [...pod.containerPorts, ...slices.portsOf(pod)].includes(port)
+    const isPods = (node: HolderNode) =>
+      pods.byIp(node.host).some(pod => isAt(pod, node)) ||
+      endpoints.some(
+        ({ address, podUid }) => address === node.host && !(podUid && pods.get(podUid)?.hostNetwork)
+      )
+    return planSync({
+      claim,
+      members: wanted,
+      holder,
+      isPods: node =>
+        were.has(node.key) || markOf(node) !== undefined || isPods(node) || options.isPodRange(node.host),
+      isGone: ({ host }) =>
+        pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host),
+      isDraining: node => draining.has(node.host),
+      since,
+      current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live'),
+      now: now()
+    })
+  }
+
+  const isDue = (claim: Claim, at: Millis): boolean => {
+    const holder = inventory.holders().get(claim.holder)
+    const current = slicesOf(claim)
+    const { looked } = courses.of(claim.holder)
+    const same =
+      looked.holder === holder &&
+      looked.gates === pods.gateChanges &&
+      looked.slices.length === current.length &&
+      looked.slices.every((slice, i) => slice === current[i])
+    return !same || at >= looked.at + EVERY_MS
+  }
+
+  return {
+    members,
+    isMember(claim, { uid }) {
+      const own = slicesOf(claim).map(slice => ({
+        ...slice,
+        endpoints: slice.endpoints.filter(({ podUid }) => podUid === uid)
+      }))
+      return membersOf(claim, own, known).size > 0
+    },
+    edits,
+    newUpstream: claim => newUpstream(claim, members(claim)),
+    needsWrite(claim, at) {
+      if (!isDue(claim, at)) return false
+      const holder = inventory.holders().get(claim.holder)
+      courses.of(claim.holder).looked = { holder, slices: slicesOf(claim), gates: pods.gateChanges, at }
+      if (!holder) return inventory.readAt() !== undefined && newUpstream(claim, members(claim)) !== undefined
+      const { add, weigh, remove } = edits(claim, holder)
+      return add.length + weigh.length + remove.length > 0
+    },
+    keep: claims => courses.keep(claims)
+  }
+}
+
+/**
+ * Addresses of pods that are being drained, computed once for each set of drains: a round makes a new set. If pods share their host's
+ * address, this covers all of them: it is safe to leave a node.
+ */
+function createDrainingHosts(drains: () => Drains): () => ReadonlySet<string> {
+  let of: Drains | undefined
+  let hosts: ReadonlySet<string> = new Set()
+  return () => {
+    if (of === drains()) return hosts
+    of = drains()
+    hosts = new Set(
+      [...of.values()].flatMap(drain => (isEnding(drain) && drain.phase !== 'gone' ? drain.pod.ips : []))
+    )
+    return hosts
+  }
+}

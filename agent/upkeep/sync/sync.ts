@@ -1,0 +1,169 @@
+import type { Millis, NodeKey, PodFact, ServiceFact } from '../../rules/drain/facts.ts'
+import type { Target } from '../../gateway/write/removal.ts'
+import { nodeFor, type Wishes } from '../../gateway/write/wish.ts'
+import { serviceName, type Claim } from '../../rules/members/claim.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
+import { allowedBy } from '../../rules/members/allowed.ts'
+import { marksOf } from '../../rules/members/node-mark.ts'
+import type { newUpstream } from '../../rules/members/member-edits.ts'
+import type { Cluster } from '../../kubernetes/facts/cluster.ts'
+import { createClaimPlan, type ClaimPlanOptions } from './claim-plan.ts'
+import { createClaims } from './claims.ts'
+
+interface SyncOptions extends ClaimPlanOptions {
+  readonly cluster: ClaimPlanOptions['cluster'] & Pick<Cluster, 'services'>
+  /** Reads a Service and its slices again, before any removal. Whether it could. */
+  readonly asking: { refresh(service: ServiceFact): Promise<boolean> }
+  /** Asked right before every write: only one of several agents syncs, and none in a dry run. */
+  readonly mayWrite: () => boolean
+  /** `sync.allow`: the upstreams that each namespace may fill. */
+  readonly allow: readonly string[]
+  /** A Service's claim has a problem (reported once, and again if its text changes), or the problem is over. */
+  readonly told: (service: ServiceFact, why: string | undefined) => void
+}
+
+/** Keeps the members of claimed upstreams equal to the EndpointSlices. It decides; the writer asks and writes. */
+export interface Sync {
+  /** The objects that differ from their wished state. */
+  targets(now: Millis): readonly Target[]
+  /** Reads the Service and its slices again before a removal, because the data of a silent watch may be old. */
+  prepare(target: Target): Promise<void>
+  /** The wished state of the object, which was read after `prepare`. It removes nodes only if `prepare` has refreshed the Service. */
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
+  members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
+  /** The Services whose claim on this holder changes nothing, because another one keeps it. The metric and the Events count them too. */
+  losers(holder: HolderKey): readonly string[]
+  /** The holders in which the agent lists this pod, or will list it; and why it is not in others that Services ask for. */
+  following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
+  /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
+  counts(): { readonly holders: number; readonly problems: number }
+}
+
+const NOTHING: Wishes = { edits: [] }
+
+export function createSync(options: SyncOptions): Sync {
+  const { cluster, inventory } = options
+  const { slices, services } = cluster
+  const claims = createClaims({
+    asking: () => services.asking(),
+    allows: allowedBy(options.allow),
+    marked: () =>
+      inventory.readAt() === undefined ? undefined : key => marksOf(inventory.holders().get(key)),
+    told: options.told
+  })
+  const plan = createClaimPlan(options)
+  /** Claimed holders whose Service was refreshed right before their object is read. */
+  const refreshed = new Set<HolderKey>()
+
+  /** Why this claim cannot be met, in words. */
+  const refusal = (claim: Claim, holder: Holder | undefined): string | undefined => {
+    if (!holder) {
+      return claim.create || inventory.readAt() === undefined
+        ? undefined
+        : `${claim.holder} does not exist; make it, or ask for it with apisix-drain.io/create: "true"`
+    }
+    if (holder.discovery) return `${claim.holder} finds its nodes by discovery: there is nothing to sync`
+    if (holder.owner !== 'unknown') return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
+    return undefined
+  }
+
+  /** Reads the claims again if a Service changed. */
+  const refresh = (): void => {
+    if (claims.refresh()) plan.keep(claims.all())
+  }
+
+  const claimOn = ({ resource, id }: Target): Claim | undefined =>
+    resource === 'upstreams' ? claims.all().get(`upstreams/${id}`) : undefined
+
+  const wishesNow = (target: Target, found: readonly Holder[] | undefined): Wishes => {
+    const claim = claimOn(target)
+    if (!claim || !isKnown() || !options.mayWrite()) return NOTHING
+    if (!found) return { edits: [], create: bodyOf(plan.newUpstream(claim)) }
+    const holder = found.find(({ key }) => key === claim.holder)
+    if (!holder || refusal(claim, holder) !== undefined) return NOTHING
+    const { add, weigh, remove } = plan.edits(claim, holder)
+    return {
+      edits: [{ holder: holder.key, put: [...add, ...weigh].map(node => nodeFor(node, holder)), remove }]
+    }
+  }
+
+  const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
+
+  return {
+    targets(at) {
+      if (!isKnown()) return []
+      refresh()
+      const problems = new Map(claims.problems())
+      const targets: Target[] = []
+      for (const claim of claims.all().values()) {
+        const holder = inventory.holders().get(claim.holder)
+        const why = refusal(claim, holder)
+        if (why !== undefined) problems.set(serviceName(claim.service), why)
+        if (why === undefined && plan.needsWrite(claim, at))
+          targets.push({ resource: 'upstreams', id: claim.id })
+      }
+      claims.report(problems)
+      return options.mayWrite() ? targets : []
+    },
+    async prepare(target) {
+      const claim = claimOn(target)
+      if (!claim) return
+      refreshed.delete(claim.holder)
+      const holder = inventory.holders().get(claim.holder)
+      const { edits } = wishesNow(target, holder && [holder])
+      if (!edits.some(({ remove }) => remove.length > 0)) return
+      if (!(await options.asking.refresh(claim.service))) return
+      refresh()
+      refreshed.add(claim.holder)
+    },
+    wishes(target, found) {
+      const wished = wishesNow(target, found)
+      const mayRemove = (holder: HolderKey) => refreshed.has(holder)
+      return {
+        ...wished,
+        edits: wished.edits.map(edit => (mayRemove(edit.holder) ? edit : { ...edit, remove: [] }))
+      }
+    },
+    members: key => {
+      const claim = claims.all().get(key)
+      return claim && plan.members(claim)
+    },
+    losers: holder => claims.losers(holder),
+    following(pod) {
+      refresh()
+      const services = new Set(slices.servicesOf(pod).map(serviceName))
+      const own = [...claims.all().values()].filter(({ service }) => services.has(serviceName(service)))
+      if (own.length > 0 && !options.mayWrite()) return { holders: [], problems: ['sync may not write here'] }
+      const problems = [...claims.reported()]
+        .filter(([service]) => services.has(service))
+        .map(([, why]) => why)
+      const kept = own.filter(
+        claim =>
+          refusal(claim, inventory.holders().get(claim.holder)) === undefined && plan.isMember(claim, pod)
+      )
+      return { holders: kept.map(({ holder }) => holder), problems }
+    },
+    counts: () => ({ holders: claims.all().size, problems: claims.reported().size })
+  }
+}
+
+/** The smallest upstream that APISIX accepts, built through an ordinary holder. */
+function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string, unknown>> | undefined {
+  if (!wanted) return undefined
+  const empty: Holder = {
+    key: '',
+    resource: 'upstreams',
+    id: '',
+    path: [],
+    form: 'array',
+    nodes: [],
+    discovery: undefined,
+    owner: 'unknown',
+    labels: {},
+    name: undefined,
+    revision: 0
+  }
+  const nodes = wanted.nodes.map(node => nodeFor(node, empty).raw)
+  return { name: wanted.name, type: 'roundrobin', nodes }
+}

@@ -1,0 +1,54 @@
+/**
+ * The rooms of the plugin, in order: a file requires files of its own room and of rooms above it. They are no folders, because a
+ * ConfigMap has none, and a gateway mounts one (plugin-config/helm-values.yaml). The texts go to docs/rooms.md.
+ */
+export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; readonly files: string }>> = {
+  tools: {
+    holds: 'serves all others: addresses, time, JSON, processes, settings',
+    files: 'address clock json process settings token wake'
+  },
+  counts: {
+    holds: 'requests in flight and other counters, in memory that all workers share',
+    files: 'cells inflight instance keys kinds ports totals'
+  },
+  entries: {
+    holds: 'the deny-list, its copy in each worker, and how entries arrive',
+    files: 'copy entries entry fetch request successors writers'
+  },
+  word: {
+    holds: "the worker's word: the places in which it could choose an address",
+    files: 'about affected names nodes places records revision source speaker union word words'
+  },
+  pick: {
+    holds: 'a request: which node it may use, and what is counted',
+    files: 'hooks install offer pick plan present request_state sticky'
+  },
+  parts: {
+    holds: 'all parts of one nginx process, and the other workers',
+    files: 'l4 runtime workers'
+  },
+  api: {
+    holds: 'the Barrier API, and how APISIX loads the plugin',
+    files: 'answers api hook'
+  }
+}
+
+const REQUIRE = /require\("apisix\.drain\.(\w+)"\)/g
+
+/** What breaks the law of the plugin, in words. @param sources the text of each file, by its name without `.lua` */
+export function pluginProblems(sources: ReadonlyMap<string, string>, law = PLUGIN_LAW): readonly string[] {
+  const rooms = Object.values(law).map(({ files }) => files.split(' '))
+  const roomOf = (file: string) => rooms.findIndex(files => files.includes(file))
+  const listed = rooms.flat()
+  return [
+    ...[...sources.keys()].filter(file => roomOf(file) < 0).map(file => `${file}.lua: in no room`),
+    ...listed.filter(file => !sources.has(file)).map(file => `${file}.lua: in a room, and does not exist`),
+    ...listed.filter((file, i) => listed.indexOf(file) < i).map(file => `${file}.lua: in two rooms`),
+    ...[...sources].flatMap(([file, text]) =>
+      [...text.matchAll(REQUIRE)]
+        .map(([, to = '']) => to)
+        .filter(to => roomOf(to) > roomOf(file))
+        .map(to => `${file}.lua requires ${to}.lua, of a room below its own`)
+    )
+  ]
+}

@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import type { Backend } from './backend.ts'
+import { eventually } from './eventually.ts'
+import type { Gateway } from './gateway.ts'
+
+/** Stops those of them that a test has started. */
+export async function stopAll(gateway: Gateway | undefined, ...pods: (Backend | undefined)[]): Promise<void> {
+  await gateway?.stop()
+  for (const pod of pods) await pod?.kill()
+}
+
+/** Waits until nothing is in flight to these pods. */
+export const idle = async ({ barrier }: Gateway, ...pods: Backend[]): Promise<void> =>
+  await eventually('nothing is in flight', async () => {
+    const told = await barrier.put(...pods.map(p => p.entry({ uid: `look-${p.name}` })))
+    await barrier.remove(...told.entries.map(e => e.uid))
+    return told.entries.every(e => e.inflight.requests === 0 && e.inflight.long === 0)
+  })
+
+export async function removeEntries({ barrier }: Gateway): Promise<void> {
+  const { entries } = await barrier.state()
+  await barrier.remove(...entries.map(e => e.uid))
+}
+
+/** Removes every entry, and waits until nothing is in flight to these pods. Expects that the plugin had no error. */
+export async function emptied(gateway: Gateway, ...pods: Backend[]): Promise<void> {
+  await removeEntries(gateway)
+  await idle(gateway, ...pods)
+  expect((await gateway.barrier.state()).counts.errors, gateway.errors()).to.equal(0)
+}

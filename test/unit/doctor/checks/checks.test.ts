@@ -1,0 +1,232 @@
+import { expect } from 'chai'
+import { checkAdmin } from '../../../../agent/doctor/checks/check-admin.ts'
+import { checkClocks } from '../../../../agent/doctor/checks/check-clocks.ts'
+import type { Check } from '../../../../agent/doctor/checks/finding.ts'
+import { checkGateways, type GatewayCalls } from '../../../../agent/doctor/checks/check-gateways.ts'
+import { checkKubernetes } from '../../../../agent/doctor/rights/check-kubernetes.ts'
+import { checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
+import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-fact.ts'
+import { config } from '../../../build/config.ts'
+import { GATEWAY } from '../../../build/gateway.ts'
+
+describe('doctor', () => {
+  const run = async (check: Check) => {
+    const findings = await check(new AbortController().signal)
+    for (const { level, change } of findings) expect(change === '').to.equal(level === 'ok')
+    return findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)
+  }
+  const rejects = () => Promise.reject(new Error('ECONNREFUSED'))
+
+  describe('kubernetes', () => {
+    const answers = (status: number, json: unknown) => checkKubernetes(async () => ({ status, json }))
+    const cases: [Check, string][] = [
+      [answers(200, { gitVersion: 'v1.34.1' }), 'ok kubernetes: the API server answers, version v1.34.1'],
+      [answers(401, {}), 'fail kubernetes: the API server refuses our credentials (401)'],
+      [answers(200, '<html>'), 'fail kubernetes: the API server answers 200 to /version'],
+      [answers(503, {}), 'fail kubernetes: the API server answers 503 to /version'],
+      [checkKubernetes(rejects), 'fail kubernetes: the API server cannot be reached: ECONNREFUSED']
+    ]
+    for (const [check, wanted] of cases)
+      it(wanted, async () => expect(await run(check)).to.deep.equal([wanted]))
+  })
+
+  describe('rbac', () => {
+    const granting = (allowed: (verb: string, resource: string) => boolean, asked: unknown[] = []) => {
+      return async (_method: string, _path: string, body: unknown) => {
+        const { resourceAttributes } = (
+          body as { spec: { resourceAttributes: { verb: string; resource: string } } }
+        ).spec
+        asked.push(resourceAttributes)
+        return {
+          status: 201,
+          json: { status: { allowed: allowed(resourceAttributes.verb, resourceAttributes.resource) } }
+        }
+      }
+    }
+
+    it('passes if all is granted, and asks for all namespaces', async () => {
+      const asked: unknown[] = []
+      expect(
+        await run(
+          checkRbac(
+            granting(() => true, asked),
+            []
+          )
+        )
+      ).to.deep.equal([`ok rbac: all ${PERMISSIONS.length} permissions are granted`])
+      expect(asked).to.deep.include({ verb: 'watch', group: '', resource: 'pods' })
+    })
+
+    it('fails for rights that every hook needs, warns of the rest, and names the rule to add', async () => {
+      const findings = await checkRbac(
+        granting((verb, resource) => verb !== 'watch' && resource !== 'events'),
+        []
+      )(AbortSignal.timeout(1000))
+      expect(findings.map(({ level, what }) => `${level} ${what}`)).to.deep.equal([
+        'fail we may not watch pods in all namespaces, needed to see that pods end',
+        'fail we may not watch endpointslices.discovery.k8s.io in all namespaces, needed to map Services to pods',
+        'warn we may not watch services in all namespaces, needed to see which addresses and names stand for pods, and which upstreams follow Services (sync)',
+        'warn we may not create events.events.k8s.io in all namespaces, needed to say on the pod how its drain went'
+      ])
+      expect(findings[1]?.change).to.equal(
+        'add to the ClusterRole: apiGroups ["discovery.k8s.io"], resources ["endpointslices"], verbs ["watch"]'
+      )
+    })
+
+    it('asks for each watched namespace', async () => {
+      const found = await run(
+        checkRbac(
+          granting((verb, resource) => !(verb === 'get' && resource === 'pods')),
+          ['shop', 'bank']
+        )
+      )
+      expect(found).to.deep.equal([
+        'fail rbac: we may not get pods in shop, needed to see that pods end',
+        'fail rbac: we may not get pods in bank, needed to see that pods end'
+      ])
+    })
+
+    it('reports that it cannot ask', async () => {
+      expect(await run(checkRbac(rejects, []))).to.deep.equal([
+        'fail rbac: the agent cannot ask for its own rights: ECONNREFUSED'
+      ])
+      expect(await run(checkRbac(async () => ({ status: 403, json: {} }), []))).to.deep.equal([
+        'fail rbac: the agent cannot ask for its own rights: status 403'
+      ])
+    })
+  })
+
+  for (const [mode, wanted] of [
+    ['etcd', 'ok admin-api: the Admin API takes our key; APISIX runs with etcd'],
+    ['standalone', 'warn admin-api: so it is'],
+    ['denied', 'fail admin-api: so it is'],
+    ['unreachable', 'fail admin-api: so it is']
+  ] as const) {
+    it(`admin-api ${mode}`, async () =>
+      expect(await run(checkAdmin(async () => ({ mode, why: 'so it is' })))).to.deep.equal([wanted]))
+  }
+
+  describe('gateways', () => {
+    const calls = (differs: Partial<GatewayCalls> = {}): GatewayCalls => ({
+      list: async () => [GATEWAY],
+      readControl: async () => ({}),
+      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.1.0' }),
+      ...differs
+    })
+    const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
+
+    it('are all polled', async () => {
+      expect(await run(checkGateways(calls(), config(barrier)))).to.deep.equal([
+        'ok gateways: 1 known: apisix-0',
+        'ok control-api: apisix-0: can be observed',
+        'ok barrier: apisix-0: fit, plugin 0.1.0'
+      ])
+    })
+
+    it('are polled only for what is configured', async () => {
+      expect(await run(checkGateways(calls(), config({ APISIX_CONTROL_ENABLED: 'false' })))).to.deep.equal([
+        'ok gateways: 1 known: apisix-0',
+        'warn barrier: the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds'
+      ])
+    })
+
+    it('fail if there are none or they cannot be listed', async () => {
+      expect((await run(checkGateways(calls({ list: async () => [] }), config())))[0]).to.match(
+        /^fail gateways: no gateway is known/
+      )
+      expect((await run(checkGateways(calls({ list: rejects }), config())))[0]).to.match(
+        /^fail gateways: .*ECONNREFUSED/
+      )
+    })
+
+    it('that cannot give evidence fail only if evidence is required', async () => {
+      const broken = calls({ readControl: rejects, readBarrier: rejects })
+      const levels = async (differs: Record<string, string>) =>
+        (await run(checkGateways(broken, config(differs)))).slice(1).map(line => line.split(':')[0])
+      expect(await levels({})).to.deep.equal(['warn control-api', 'warn barrier'])
+      expect(await levels({ DRAIN_MINIMUM_EVIDENCE: 'observed' })).to.deep.equal([
+        'fail control-api',
+        'warn barrier'
+      ])
+      expect(await levels(barrier)).to.deep.equal(['warn control-api', 'warn barrier'])
+      expect(await levels({ ...barrier, DRAIN_MINIMUM_EVIDENCE: 'barrier' })).to.deep.equal([
+        'warn control-api',
+        'fail barrier'
+      ])
+    })
+
+    it('with an unfit plugin report what it lacks', async () => {
+      const unfit = calls({
+        readBarrier: async () => ({
+          instance: 'i1',
+          fit: false,
+          unfit: ['no balancer', 'no picker'],
+          plugin: '0'
+        })
+      })
+      expect((await run(checkGateways(unfit, config(barrier)))).at(-1)).to.equal(
+        'warn barrier: apisix-0: not fit: no balancer; no picker'
+      )
+    })
+  })
+
+  describe('gateways listed by hand', () => {
+    const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY', APISIX_CONTROL_ENABLED: 'false' }
+    const listed = ['one', 'two'].map(name => staticGateway({ name, host: name }))
+    const found = (readBarrier: GatewayCalls['readBarrier']) =>
+      run(checkGateways({ list: async () => listed, readControl: rejects, readBarrier }, config(barrier)))
+    const fit = (instance: string) => ({ instance, fit: true, unfit: [], plugin: '0' })
+
+    it('are reported as a list that may lack one', async () => {
+      expect(await found(async host => fit(host))).to.deep.equal([
+        'ok gateways: 2 known: one, two',
+        'warn gateways: they are listed by hand: nothing shows that the list is complete',
+        'ok barrier: one, two: fit, plugin 0'
+      ])
+    })
+
+    it('must not list one gateway under two names', async () => {
+      expect((await found(async () => fit('same')))[3]).to.match(/^warn barrier: two: .* is one as well/)
+    })
+
+    it('must not be a load balancer', async () => {
+      let asked = 0
+      const lines = await found(async host => fit(host === 'one' ? `i${asked++ % 2}` : 'i9'))
+      expect(lines[2]).to.match(/^warn barrier: one: several gateways answer at its address/)
+    })
+  })
+
+  describe('clock', () => {
+    const NOW = Date.parse('2026-11-21T10:00:00.400Z')
+    const at = (seconds: number) => ({
+      of: 'kubernetes',
+      decides: true,
+      date: async () => new Date(NOW + seconds * 1000).toUTCString()
+    })
+    const check = (clock: { of: string; decides: boolean; date: () => Promise<string | undefined> }) =>
+      run(checkClocks([clock], () => NOW, 5000))
+
+    const cases: [number, string][] = [
+      [0, 'ok clock: kubernetes agrees with ours (within 2s)'],
+      [-2, 'ok clock: kubernetes agrees with ours (within 2s)'],
+      [2, 'ok clock: kubernetes agrees with ours (within 2s)'],
+      [3, 'warn clock: kubernetes is 2600ms ahead of ours'],
+      [-4, 'warn clock: kubernetes is 3400ms behind ours'],
+      [60, 'warn clock: kubernetes is 59600ms ahead of ours'],
+      [-25, 'warn clock: kubernetes is 24400ms behind ours'],
+      [-60, 'fail clock: kubernetes is 59400ms behind ours']
+    ]
+    for (const [seconds, wanted] of cases) {
+      it(`${seconds} s: ${wanted}`, async () => expect(await check(at(seconds))).to.deep.equal([wanted]))
+    }
+
+    it('skips a server that sends no time, and warns of one that cannot be reached', async () => {
+      expect(await check({ of: 'x', decides: true, date: async () => undefined })).to.deep.equal([
+        'ok clock: x does not tell its time'
+      ])
+      expect(await check({ of: 'x', decides: true, date: rejects })).to.deep.equal([
+        'warn clock: the clock of x cannot be read: ECONNREFUSED'
+      ])
+    })
+  })
+})

@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+
+import { CodedError } from '../../../../agent/base/errors.ts'
+import { createControlReader } from '../../../../agent/gateway/apisix/control-api.ts'
+import { startRaw } from '../../../build/apisix.ts'
+
+const recorded = (
+  JSON.parse(readFileSync('test/recordings/control-api-etcd.json', 'utf8')) as {
+    exchanges: { request: { path: string }; response: { status: number; body: unknown } }[]
+  }
+).exchanges
+
+/** Answers with the recorded answers. */
+const playRecording = () =>
+  startRaw((request, response) => {
+    const found = recorded.find(e => e.request.path === request.url)?.response
+    response.writeHead(found?.status ?? 404).end(JSON.stringify(found?.body ?? {}))
+  })
+
+describe('control-api', () => {
+  let raw: Awaited<ReturnType<typeof startRaw>>
+  afterEach(() => raw.close())
+  const reader = (differs: { timeoutMs?: number; maxBytes?: number } = {}) =>
+    createControlReader({ port: raw.port, scheme: 'http', timeoutMs: 20_000, now: () => 7, ...differs })
+
+  it('reads every holder of the recordings with its nodes', async () => {
+    raw = await playRecording()
+    const { beganAt, holders, hidden } = await reader()('127.0.0.1')
+    expect(beganAt).to.equal(7)
+    expect(Object.fromEntries(holders)).to.deep.equal({
+      'upstreams/web': [],
+      'upstreams/api': [],
+      'upstreams/00000000000000004124': ['127.0.0.31:8080'],
+      'upstreams/six': ['127.0.0.1:8080', '[::1]:8080'],
+      'upstreams/noport': ['127.0.0.1'],
+      'services/svc/upstream': ['127.0.0.11:8080'],
+      'routes/r-inline/upstream': ['127.0.0.11:8080'],
+      'routes/r-split/plugins/traffic-split/0/0': ['127.0.0.12:8080', '127.0.0.11:8080']
+    })
+    expect([...(hidden ?? [])]).to.deep.equal([
+      ['upstreams/disc', 'its discovery dump does not show shop/web:http']
+    ])
+  })
+
+  const found = (service: string, dump: unknown) =>
+    startRaw((request, response) => {
+      const upstream = {
+        key: '/apisix/upstreams/f',
+        value: { discovery_type: 'kubernetes', service_name: service }
+      }
+      const bodies: Record<string, unknown> = {
+        '/v1/upstreams': [upstream],
+        '/v1/discovery/kubernetes/dump': dump
+      }
+      response.end(JSON.stringify(bodies[request.url ?? ''] ?? {}))
+    })
+  const value = '{"http":[{"host":"10.0.0.1","port":80,"weight":50}]}'
+
+  it('reads the nodes found by discovery, with one cluster and with several', async () => {
+    raw = await found('shop/web:http', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
+    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
+    await raw.close()
+    raw = await found('eu/shop/web:http', {
+      endpoints: [{ id: 'eu', endpoints: [{ name: 'shop/web', value }] }]
+    })
+    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
+  })
+
+  it('reads a port without ready addresses as empty', async () => {
+    raw = await found('shop/web:grpc', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
+    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal([])
+  })
+
+  it('reads nothing from a dump without the Service: older versions dump nothing with one cluster', async () => {
+    raw = await found('shop/web:http', { endpoints: {} })
+    const { holders, hidden } = await reader()('127.0.0.1')
+    expect([holders.size, hidden?.size]).to.deep.equal([0, 1])
+  })
+
+  it('opens a fresh connection for every request', async () => {
+    raw = await playRecording()
+    const read = reader()
+    await read('127.0.0.1')
+    await read('127.0.0.1')
+    // Upstreams, services, routes and, because one upstream needs it, the dump of discovery.
+    expect(raw.connections()).to.equal(8)
+  })
+
+  it('reads {} as an empty result', async () => {
+    raw = await startRaw((_, response) => response.end('{}'))
+    expect((await reader()('127.0.0.1')).holders.size).to.equal(0)
+  })
+
+  const answers: [string, string, Parameters<typeof startRaw>[0]][] = [
+    ['a hang', 'CONTROL_TIMEOUT', () => {}],
+    ['a page', 'CONTROL_REFUSED', (_, response) => response.writeHead(404).end('<html>')],
+    ['500', 'CONTROL_UNAVAILABLE', (_, response) => response.writeHead(500).end('<html>')],
+    ['other JSON', 'CONTROL_GARBLED', (_, response) => response.end('[{"key":1}]')],
+    ['a closed connection', 'CONTROL_UNREACHABLE', request => request.socket.destroy()],
+    ['too much', 'CONTROL_TOO_LARGE', (_, response) => response.end(`[${' '.repeat(5000)}]`)]
+  ]
+  for (const [name, code, answer] of answers)
+    it(`fails with ${code} on ${name}`, async () => {
+      raw = await startRaw(answer)
+      const timeoutMs = code === 'CONTROL_TIMEOUT' ? 100 : 20_000
+      const error = await reader({ timeoutMs, maxBytes: 4000 })('127.0.0.1').catch((e: unknown) => e)
+      expect(error).to.be.instanceOf(CodedError)
+      expect((error as CodedError).code).to.equal(code)
+    })
+})

@@ -1,0 +1,94 @@
+import { expect } from 'chai'
+
+import {
+  addressOf,
+  editNodes,
+  nodeOf,
+  nodesPatch,
+  readNodes
+} from '../../../../agent/gateway/apisix/nodes.ts'
+
+const keys = (raw: unknown) => readNodes(raw)?.nodes.map(n => n.key)
+
+describe('nodes', () => {
+  it('reads a map: ports, IPv6, no port, domains', () => {
+    expect(
+      keys({ '10.0.0.7:8080': 1, '[fd00::7]:8080': 2, '10.0.0.8': 1, '[fd00::8]': 1, 'shop.local:80': 1 })
+    ).to.deep.equal(['10.0.0.7:8080', '[fd00::7]:8080', '10.0.0.8', '[fd00::8]', 'shop.local:80'])
+  })
+
+  it('reads an array the same way', () => {
+    const read = readNodes([
+      { host: '10.0.0.7', port: 8080, weight: 100 },
+      { host: '[FD00:0::7]', port: 8080, weight: 0, priority: -1 },
+      { host: '10.0.0.8', weight: 1 }
+    ])
+    expect(read?.form).to.equal('array')
+    expect(read?.nodes.map(n => [n.key, n.host, n.port, n.weight])).to.deep.equal([
+      ['10.0.0.7:8080', '10.0.0.7', 8080, 100],
+      ['[fd00::7]:8080', 'fd00::7', 8080, 0],
+      ['10.0.0.8', '10.0.0.8', undefined, 1]
+    ])
+  })
+
+  it('normalises every spelling of an IPv6 address to the one that Kubernetes uses', () => {
+    expect(keys({ '[fd00:0:0:0::7]:80': 1, 'FD00::0007': 1 })).to.deep.equal(['[fd00::7]:80', '[fd00::7]'])
+    expect(addressOf('[fd00::7]:80')).to.deep.equal({ host: 'fd00::7', port: 80 })
+  })
+
+  it('distinguishes an empty map, an empty array and no nodes', () => {
+    expect(readNodes({})).to.deep.equal({ form: 'map', nodes: [] })
+    expect(readNodes([])).to.deep.equal({ form: 'array', nodes: [] })
+    for (const raw of [undefined, null, 'x', 7]) expect(readNodes(raw)).to.equal(undefined)
+  })
+
+  it('removes from a map by null, with the key exactly as the map spells it', () => {
+    const raw = { '[FD00:0::7]:80': 1, '10.0.0.7:80': 1, '10.0.0.8:80': 3 }
+    const remove = new Set(['[fd00::7]:80', '10.0.0.7:80'])
+    expect(nodesPatch(raw, { remove, add: [] })).to.deep.equal({
+      '[FD00:0::7]:80': null,
+      '10.0.0.7:80': null
+    })
+    expect(editNodes(raw, { remove, add: [] })).to.deep.equal({ '10.0.0.8:80': 3 })
+  })
+
+  it('removes from an array by sending the others exactly as they were read', () => {
+    const other = {
+      host: '10.0.0.8',
+      port: 80,
+      weight: 7,
+      priority: -2,
+      metadata: { zone: 'a', deep: [1, {}] },
+      x: null
+    }
+    const raw = [{ host: '10.0.0.7', port: 80, weight: 1 }, other]
+    const patch = nodesPatch(raw, { remove: new Set(['10.0.0.7:80']), add: [] })
+    expect(JSON.stringify(patch)).to.equal(JSON.stringify([other]))
+  })
+
+  it('never sends the empty object, which would wipe the map, and never removes all nodes', () => {
+    const all = new Set(['10.0.0.7:80'])
+    for (const raw of [{ '10.0.0.7:80': 1 }, [{ host: '10.0.0.7', port: 80, weight: 1 }], {}, []])
+      expect(() => nodesPatch(raw, { remove: all, add: [] })).to.throw(RangeError)
+  })
+
+  it('puts a node back in the holder’s form, with the settings of its sibling', () => {
+    const array = [{ host: '10.0.0.8', port: 80, weight: 5, priority: 3, metadata: { its: 'own' } }]
+    const sibling = readNodes(array)!.nodes[0]!
+    expect(
+      nodesPatch(array, { remove: new Set(), add: [nodeOf('10.0.0.9:80', sibling, 'array')] })
+    ).to.deep.equal([array[0], { host: '10.0.0.9', port: 80, weight: 5, priority: 3 }])
+    expect(nodesPatch({}, { remove: new Set(), add: [nodeOf('[fd00::9]', sibling, 'map')] })).to.deep.equal({
+      '[fd00::9]': 5
+    })
+  })
+
+  it('writes an IPv6 host into an array in brackets, because APISIX refuses it without them', () => {
+    const sibling = readNodes([{ host: '[fd00::8]', port: 80, weight: 1 }])!.nodes[0]!
+    expect(nodeOf('[fd00::9]:80', sibling, 'array').raw).to.deep.equal({
+      host: '[fd00::9]',
+      port: 80,
+      weight: 1
+    })
+  })
+})

@@ -1,0 +1,93 @@
+import { expect } from 'chai'
+import { crc32 } from 'node:zlib'
+import { createHolderIndex } from '../../../../agent/gateway/inventory/holder-index.ts'
+import type { AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
+import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
+import { namespaceOf, writerOf } from '../../../../agent/gateway/apisix/owner.ts'
+
+const nodes = { '10.0.0.1:80': 1 }
+const object = (resource: AdminObject['resource'], id: string, value: object): AdminObject => ({
+  resource,
+  id,
+  value: { ...value },
+  revision: 1
+})
+const FIRST = { 'managed-by': 'apisix-ingress-controller' }
+const SECOND = { 'manager-by': 'apisix-ingress-controller' }
+
+describe('who writes a holder', () => {
+  const writer = (upstream: AdminObject, services: AdminObject[] = [], forced?: 'unknown') => {
+    const index = createHolderIndex(forced)
+    index.replace('upstreams', [upstream], 0)
+    index.replace('services', services, 0)
+    return writerOf(index.holders().get(`upstreams/${upstream.id}`)!)
+  }
+
+  it('is detected from labels', () => {
+    expect(writer(object('upstreams', 'a', { nodes }))).to.match(/^an unknown writer/)
+    expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }))).to.equal(
+      'ingress controller 1.x (its label managed-by)'
+    )
+    expect(writer(object('upstreams', 'a', { nodes, labels: { __ADC_UPSTREAM_SERVICE_ID: 'b' } }))).to.equal(
+      'ingress controller 2.x (its label __ADC_UPSTREAM_SERVICE_ID)'
+    )
+  })
+
+  it('is detected from an id that is a hash of the name', () => {
+    // crc32('shop_web_80')
+    expect(writer(object('upstreams', 'b41c9837', { nodes, name: 'shop_web_80' }))).to.match(
+      /^ingress controller 1.x \(its id/
+    )
+    expect(writer(object('upstreams', 'other', { nodes, name: 'shop_web_80' }))).to.match(/^an unknown/)
+  })
+
+  it('is detected from the service of the same id, in any order of listing, and detected again when that service is removed', () => {
+    const upstream = object('upstreams', 'a', { nodes, labels: FIRST })
+    expect(writer(upstream, [object('services', 'a', { upstream_id: 'a', labels: SECOND })])).to.equal(
+      'ingress controller 2.x (the service of the same id a is the controller’s)'.replace('’', "'")
+    )
+    expect(writer(upstream, [object('services', 'b', { labels: SECOND })])).to.match(/^ingress controller 1/)
+    const index = createHolderIndex()
+    index.replace('services', [object('services', 'a', { labels: SECOND })], 0)
+    index.replace('upstreams', [upstream], 0)
+    expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-2')
+    index.replace('services', [], 0)
+    expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-1')
+  })
+
+  it('can be forced by configuration', () => {
+    expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }), [], 'unknown')).to.equal(
+      'an unknown writer (by configuration)'
+    )
+  })
+})
+
+describe('the namespace of a holder', () => {
+  const made = (name: string, value: object = {}) =>
+    object('routes', crc32(name).toString(16), { name, ...value })
+  const of = (one: AdminObject) => namespaceOf(one)
+
+  it('is the beginning of a name that an ingress controller made', () => {
+    expect(of(made('shop_web_80'))).to.equal('shop')
+    expect(of(made('Service_shop_web_80'))).to.equal('shop')
+    expect(of(made('web'))).to.equal(undefined)
+    expect(of(object('routes', 'mine', { name: 'shop_web_80' }))).to.equal(undefined)
+  })
+
+  it('is a label of controller 2.x if the id does not show it', () => {
+    const labels = { ...SECOND, 'k8s/namespace': 'shop' }
+    expect(of(object('consumers', 'a', { labels }))).to.equal('shop')
+    expect(of(object('consumers', 'a', { labels: { 'k8s/namespace': 'shop' } }))).to.equal(undefined)
+    expect(of(object('consumers', 'a', { labels: SECOND }))).to.equal(undefined)
+  })
+
+  it('cannot be chosen by labels, nor inside of an inline upstream', () => {
+    const labels = { ...SECOND, 'k8s/namespace': 'shop' }
+    const upstream = { name: 'shop_web_80', labels, nodes }
+    const rules = [{ weighted_upstreams: [{ upstream }] }]
+    const found = holdersOf(
+      made('evil_trap_0', { labels, upstream, plugins: { 'traffic-split': { rules } } })
+    )
+    expect(found.map(({ namespace }) => namespace)).to.deep.equal(['evil', 'evil'])
+  })
+})

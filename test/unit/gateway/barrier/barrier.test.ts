@@ -1,0 +1,561 @@
+import { expect } from 'chai'
+
+import { systemClock } from '../../../../agent/base/clock.ts'
+import {
+  createBarrierKeeper,
+  type BarrierKeeper,
+  type Knowledge
+} from '../../../../agent/gateway/barrier/barrier.ts'
+import { missingOf, type DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
+import { ENTRY_BYTES } from '../../../../sandbox/apisix/deny-list.ts'
+import type { GatewayFact, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
+import { createBarrier, type Barrier } from '../../../../sandbox/apisix/barrier.ts'
+import { serveBarrierApi } from '../../../../sandbox/apisix/barrier-api.ts'
+import type { Words } from '../../../../sandbox/apisix/word.ts'
+import { createWords } from '../../../../sandbox/apisix/words.ts'
+import { createStore, keyOf } from '../../../../sandbox/apisix/store.ts'
+import { createWorker } from '../../../../sandbox/apisix/worker.ts'
+import { silent, startRaw, until } from '../../../build/apisix.ts'
+import { inflight } from '../../../build/evidence.ts'
+
+const gateway = (id: string, ip: string, differs: Partial<GatewayFact> = {}): GatewayFact => ({
+  id,
+  name: id,
+  ip,
+  ready: true,
+  terminating: false,
+  host: undefined,
+  ...differs
+})
+const entry = (
+  name: string,
+  state: DesiredDrain['state'] = 'draining',
+  ...nodes: NodeKey[]
+): DesiredDrain => ({
+  uid: name as PodUid,
+  nodes: nodes.length > 0 ? nodes : [`10.0.0.${name}`],
+  state,
+  watch: true
+})
+
+describe('barrier keeper', () => {
+  const store = createStore()
+  const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
+  const otherWorker = createWorker({ id: 1, pid: 2, store, applyDelay: () => 0 })
+  const words: Words[] = []
+  const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
+  let keeper: BarrierKeeper
+
+  /** One gateway's plugin. Like pods, all gateways have the same port and their own address. */
+  const serve = async (host: string, port = 0, barrier = createBarrier(), isOlder = false) => {
+    if (!isOlder) {
+      barrier.words = createWords({
+        workers: () => [worker],
+        barrier,
+        discovery: undefined,
+        names: undefined
+      })
+      words.push(barrier.words)
+    }
+    const requests: string[] = []
+    const connections = { other: false }
+    const api = await serveBarrierApi({
+      host,
+      port,
+      token: 'token',
+      barrier,
+      workers: () => [worker],
+      exiting: () => false,
+      accept: () => (connections.other ? otherWorker : worker),
+      readiness: () => ({ ready: true, why: '' })
+    })
+    api.listener.server.on('request', r => requests.push(`${r.method} ${r.url?.split('/').at(-1)}`))
+    apis.push(api)
+    return {
+      barrier,
+      api,
+      requests,
+      connections,
+      port: api.listener.port,
+      puts: () => requests.filter(r => r.startsWith('PUT')).length
+    }
+  }
+  type Differs = { ttlMs?: number; token?: string; timeoutMs?: number; knowledge?: Knowledge }
+  const begin = (port: number, differs: Differs = {}) =>
+    (keeper = createBarrierKeeper({
+      api: {
+        port,
+        scheme: 'http',
+        token: () => differs.token ?? 'token',
+        timeoutMs: differs.timeoutMs ?? 5000
+      },
+      clock: systemClock,
+      log: silent,
+      ...(differs.knowledge && { knowledge: differs.knowledge }),
+      ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
+    }))
+  /** One gateway that the keeper knows. */
+  const kept = async (differs: Differs = {}, barrier = createBarrier(), isOlder = false) => {
+    const g = await serve('127.0.7.1', 0, barrier, isOlder)
+    begin(g.port, differs)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    return g
+  }
+  const unfit = (why: string) => {
+    const barrier = createBarrier()
+    barrier.setUnfit(1, [why])
+    return barrier
+  }
+  const reading = (name: string, id = 'g1') => keeper.reading(name as PodUid, id)
+  const states = (barrier: Barrier) => barrier.entries.all().map(e => [e.uid, e.ip, e.port, e.state])
+
+  afterEach(async () => {
+    await keeper.stop()
+    await Promise.all(apis.splice(0).map(api => api.close()))
+    for (const one of words.splice(0)) one.close()
+    for (const [resource, id] of [
+      ['routes', 'all'],
+      ['upstreams', 'web']
+    ] as const)
+      store.delete(keyOf(resource, id))
+  })
+  after(() => {
+    worker.kill()
+    otherWorker.kill()
+    store.close()
+  })
+
+  it('puts all desired entries in one call, and reads the state that the gateway returns', async () => {
+    const g = await kept()
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    keeper.desire([entry('1'), entry('2', 'draining', '10.0.0.2:80', '[fd00::2]:81')])
+    await until('both are read', () => reading('2') !== undefined)
+    expect(g.puts()).to.equal(1)
+    expect(states(g.barrier)).to.have.deep.members([
+      ['1', '10.0.0.1', undefined, 'draining'],
+      ['2', '10.0.0.2', 80, 'draining'],
+      ['2', 'fd00::2', 81, 'draining']
+    ])
+    expect(reading('1')).to.deep.include({
+      instance: g.barrier.instance,
+      fit: true,
+      entry: 'draining',
+      inflight: inflight(1),
+      late: 0,
+      readAfterSeal: false,
+      problem: ''
+    })
+  })
+
+  it('seals an entry, and reports it sealed only from a read after the seal', async () => {
+    const g = await kept()
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.entry === 'draining')
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, inflight: inflight(1) })
+    g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
+    await until('nothing is in flight', () => reading('1')?.inflight.requests === 0, 300)
+    expect(reading('1')).to.deep.include({ entry: 'sealed', readAfterSeal: true })
+    expect(g.puts()).to.equal(2)
+  })
+
+  it('does not count a read as later than a seal that it did not put itself', async () => {
+    const g = await kept()
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.entry === 'draining')
+    g.barrier.entries.put({ uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 })
+    await until('it is seen', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')?.readAfterSeal).to.equal(false)
+  })
+
+  it('never replaces a read after the seal by an older answer', async () => {
+    const g = await kept()
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    await until('the poll', () => g.requests.includes('POST inflight'))
+    // The worker that answers the poll has its answer but cannot send it.
+    worker.freeze()
+    g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
+    await new Promise(resolve => setTimeout(resolve, 30))
+    g.connections.other = true
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    const seen = new Set<unknown>()
+    let polls = 0
+    keeper.onChange(() => seen.add([reading('1')?.entry, reading('1')?.readAfterSeal].join(' ')) && polls++)
+    worker.thaw()
+    await until('further answers', () => polls >= 2)
+    expect([...seen]).to.deep.equal(['sealed true'])
+  })
+
+  it('reports at once when one of many requests ends', async () => {
+    const g = await kept()
+    const names = Array.from({ length: 50 }, (_, i) => `${i + 1}`)
+    for (const name of names) g.barrier.inflight.up(1, `10.0.0.${name}`, 80, 'requests')
+    keeper.desire(names.map(name => entry(name, 'sealed')))
+    await until('the long poll', () => g.requests.includes('POST inflight'))
+    g.barrier.inflight.down(1, '10.0.0.7', 80, 'requests')
+    await until('it is heard', () => reading('7')?.inflight.requests === 0, 300)
+    expect(names.filter(name => reading(name)?.inflight.requests === 0)).to.deep.equal(['7'])
+    expect(g.puts()).to.equal(1)
+  })
+
+  it('counts long-lived connections as they come and go', async () => {
+    const g = await kept()
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'long')
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.inflight.long.upgraded === 1)
+    g.barrier.inflight.down(1, '10.0.0.1', 80, 'long')
+    await until('it is closed', () => reading('1')?.inflight.long.upgraded === 0)
+  })
+
+  /** An upstream in the configuration of the worker. */
+  const upstream = (...nodes: string[]) => {
+    const all = Object.fromEntries(nodes.map(node => [node, 1]))
+    store.put(keyOf('upstreams', 'web'), { id: 'web', type: 'roundrobin', nodes: all })
+    store.put(keyOf('routes', 'all'), { id: 'all', uri: '/*', upstream_id: 'web' })
+  }
+  const agreed = (name: string, id = 'g1') => new Map([[id, reading(name, id)?.word?.tags ?? []]])
+
+  it('polls unsealed entries while requests stay in flight, and reports the workers’ words', async () => {
+    const g = await kept()
+    upstream('10.0.0.1:80')
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    await until('it has no other choice', () => reading('1')?.word?.sole.join() === 'upstreams/web')
+    upstream('10.0.0.1:80', '10.0.0.2:80')
+    await until(
+      'it has one',
+      () => reading('1')?.word?.sole.length === 0 && reading('1')?.word?.complete === true
+    )
+    expect(reading('1')?.word?.others).to.deep.equal([{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }])
+  })
+
+  it('seals with the words that were judged, and only at the named gateways', async () => {
+    const g = await serve('127.0.7.1')
+    const other = await serve('127.0.7.2', g.port)
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')])
+    keeper.desire([entry('1')])
+    await until('both have spoken', () => ['g1', 'g2'].every(id => reading('1', id)?.word?.complete === true))
+    keeper.desire([{ ...entry('1', 'sealed'), agreed: agreed('1') }])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, problem: '' })
+    expect(other.barrier.entries.look('10.0.0.1', 80)).to.equal('draining')
+    expect(keeper.entries().map(({ state }) => state)).to.deep.equal(['draining'])
+    keeper.desire([{ ...entry('1', 'sealed'), agreed: agreed('1', 'g2') }])
+    await until('the other is sealed', () => reading('1', 'g2')?.entry === 'sealed')
+    expect(reading('1')?.entry).to.equal('sealed')
+  })
+
+  it('does not seal with outdated words, and reads the current ones', async () => {
+    const g = await kept()
+    keeper.desire([entry('1')])
+    await until('it has spoken', () => reading('1')?.word?.complete === true)
+    const before = agreed('1')
+    upstream('10.0.0.1:80')
+    keeper.desire([{ ...entry('1', 'sealed'), agreed: before }])
+    await until('it has no other choice', () => reading('1')?.word?.sole.join() === 'upstreams/web')
+    expect(g.barrier.entries.look('10.0.0.1', 80)).to.equal('draining')
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed all the same', () => reading('1')?.entry === 'sealed')
+  })
+
+  it('counts requests in flight after a seal that another agent put', async () => {
+    const g = await kept()
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.entry === 'draining')
+    g.barrier.entries.put({ uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 })
+    await until('it is counted', () => reading('1')?.readAfterSeal === true)
+  })
+
+  it('reports a plugin without words as too old, and still counts its requests in flight after the seal', async () => {
+    await kept({}, createBarrier(), true)
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    expect(reading('1')).to.deep.include({ entry: 'draining', binding: false })
+    expect(reading('1')?.problem).to.contain('older than this agent')
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, binding: true, problem: '' })
+  })
+
+  it('sends nothing when the desired entries have not changed', async () => {
+    const g = await kept()
+    const quiet = { ...entry('1'), watch: false }
+    keeper.desire([quiet])
+    await until('it is read', () => reading('1') !== undefined)
+    const before = reading('1')
+    for (let i = 0; i < 5; i++) {
+      keeper.desire([{ ...quiet }])
+      keeper.gateways([gateway('g1', '127.0.7.1')])
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    expect(g.requests.filter(request => !request.startsWith('GET state'))).to.deep.equal([
+      'PUT entries?words=true'
+    ])
+    expect(reading('1')).to.equal(before)
+  })
+
+  it('lifts an entry by uid when it is no longer desired, even if the first try fails', async () => {
+    const g = await kept()
+    keeper.desire([entry('1'), entry('2')])
+    await until('it is read', () => reading('2') !== undefined)
+    g.api.faults.inject({ fault: { kind: 'status', status: 500 }, method: 'DELETE', times: 2 })
+    keeper.desire([entry('2')])
+    expect(reading('1')).to.equal(undefined)
+    await until('it is lifted', () => states(g.barrier).every(([uid]) => uid !== '1'))
+    await until('the other one is still kept', () => reading('2')?.problem === '')
+    expect(states(g.barrier)).to.deep.equal([['2', '10.0.0.2', undefined, 'draining']])
+  })
+
+  it('lifts an address that left its entry, and keeps the others', async () => {
+    const g = await kept()
+    keeper.desire([entry('1', 'sealed', '10.0.0.1:80', '10.0.0.1:90')])
+    await until('both are there', () => states(g.barrier).length === 2)
+    keeper.desire([entry('1', 'sealed', '10.0.0.1:90')])
+    await until('one is left', () => states(g.barrier).length === 1)
+    await until('it is put again', () => reading('1')?.entry === 'sealed' && g.puts() === 2)
+    expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', 90, 'sealed']])
+  })
+
+  it('renews at a third of the ttl', async () => {
+    const g = await kept({ ttlMs: 1000 })
+    keeper.desire([{ ...entry('1', 'sealed'), watch: false }])
+    await until('it was renewed', () => g.puts() >= 4)
+    expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', undefined, 'sealed']])
+  })
+
+  it('pushes all entries to a new gateway', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.desire([entry('1'), entry('2', 'sealed')])
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    await until('it has them', () => g.barrier.entries.size === 2)
+    await serve('127.0.7.2', g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')])
+    await until('the second has them', () => reading('2', 'g2')?.entry === 'sealed')
+    expect(reading('1', 'g2')?.entry).to.equal('draining')
+  })
+
+  it('pushes all entries to a restarted gateway', async () => {
+    const g = await kept()
+    keeper.desire([entry('1'), { ...entry('2', 'sealed'), watch: false }])
+    await until('it has them', () => reading('2') !== undefined)
+    await g.api.close()
+    // A call in progress may first report that its connection was closed.
+    await until('it is missed', () => reading('1')?.problem.includes('load the plugin') === true)
+    const again = await serve('127.0.7.1', g.port)
+    await until('it has them again', () => again.barrier.entries.size === 2)
+    await until('it is read again', () => reading('2')?.instance === again.barrier.instance)
+    expect(reading('2')).to.deep.include({ entry: 'sealed', problem: '' })
+  })
+
+  it('detects a restart between two calls by the instance id', async () => {
+    const g = await kept({ ttlMs: 3000 })
+    keeper.desire([{ ...entry('1'), watch: false }])
+    await until('it has it', () => reading('1') !== undefined)
+    await g.api.close()
+    const again = await serve('127.0.7.1', g.port)
+    keeper.desire([
+      { ...entry('1'), watch: false },
+      { ...entry('2'), watch: false }
+    ])
+    await until('it has both', () => again.barrier.entries.size === 2, 900)
+    await until('it is read again', () => reading('1')?.instance === again.barrier.instance)
+  })
+
+  it('remembers through failures and a restart that the gateway once answered fit, and never counts an unfit answer as fit', async () => {
+    const g = await kept()
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.binding === true)
+    await g.api.close()
+    await until('it is missed', () => reading('1')?.problem !== '')
+    expect(reading('1')?.binding).to.equal(true)
+    const barrier = createBarrier()
+    barrier.setUnfit(1, ['a second nginx serves'])
+    await serve('127.0.7.1', g.port, barrier)
+    keeper.desire([entry('1'), entry('2')])
+    await until('both are read', () => reading('2') !== undefined && reading('1')?.problem === '')
+    expect(reading('1')).to.deep.include({ instance: barrier.instance, fit: false, binding: true })
+    expect(reading('2')).to.deep.include({ instance: barrier.instance, fit: false, binding: false })
+  })
+
+  it('reads an unfit answer with requests in flight as busy', async () => {
+    const g = await kept({}, unfit('a second nginx serves'))
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    expect(reading('1')?.binding).to.equal(false)
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    await until('it is busy', () => reading('1')?.inflight.requests === 1)
+    expect(reading('1')).to.deep.include({ fit: false, binding: true })
+  })
+
+  it('renews nothing after an absence until a round with current data desires the entries, but still lifts', async () => {
+    const g = await serve('127.0.7.1')
+    const at = { resumed: -Infinity, known: -Infinity }
+    begin(g.port, { ttlMs: 3000, knowledge: { resumedAt: () => at.resumed, knownAt: () => at.known } })
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const held = { ...entry('1', 'sealed'), watch: false }
+    keeper.desire([held, { ...entry('2', 'sealed'), watch: false }])
+    await until('it has both', () => g.barrier.entries.size === 2)
+    at.resumed = 1000
+    const before = g.puts()
+    const putAt = performance.now()
+    expect(keeper.isKnown()).to.equal(false)
+    // A new entry next to the held ones, whose renewal is due after a second.
+    keeper.desire([held, entry('3')])
+    await until('one is lifted', () => g.barrier.entries.size === 1)
+    await until('the other has expired', () => states(g.barrier).length === 0)
+    expect([g.puts(), performance.now() - putAt > 2500]).to.deep.equal([before, true])
+    at.known = 1001
+    keeper.desire([held, entry('3')])
+    await until('both are put', () => states(g.barrier).length === 2)
+    expect(keeper.isKnown()).to.equal(true)
+  })
+
+  it('finds missing entries by the list of an older plugin, or by the number of entries', () => {
+    const wanted = [entry('1', 'sealed'), entry('2', 'sealed', '10.0.0.2', '10.0.1.2')]
+    const told = (uid: string, ip: string, state: 'draining' | 'sealed' = 'sealed') => ({
+      uid,
+      ip,
+      state,
+      ttl: 9,
+      inflight: { requests: 0, long: 0 },
+      bypasses: 0
+    })
+    const [one, two, three] = [told('1', '10.0.0.1'), told('2', '10.0.0.2'), told('2', '10.0.1.2')]
+    const missing = (answer: Parameters<typeof missingOf>[1]) =>
+      missingOf(wanted, answer).map(({ uid }) => uid)
+    expect(missing({ entries: [one, two, three] })).to.deep.equal([])
+    expect(missing({ entries: [one, two] })).to.deep.equal(['2'])
+    expect(missing({ entries: [told('1', '10.0.0.1', 'draining'), two, three] })).to.deep.equal(['1'])
+    expect(missing({})).to.deep.equal([])
+    expect(missing({ entries: [], held: { entries: 3, generation: 1, late: 0 } })).to.deep.equal([])
+    expect(missing({ entries: [], held: { entries: 2, generation: 1, late: 0 } })).to.deep.equal(['1', '2'])
+  })
+
+  it('puts an entry again at once when the gateway’s state no longer shows it', async () => {
+    const g = await kept()
+    keeper.desire([
+      { ...entry('1', 'sealed'), watch: false },
+      { ...entry('2', 'sealed', '10.0.0.2', '10.0.1.2'), watch: false }
+    ])
+    await until('it has them', () => g.barrier.entries.size === 3)
+    const before = g.puts()
+    const looks = () => g.requests.filter(request => request.startsWith('GET state')).length
+    g.barrier.entries.remove(new Set(['2']))
+    // Only one of two addresses is present.
+    g.barrier.entries.put({ uid: '2', ip: '10.0.0.2', port: undefined, state: 'sealed', ttl: 60 })
+    await until('it is put again', () => g.barrier.entries.look('10.0.1.2', 80) === 'sealed')
+    const states = looks()
+    await until('the state is read on', () => looks() > states + 1)
+    expect(g.puts()).to.equal(before + 1)
+  })
+
+  it('pushes all entries to a gateway again when its readiness changes', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1', { ready: false })])
+    keeper.desire([{ ...entry('1'), watch: false }])
+    await until('it has it', () => g.puts() === 1)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    await until('it is told again', () => g.puts() === 2)
+  })
+
+  it('reports an entry that the gateway has lost as absent, and puts it again', async () => {
+    const g = await kept()
+    keeper.desire([entry('1')])
+    await until('it has it', () => reading('1')?.entry === 'draining')
+    const seen: (string | undefined)[] = []
+    keeper.onChange(() => seen.push(reading('1')?.entry))
+    g.barrier.entries.remove(new Set(['1']))
+    await until('it is put again', () => g.barrier.entries.size === 1)
+    await until('it is read again', () => seen.at(-1) === 'draining')
+    expect(seen).to.include('absent')
+  })
+
+  it('is not delayed by a gateway that hangs, lacks the plugin, or refuses the token', async () => {
+    const g = await serve('127.0.7.1')
+    const hangs = await serve('127.0.7.2', g.port)
+    hangs.api.faults.inject({ fault: { kind: 'hang' } })
+    begin(g.port, { timeoutMs: 200 })
+    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('hangs', '127.0.7.2'), gateway('none', '127.0.7.3')])
+    keeper.desire([entry('1')])
+    await until('the good one', () => reading('1')?.entry === 'draining', 150)
+    await until('the others', () => reading('1', 'hangs') !== undefined && reading('1', 'none') !== undefined)
+    expect(reading('1', 'hangs')).to.deep.include({ fit: false, entry: 'absent' })
+    expect(reading('1', 'hangs')?.problem).to.contain('did not answer in time')
+    expect(reading('1', 'none')).to.deep.include({ fit: false, entry: 'absent', readAfterSeal: false })
+    expect(reading('1', 'none')?.problem).to.contain('load the plugin')
+  })
+
+  it('names the remedy when the token is wrong, or another program answers', async () => {
+    await kept({ token: 'not-this-one' })
+    keeper.desire([entry('1')])
+    await until('it is refused', () => reading('1') !== undefined)
+    expect(reading('1')?.problem).to.contain('apisix.barrier.token').and.not.contain('not-this-one')
+    await keeper.stop()
+    const raw = await startRaw((_, response) => response.writeHead(404).end('<html>'))
+    begin(raw.port)
+    keeper.gateways([gateway('g1', '127.0.0.1')])
+    keeper.desire([entry('1')])
+    await until('it is no barrier', () => reading('1') !== undefined)
+    expect(reading('1')?.problem).to.contain('not the barrier')
+    await raw.close()
+  })
+
+  it('never reports an unfit plugin as fit', async () => {
+    await kept({}, unfit('pick_server'))
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    expect(reading('1')).to.deep.include({ fit: false, problem: '' })
+  })
+
+  it('neither polls an entry that had no room nor puts it again at once', async () => {
+    const g = await kept({}, createBarrier({ capacity: ENTRY_BYTES }))
+    const many = Array.from({ length: 6 }, (_, i) => entry(`${i + 1}`))
+    keeper.desire(many)
+    const refused = () => many.filter(({ uid }) => (reading(uid)?.problem ?? '') !== '')
+    await until('some were refused', () => refused().length > 0)
+    const first = g.puts()
+    const looks = () => g.requests.filter(r => r === 'POST inflight').length
+    const before = looks()
+    await until('those that are stored were looked at', () => looks() >= before + 5)
+    expect(g.puts()).to.equal(first)
+    expect(refused()).not.to.deep.equal([])
+  })
+
+  it('names the entries for which the dictionary is too small; the others hold', async () => {
+    const g = await kept({}, createBarrier({ capacity: ENTRY_BYTES }))
+    keeper.desire([entry('1'), entry('2')])
+    await until('they are read', () => reading('2') !== undefined)
+    expect(reading('1')).to.deep.include({ entry: 'draining', problem: '' })
+    expect(reading('2')?.entry).to.equal('absent')
+    expect(reading('2')?.problem).to.contain('custom_lua_shared_dict')
+    expect(g.puts()).to.equal(1)
+  })
+
+  it('puts more than a thousand entries in batches', async () => {
+    const g = await kept()
+    const many = Array.from({ length: 2100 }, (_, i) => ({
+      ...entry(`p${i}`, 'sealed', `10.1.${i >> 8}.${i & 255}`),
+      watch: false
+    }))
+    keeper.desire(many)
+    await until('all are read', () => reading('p2099')?.entry === 'sealed')
+    expect(g.puts()).to.equal(3)
+    expect(g.barrier.entries.size).to.equal(2100)
+  })
+
+  it('forgets a removed gateway', async () => {
+    await kept()
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    keeper.gateways([])
+    expect(reading('1')).to.equal(undefined)
+  })
+})

@@ -1,0 +1,159 @@
+import { expect } from 'chai'
+import type { BarrierState } from '../../../../agent/gateway/apisix/barrier-wire.ts'
+import type { DesiredEntry } from '../../../../agent/gateway/barrier/desired-entry.ts'
+import { createEntryTable } from '../../../../agent/gateway/barrier/entry-table.ts'
+import type { PodUid } from '../../../../agent/rules/drain/facts.ts'
+
+const TTL = 30_000
+const A = 'a' as PodUid
+
+const entry = (differs: Partial<DesiredEntry> = {}): DesiredEntry => ({
+  uid: A,
+  nodes: ['10.0.0.1'],
+  state: 'sealed',
+  watch: true,
+  ...differs
+})
+const state = (differs: Partial<BarrierState> = {}): BarrierState => ({
+  uid: A,
+  ip: '10.0.0.1',
+  state: 'sealed',
+  ttl: 30,
+  bypasses: 0,
+  inflight: { requests: 0, long: 0 },
+  ...differs
+})
+const at = (now: number) => ({ at: now, countedAt: now, instance: 'i', fit: true })
+
+describe('the entries of one gateway', () => {
+  const rig = (first: DesiredEntry = entry()) => {
+    const desired = new Map([[first.uid, first]])
+    const table = createEntryTable(TTL, () => desired, 0)
+    const put = (now: number, states: BarrierState[], refused: readonly string[] = [], isStale = false) => {
+      const due = table.due(now)
+      table.sent(due, now)
+      const answer = { entries: states, refused: new Set(refused), why: 'no room', sentAt: now }
+      table.put(due, answer, at(now), isStale)
+    }
+    return { desired, table, put }
+  }
+
+  it('are due when new, when changed, and after a third of their ttl', () => {
+    const { desired, table, put } = rig(entry({ state: 'draining' }))
+    expect(table.due(0)).eql([entry({ state: 'draining' })])
+    put(0, [state({ state: 'draining' })])
+    expect(table.due(1)).eql([])
+    expect(table.renewAt()).equal(TTL / 3)
+    desired.set(A, entry())
+    expect(table.due(1)).eql([entry()])
+    put(1, [state()])
+    expect(table.due(2)).eql([])
+    expect(table.due(1 + TTL / 3)).eql([entry()])
+  })
+
+  it('of another writer are over once they are found, unless a drain has their uid', () => {
+    const { table } = rig()
+    table.found([A, 'stranger' as PodUid], 0)
+    expect(table.over(1)).eql(['stranger'])
+    table.lifted(['stranger' as PodUid])
+    expect(table.over(1)).eql([])
+  })
+
+  it('do not change once another agent has sealed them', () => {
+    const { desired, table, put } = rig(entry({ state: 'draining' }))
+    put(0, [state({ state: 'draining' })])
+    table.reported([entry()], { entries: [state()] }, at(5), 5)
+    expect(table.reading(A)).include({ entry: 'sealed', readAfterSeal: false })
+    desired.set(A, entry({ sealIf: ['t1'] }))
+    expect(table.due(6)).eql([])
+    table.reported([entry()], { entries: [state()] }, at(7), 7)
+    expect(table.reading(A)).include({ readAfterSeal: true })
+  })
+
+  describe('times of the seal and of the last request', () => {
+    const busy = state({ sealedFor: 0.1, inflight: { requests: 1, long: 0 } })
+
+    it('are those of the gateway, whenever the agent asks', () => {
+      const { table, put } = rig()
+      put(1000, [busy])
+      expect(table.reading(A)).include({ sealedAt: 900, idleAt: undefined })
+      table.reported([entry()], { entries: [state({ sealedFor: 9.1, idleFor: 0.25 })] }, at(10_000), 9000)
+      expect(table.reading(A)).include({ sealedAt: 900, idleAt: 9750, unchangedSince: 10_000 })
+      table.reported([entry()], { entries: [state({ sealedFor: 9.6, idleFor: 0.76 })] }, at(10_500), 10_400)
+      expect(table.reading(A), 'they stay').include({ sealedAt: 900, idleAt: 9750 })
+    })
+
+    it('are no earlier than the last report of a request, if the worker that had it died', () => {
+      const { table, put } = rig()
+      put(1000, [busy])
+      table.reported([entry()], { entries: [state({ sealedFor: 1.1, idleFor: 1.1 })] }, at(2000), 1500)
+      expect(table.reading(A)).include({ sealedAt: 900, idleAt: 1000 })
+    })
+
+    it('are those of the reports, if the plugin is older and tells none', () => {
+      const { table, put } = rig()
+      put(1000, [state({ inflight: { requests: 1, long: 0 } })])
+      table.reported([entry()], { entries: [state()] }, at(2000), 1500)
+      expect(table.reading(A)).include({ sealedAt: 1000, idleAt: 2000 })
+    })
+  })
+
+  it('are lifted when no longer desired, even after a lost answer, until their ttl is over', () => {
+    const { desired, table, put } = rig()
+    table.sent([entry()], 0)
+    table.failed('no connection', 1)
+    desired.clear()
+    expect(table.over(2)).eql([A])
+    expect(table.over(TTL)).eql([])
+    desired.set(A, entry())
+    put(TTL, [state()])
+    desired.clear()
+    table.lifted(table.over(TTL + 1))
+    expect(table.over(TTL + 1)).eql([])
+  })
+
+  it('are put again when the gateway may have restarted, and when it lacks one', () => {
+    const { table, put } = rig()
+    put(0, [state()], [], true)
+    expect(table.due(1), 'its answer was from before').eql([entry()])
+    put(1, [state()])
+    expect(table.compare({ entries: [state()] }, 2)).equal(false)
+    expect(table.compare({ entries: [] }, 0), 'asked before it was stored').equal(false)
+    expect(table.compare({ entries: [] }, 2)).equal(true)
+    expect(table.due(3)).eql([entry()])
+    put(3, [state()])
+    table.restarted('j')
+    expect(table.reading(A)).include({ instance: 'j', entry: 'absent' })
+    expect(table.due(4)).eql([entry()])
+  })
+
+  it('wait two seconds for room, and are not polled until then', () => {
+    const { table, put } = rig()
+    put(0, [], [A])
+    expect(table.reading(A)?.problem).equal('no room')
+    expect([table.watched(true), table.watched(false)]).eql([[], []])
+    expect(table.due(1999)).eql([])
+    expect(table.due(2000)).eql([entry()])
+  })
+
+  it('are long-polled while they are sealed and have requests in flight', () => {
+    const { table, put } = rig()
+    put(0, [state({ inflight: { requests: 2, long: 0 } })])
+    expect([table.watched(true), table.watched(false)]).eql([[entry()], []])
+    const before = table.movedAt()
+    table.reported([entry()], { entries: [state()] }, at(9), 9)
+    expect(table.movedAt()).above(before)
+    expect([table.watched(true), table.watched(false)]).eql([[], [entry()]])
+    table.reported([entry()], { entries: [] }, at(8), -1)
+    expect(table.reading(A), 'asked before it was put').include({ entry: 'sealed' })
+  })
+
+  it('lose an address only by being lifted first', () => {
+    const { desired, table, put } = rig(entry({ nodes: ['10.0.0.1', '10.0.0.9'] }))
+    put(0, [state(), state({ ip: '10.0.0.9' })])
+    desired.set(A, entry())
+    expect(table.shrunk([entry()])).eql([entry()])
+    put(1, [state()])
+    expect(table.shrunk([entry()])).eql([])
+  })
+})

@@ -1,0 +1,72 @@
+import { expect } from 'chai'
+import { watchMode } from '../../../../agent/gateway/inventory/mode-watch.ts'
+import { guardWrites } from '../../../../agent/gateway/inventory/guard-writes.ts'
+import type { AdminApi } from '../../../../agent/gateway/apisix/admin-api.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
+import { memoryLog } from '../../../build/serve.ts'
+
+describe('the mode', () => {
+  const start = (answers: (boolean | Error)[], forced?: 'etcd' | 'standalone') => {
+    const clock = manualClock()
+    const { log, lines } = memoryLog()
+    let asked = 0
+    const admin = {
+      standalone: () => {
+        const answer = answers[Math.min(asked++, answers.length - 1)]
+        return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer === true)
+      }
+    }
+    const watch = watchMode({ admin, clock, log, forced })
+    return { watch, clock, lines, asked: () => asked }
+  }
+  const settle = () => new Promise(resolve => setImmediate(resolve))
+
+  it('is read from the Admin API until it is known', async () => {
+    const { watch, clock } = start([new Error('no connection'), false])
+    await settle()
+    expect(watch.current()).to.include({ mode: undefined, problem: 'no connection' })
+    clock.advance(500)
+    await settle()
+    expect(watch.current()).to.deep.equal({ mode: 'etcd', by: 'admin-api', problem: '' })
+    watch.stop()
+  })
+
+  it('is reported and logged when it changes at run time; it stays the same while it cannot be read', async () => {
+    const { watch, clock, lines } = start([false, new Error('restarting'), true])
+    let told = 0
+    watch.onChange(() => (told += 1))
+    await settle()
+    clock.advance(30_000)
+    await settle()
+    expect(watch.current()).to.include({ mode: 'etcd', problem: 'restarting' })
+    clock.advance(30_000)
+    await settle()
+    expect(watch.current()).to.include({ mode: 'standalone', problem: '' })
+    expect(told).to.equal(2)
+    expect(lines.at(-1)).to.include({ mode: 'standalone', before: 'etcd', level: 'warn' })
+    watch.stop()
+  })
+
+  it('is not read if the configuration forces it', async () => {
+    const { watch, asked } = start([true], 'etcd')
+    await settle()
+    expect(watch.current()).to.include({ mode: 'etcd', by: 'config' })
+    expect(asked()).to.equal(0)
+  })
+
+  it('standalone allows no write', async () => {
+    const writes: string[] = []
+    const write = (_: string, id: string) => (writes.push(id), Promise.reject(new Error('sent')))
+    const admin = { patch: write, put: write } as unknown as AdminApi
+    let mode: 'etcd' | 'standalone' = 'standalone'
+    const guarded = guardWrites(admin, { current: () => ({ mode, by: 'config', problem: '' }) })
+    for (const method of ['patch', 'put'] as const) {
+      const failure = await guarded[method]('upstreams', 'web', {}).catch((error: unknown) => error)
+      expect(failure).to.include({ code: 'ADMIN_STANDALONE' })
+    }
+    expect(writes).to.deep.equal([])
+    mode = 'etcd'
+    await guarded.patch('upstreams', 'web', {}).catch(() => {})
+    expect(writes).to.deep.equal(['web'])
+  })
+})

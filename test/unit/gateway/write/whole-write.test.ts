@@ -1,0 +1,102 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { systemClock } from '../../../../agent/base/clock.ts'
+import type { PodUid } from '../../../../agent/rules/drain/facts.ts'
+import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
+import { createWriter } from '../../../../agent/gateway/write/writer.ts'
+import type { Resource } from '../../../../agent/rules/plan/holder.ts'
+import type { Json, JsonObject } from '../../../../sandbox/apisix/json.ts'
+import { silent, startAdmin } from '../../../build/apisix.ts'
+
+const node = (host: string, more: JsonObject = {}): JsonObject => ({ host, port: 80, weight: 1, ...more })
+const json = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>
+const fields = (value: fc.Arbitrary<Json>) =>
+  fc.dictionary(
+    fc.string({ minLength: 1 }).filter(key => key !== 'traffic-split'),
+    value,
+    { maxKeys: 4 }
+  ) as fc.Arbitrary<JsonObject>
+
+/** Other writers' part of the object, as free as APISIX allows: its labels, the plugins next to traffic-split, and its rules. */
+const others = fc.record({
+  labels: fields(fc.stringMatching(/^[!-~]{1,20}$/)),
+  plugins: fields(json),
+  match: fc.array(fc.record({ vars: fc.array(json) })),
+  metadata: fields(json)
+})
+
+/** An object that lists these nodes in the second upstream of the second of three rules. */
+function objectOf(
+  { labels, plugins, match, metadata }: typeof others extends fc.Arbitrary<infer O> ? O : never,
+  hosts: readonly string[],
+  isLabelled: boolean
+): JsonObject {
+  const nodes = hosts.map(host => node(host, { metadata }))
+  const upstream = { type: 'roundrobin', nodes, keepalive_pool: { size: 7 } }
+  const rules = [
+    { match, weighted_upstreams: [{ weight: 1 }] },
+    { weighted_upstreams: [{ weight: 3 }, { upstream, weight: 2 }, { upstream_id: 'other', weight: 0 }] },
+    { match, weighted_upstreams: [{ weight: 9 }] }
+  ]
+  return {
+    ...(isLabelled && { desc: 'd' }),
+    plugins: { 'key-auth': { key: 'k' }, 'traffic-split': { rules }, ...plugins },
+    ...(isLabelled && { labels })
+  }
+}
+
+/** The text of an object in its own order, without the times, which APISIX sets. */
+const textOf = (value: JsonObject | undefined): string => {
+  const { create_time: _created, update_time: _updated, ...rest } = value ?? {}
+  return JSON.stringify(rest)
+}
+
+describe('an object that can only be written whole', () => {
+  const kinds: readonly (readonly [Resource, (id: string) => JsonObject])[] = [
+    ['consumers', id => ({ username: id })],
+    ['consumer_groups', () => ({})],
+    ['plugin_configs', () => ({})],
+    ['global_rules', () => ({})],
+    ['routes', () => ({ uri: '/*' })]
+  ]
+  for (const [resource, own] of kinds) {
+    const isLabelled = resource !== 'global_rules'
+    it(`loses the node and not one other byte: ${resource}`, async () => {
+      const apisix = await startAdmin()
+      const inventory = { learn: () => {}, forget: () => {} }
+      const writer = createWriter({
+        admin: apisix.client,
+        inventory,
+        clock: systemClock,
+        log: silent,
+        giveUpMs: 1000
+      })
+      let count = 0
+      try {
+        await fc.assert(
+          fc.asyncProperty(others, async theirs => {
+            // The same object would have to wait after its last write.
+            const id = `jack-${(count += 1)}`
+            apisix.put(resource, id, {
+              ...own(id),
+              ...objectOf(theirs, ['10.0.0.1', '10.0.0.2'], isLabelled)
+            })
+            const value = apisix.value(resource, id)!
+            const [holder] = holdersOf({ resource, id: id, value, revision: 0 })
+            const uid = 'uid-web-1' as PodUid
+            writer.submit({ kind: 'remove', holder: holder!, nodes: [{ key: '10.0.0.1:80', uid }] })
+            await writer.idle()
+            expect(writer.status(holder!.key, '10.0.0.1:80', uid)?.state).to.equal('removed')
+            const left = { id, ...own(id), ...objectOf(theirs, ['10.0.0.2'], isLabelled) }
+            expect(textOf(apisix.value(resource, id))).to.equal(textOf(left))
+            writer.forget(uid)
+          }),
+          { numRuns: 25 }
+        )
+      } finally {
+        await writer.stop()
+        await apisix.close()
+      }
+    })
+  }
+})

@@ -1,0 +1,125 @@
+import { expect } from 'chai'
+import { inject } from '../../../../agent/hook/inject/inject.ts'
+import { review } from '../../../../agent/hook/inject/review.ts'
+import type { InjectSettings } from '../../../../agent/hook/inject/settings.ts'
+
+const curl: InjectSettings = {
+  host: 'apisix-drain.apisix.svc',
+  namespace: 'apisix',
+  secret: 'apisix-drain-webhook',
+  configuration: 'apisix-drain',
+  hook: 'curl',
+  url: 'http://apisix-drain.apisix:8080/v1/prestop',
+  tokens: false,
+  volumes: []
+}
+const helper: InjectSettings = {
+  ...curl,
+  hook: 'helper',
+  initContainer: { name: 'apisix-drain-hook', image: 'hook' },
+  volumes: [
+    {
+      volume: { name: 'apisix-drain-hook', emptyDir: {} },
+      mount: { name: 'apisix-drain-hook', mountPath: '/apisix-drain' }
+    }
+  ]
+}
+const web = { name: 'web', ports: [{ containerPort: 80 }] }
+const ENV = ['', '/-', '/-', '/-'].map(end => `/spec/containers/0/env${end}`)
+
+/** test/install/webhook.test.ts compares every rule with the API server and the policy. These tests need neither. */
+describe('inject', () => {
+  it('adds missing fields, and each list before its items', () => {
+    const operations = inject({ spec: { containers: [web] } }, helper)
+    expect(operations.map(({ path }) => path)).to.deep.equal([
+      '/spec/containers/0/lifecycle',
+      '/spec/containers/0/lifecycle/preStop',
+      '/spec/containers/0/volumeMounts',
+      '/spec/containers/0/volumeMounts/-',
+      ...ENV,
+      '/spec/volumes',
+      '/spec/volumes/-',
+      '/spec/initContainers',
+      '/spec/initContainers/-'
+    ])
+  })
+
+  it('does nothing the second time', () => {
+    const lifecycle = { preStop: { exec: { command: ['/apisix-drain/apisix-drain-hook'] } } }
+    expect(inject({ spec: { containers: [{ ...web, lifecycle }] } }, helper)).to.deep.equal([])
+  })
+
+  it('adds no volume or init container twice if a second container is added later', () => {
+    const mounted = { ...web, volumeMounts: helper.volumes.map(({ mount }) => mount) }
+    const spec = {
+      containers: [mounted],
+      volumes: helper.volumes.map(({ volume }) => volume),
+      initContainers: [helper.initContainer]
+    }
+    expect(inject({ spec }, helper).map(({ path }) => path)).to.deep.equal([
+      '/spec/containers/0/lifecycle',
+      '/spec/containers/0/lifecycle/preStop',
+      ...ENV
+    ])
+  })
+
+  it('with curl, adds only the environment and a command that names the pod and uses no proxy', () => {
+    const operations = inject({ spec: { containers: [web] } }, curl)
+    expect(operations.map(({ path }) => path).slice(2)).to.deep.equal(ENV)
+    const { value } = operations.find(({ path }) => path.endsWith('/preStop')) ?? {}
+    const { exec } = value as { exec: { command: string[] } }
+    expect(exec.command[2]).to.match(
+      /^timeout 24 .* curl -fsS --noproxy "\*" .*\/v1\/prestop\?namespace=\$POD_NAMESPACE&pod=\$POD_NAME" && exit/
+    )
+  })
+
+  it('names every pod by the downward API, whatever its network, and keeps an existing name', () => {
+    const names = (env?: readonly object[]) =>
+      inject({ spec: { containers: [env ? { ...web, env } : web] } }, helper)
+        .filter(({ path }) => path.endsWith('/env/-'))
+        .map(({ value }) => value)
+    const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
+    const all = [
+      field('POD_NAME', 'metadata.name'),
+      field('POD_NAMESPACE', 'metadata.namespace'),
+      field('POD_UID', 'metadata.uid')
+    ]
+    expect(names()).to.deep.equal(all)
+    expect(names([{ name: 'POD_NAME', value: 'mine' }])).to.deep.equal(all.slice(1))
+  })
+
+  it('shows the token with curl, but never on a command line', () => {
+    const text = JSON.stringify(
+      inject({ spec: { hostNetwork: true, containers: [web] } }, { ...curl, tokens: true })
+    )
+    expect(text).to.include('| curl -K - ').and.not.to.include('POD_NAME')
+  })
+
+  for (const odd of [undefined, null, 'pod', {}, { spec: [] }, { spec: { containers: [null, 7], os: 4 } }]) {
+    it(`adds nothing harmful for ${JSON.stringify(odd)}`, () => {
+      for (const { path } of inject(odd, helper)) expect(path).to.match(/^\/spec\//)
+    })
+  }
+})
+
+describe('review', () => {
+  const asked = (object: unknown, kind = 'Pod') => ({ request: { uid: 'u-1', kind: { kind }, object } })
+
+  it('always allows, with a patch or without one', () => {
+    const given = review(asked({ spec: { containers: [web] } }), curl)?.response
+    expect(given).to.include({ uid: 'u-1', allowed: true, patchType: 'JSONPatch' })
+    expect(JSON.parse(Buffer.from(given?.patch ?? '', 'base64').toString())).to.have.length(2 + ENV.length)
+    expect(
+      review(asked({ spec: { terminationGracePeriodSeconds: 0, containers: [web] } }), curl)?.response
+    ).to.deep.equal({
+      uid: 'u-1',
+      allowed: true
+    })
+  })
+
+  it('refuses a review that is not of a pod', () => {
+    for (const odd of [undefined, 'x', {}, { request: {} }, asked({}, 'Service')]) {
+      expect(review(odd, curl)).to.equal(undefined)
+    }
+  })
+})

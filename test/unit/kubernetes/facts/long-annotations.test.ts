@@ -1,0 +1,43 @@
+import { expect } from 'chai'
+import { readOptions } from '../../../../agent/rules/drain/annotations.ts'
+import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
+import { toServiceFact } from '../../../../agent/kubernetes/facts/service-fact.ts'
+import { claimsOf } from '../../../../agent/rules/members/claim.ts'
+import { settleClaims } from '../../../../agent/rules/members/settle.ts'
+import { podObject } from './objects.ts'
+
+/** As long as Kubernetes allows. */
+const LONG = 'a,'.repeat(125_000)
+/** A line of the log or an Event with the reason for each of a few annotations. */
+const LINE = 2000
+
+describe('an annotation of 250 kB', () => {
+  it('of a pod is kept in part, counts as unreadable, and makes short lines', () => {
+    const annotations = { 'apisix-drain.io/reserve': LONG, 'apisix-drain.io/minimum-evidence': LONG }
+    const fact = toPodFact(podObject('web-1', { metadata: { annotations } }))
+    expect(Object.values(fact?.annotations ?? {}).map(({ length }) => length)).to.deep.equal([1025, 1025])
+    const { problems } = readOptions(fact?.annotations ?? {})
+    expect(problems).to.have.length(2)
+    expect(problems.join('; ').length).to.be.below(LINE)
+  })
+
+  it('of a Service too', () => {
+    const keys = ['upstream', 'zone', 'subset', 'weight', 'create', 'slow-start']
+    const annotations = Object.fromEntries(keys.map(key => [`apisix-drain.io/${key}`, LONG]))
+    const metadata = { uid: 'u', namespace: 'shop', name: 'web', annotations }
+    const fact = toServiceFact({ metadata, spec: { ports: [{ name: 'http', port: 80 }] } })
+    if (!fact) throw new Error('it is a Service')
+    expect(Object.values(fact.annotations).every(({ length }) => length === 1025)).to.equal(true)
+    expect(claimsOf(fact).claims).to.deep.equal([])
+    expect(claimsOf(fact).problems.join('; ').length).to.be.below(LINE)
+  })
+
+  it('with many short parts makes one short line', () => {
+    const annotations = { 'apisix-drain.io/upstream': 'a b,'.repeat(250) }
+    const metadata = { uid: 'u', namespace: 'shop', name: 'web', annotations }
+    const fact = toServiceFact({ metadata, spec: { ports: [{ name: 'http', port: 80 }] } })
+    if (!fact) throw new Error('it is a Service')
+    const { problems } = settleClaims([fact], { allows: () => true, followedBy: () => new Set() })
+    expect([...problems.values()].join().length).to.be.within(1, LINE)
+  })
+})

@@ -1,0 +1,252 @@
+import { expect } from 'chai'
+import { systemClock, type Clock } from '../../../../agent/base/clock.ts'
+import {
+  createElector,
+  type ElectorOptions,
+  type Timings
+} from '../../../../agent/kubernetes/lead/elector.ts'
+import { alone, type Leader } from '../../../../agent/kubernetes/lead/leader.ts'
+import { createConnection } from '../../../../agent/kubernetes/transport/connection.ts'
+import { endAll, type Ends } from '../../../../sandbox/ends.ts'
+import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
+import { silent, until } from '../../../build/apisix.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
+
+const PLACE = { namespace: 'default', name: 'drain' }
+const QUICK: Partial<Timings> = { durationMs: 2000, everyMs: 50, patienceMs: 5000 }
+
+describe('elector', () => {
+  const ends: Ends = []
+  let kubernetes: Kubernetes
+  beforeEach(async () => {
+    kubernetes = await startKubernetes({ tls: false })
+    ends.push(() => kubernetes.close())
+  })
+  afterEach(() => endAll(ends))
+
+  /** An agent's elector over its own connection. With `making`, the answer about its new Lease waits for that promise. */
+  const elect = (
+    identity: string,
+    differs: Partial<ElectorOptions> = {},
+    making?: PromiseWithResolvers<void>
+  ) => {
+    const connection = createConnection(
+      {
+        origin: kubernetes.url,
+        tls: () => Promise.resolve({}),
+        headers: () => Promise.resolve({ authorization: `Bearer ${kubernetes.token}` }),
+        refused: () => {}
+      },
+      systemClock
+    )
+    const calls: string[] = []
+    let cut = false
+    const leader = createElector({
+      place: PLACE,
+      identity,
+      async call(method, path, body, signal) {
+        calls.push(method)
+        if (cut) throw new Error('cut')
+        const reply = await connection.request(method, path, body, signal)
+        if (method === 'POST') await making?.promise
+        return reply
+      },
+      clock: systemClock,
+      log: silent,
+      timings: QUICK,
+      ...differs
+    })
+    ends.push(async () => {
+      await leader.release()
+      await connection.close()
+    })
+    const kill = () => (cut = true)
+    return { leader, calls, kill, mend: () => (cut = false), answer: () => making?.resolve() }
+  }
+  const lease = () => kubernetes.store.get('leases', PLACE.namespace, PLACE.name)?.spec
+  const only = (...leaders: Leader[]) => leaders.filter(leader => leader.leads()).length === 1
+
+  it('creates the Lease and leads; the next agent follows', async () => {
+    const first = elect('a').leader
+    expect([first.leads(), first.yields()]).to.deep.equal([false, false])
+    await until('it leads', () => first.leads())
+    const second = elect('b').leader
+    await until('it knows', () => second.yields())
+    expect(second.status(systemClock.now())).to.deep.include({
+      leads: false,
+      holder: 'a',
+      lease: 'default/drain'
+    })
+    expect(first.status(systemClock.now())).to.include({ leads: true, holder: 'a' })
+    expect(lease()).to.include({ holderIdentity: 'a', leaseDurationSeconds: 2, leaseTransitions: 0 })
+  })
+
+  it('elects one of many agents that start at once', async () => {
+    const all = Array.from({ length: 5 }, (_, i) => elect(`agent-${i}`).leader)
+    await until(
+      'one leads, and all others know',
+      () => only(...all) && all.filter(l => l.yields()).length === 4
+    )
+  })
+
+  it('the next agent leads at once when the Lease is released', async () => {
+    const first = elect('a').leader
+    await until('it leads', () => first.leads())
+    const second = elect('b', { timings: { ...QUICK, durationMs: 60_000 } }).leader
+    await until('it follows', () => second.yields())
+    await first.release()
+    expect(first.leads()).to.equal(false)
+    await until('the other leads', () => second.leads() && second.status(systemClock.now()).holder === 'b')
+    expect(lease()).to.include({ holderIdentity: 'b', leaseTransitions: 2 })
+  })
+
+  it('releases a Lease that it does not yet know to be its own', async () => {
+    const { leader, answer } = elect('a', {}, Promise.withResolvers<void>())
+    await until('the API server has it', () => lease()?.holderIdentity === 'a')
+    expect(leader.status(systemClock.now()).holder).to.equal(undefined)
+    const released = leader.release()
+    answer()
+    await released
+    expect(lease()?.holderIdentity).to.equal('')
+  })
+
+  it('a second release waits for the first one', async () => {
+    const { leader, answer } = elect('a', {}, Promise.withResolvers<void>())
+    await until('the API server has it', () => lease()?.holderIdentity === 'a')
+    void leader.release()
+    const again = leader.release()
+    answer()
+    await again
+    expect(lease()?.holderIdentity).to.equal('')
+  })
+
+  it('takes over from a dead leader only once its Lease has expired', async () => {
+    const first = elect('a')
+    await until('it leads', () => first.leader.leads())
+    const second = elect('b').leader
+    await until('it follows', () => second.yields())
+    const from = systemClock.now()
+    first.kill()
+    await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
+    // Less the time between the leader's last renewal and its end.
+    expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
+    first.mend()
+    await until('the first follows', () => first.leader.yields())
+  })
+
+  it('trusts only its own clock: times an hour ahead or behind change nothing', async () => {
+    for (const hours of [-1, 1]) {
+      const name = `skewed-${hours + 1}`
+      const ahead = hours * 3_600_000
+      const clock: Clock = {
+        ...systemClock,
+        now: () => systemClock.now() + ahead,
+        alarm: (at, wake) => systemClock.alarm(at - ahead, wake)
+      }
+      const place = { ...PLACE, name }
+      const first = elect('a', { clock, place }).leader
+      await until('it leads', () => first.leads())
+      const second = elect('b', { place }).leader
+      await until('the second follows', () => second.yields())
+      await systemClock.sleep(300)
+      expect([first.leads(), second.leads()]).to.deep.equal([true, false])
+    }
+  })
+
+  it('lets every agent act while the Lease is unavailable, and one again when it is available', async () => {
+    const undo = kubernetes.faults.deny({ verb: '*', resource: 'leases' })
+    const all = [elect('a').leader, elect('b').leader]
+    await until('both act', () => all.every(leader => leader.leads() && !leader.yields()), 10_000)
+    expect(all[0]?.status(systemClock.now()).why).to.match(/cannot be had, so every agent does all.*403/)
+    undo()
+    await until('one leads', () => only(...all) && all.some(leader => leader.yields()))
+  })
+
+  it('lets every agent act while the API server is down', async () => {
+    const first = elect('a')
+    await until('it leads', () => first.leader.leads())
+    const second = elect('b')
+    await until('it follows', () => second.leader.yields())
+    first.kill()
+    second.kill()
+    await until('both act', () => first.leader.leads() && second.leader.leads(), 10_000)
+    first.mend()
+    second.mend()
+    await until('one leads', () => only(first.leader, second.leader))
+  })
+
+  it('does not wait for a leader that was late, and waits again for the next leader', async () => {
+    const first = elect('a').leader
+    await until('it leads', () => first.leads())
+    const second = elect('b').leader
+    await until('it follows', () => second.yields())
+    second.missed()
+    expect([second.yields(), second.leads()]).to.deep.equal([false, false])
+    elect('c')
+    await first.release()
+    await until('it leads, or waits for the next one', () => second.leads() || second.yields())
+  })
+
+  it('notifies of every change, and of nothing else', async () => {
+    const first = elect('a').leader
+    await until('it leads', () => first.leads())
+    const second = elect('b')
+    let told = 0
+    second.leader.onChange(() => (told += 1))
+    await until('it follows', () => second.leader.yields())
+    await until('it has looked more often', () => second.calls.length > 5)
+    expect(told).to.equal(1)
+    await first.release()
+    await until('it leads', () => second.leader.leads() && lease()?.holderIdentity === 'b')
+    await until('it told', () => told >= 2)
+  })
+
+  it('renews with one call, and checks with one call', async () => {
+    const first = elect('a')
+    await until('it leads', () => first.leader.leads())
+    first.calls.length = 0
+    await until('it has renewed', () => first.calls.length >= 3)
+    expect(new Set(first.calls)).to.deep.equal(new Set(['PUT']))
+    const second = elect('b')
+    await until('it has looked', () => second.calls.length >= 3)
+    expect(new Set(second.calls)).to.deep.equal(new Set(['GET']))
+  })
+
+  it('aborts a call that hangs, and stops within the time limit of one call', async () => {
+    const clock = manualClock()
+    const signals: AbortSignal[] = []
+    const leader = createElector({
+      place: PLACE,
+      identity: 'a',
+      call: (_method, _path, _body, signal) =>
+        new Promise((_, reject) => {
+          signals.push(signal)
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        }),
+      clock,
+      log: silent
+    })
+    await Promise.resolve()
+    expect(leader.leads()).to.equal(false)
+    clock.advance(3001)
+    await new Promise(resolve => void setImmediate(resolve))
+    expect([signals[0]?.aborted, leader.leads()]).to.deep.equal([true, true])
+    await leader.release()
+  })
+})
+
+describe('alone', () => {
+  it('always leads, and never waits', async () => {
+    const leader = alone('there is no election')
+    leader.missed()
+    await leader.release()
+    expect([leader.leads(), leader.yields()]).to.deep.equal([true, false])
+    expect(leader.status(0)).to.deep.equal({
+      leads: true,
+      holder: undefined,
+      lease: undefined,
+      why: 'there is no election'
+    })
+    leader.onChange(() => expect.fail('nothing ever changes'))()
+  })
+})

@@ -1,0 +1,51 @@
+import { expect } from 'chai'
+import { ApiError } from '../../../../agent/kubernetes/transport/api-error.ts'
+import { createNextStep, Doubted } from '../../../../agent/kubernetes/reflect/next-step.ts'
+
+const EXPIRED = new ApiError('watch pods', 410, {})
+const BROKEN = new Error('the connection broke')
+
+describe('the next step of a reflector', () => {
+  const listed = () => {
+    const next = createNextStep()
+    next.listed()
+    return next
+  }
+
+  it('lists first, and watches after a list', () => {
+    const next = createNextStep()
+    expect(next.step()).eql({ does: 'list', from: undefined })
+    next.failed(BROKEN, undefined)
+    expect(next.step()).eql({ does: 'list', from: undefined })
+    next.listed()
+    expect(next.step()).eql({ does: 'watch' })
+  })
+
+  it('lists again after three failures without an event, from the revision that the watch has reached', () => {
+    const next = listed()
+    for (const failure of [1, 2]) {
+      next.failed(BROKEN, '7')
+      expect(next.step(), `failure ${failure}`).eql({ does: 'watch' })
+    }
+    next.heard()
+    next.failed(BROKEN, '8')
+    next.failed(BROKEN, '8')
+    expect(next.step()).eql({ does: 'watch' })
+    next.failed(BROKEN, '8')
+    expect(next.step()).eql({ does: 'list', from: '8' })
+  })
+
+  it('lists at once if the server has dropped the revision, and from any revision if it did so during a list', () => {
+    const next = listed()
+    next.failed(EXPIRED, '8')
+    expect(next.step()).eql({ does: 'list', from: '8' })
+    next.failed(EXPIRED, '8')
+    expect(next.step()).eql({ does: 'list', from: undefined })
+  })
+
+  it('trusts no revision of a watch that another source contradicts', () => {
+    const next = listed()
+    next.failed(new Doubted('the watch is silent'), '8')
+    expect(next.step()).eql({ does: 'list', from: undefined })
+  })
+})

@@ -1,0 +1,238 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import {
+  ApiError,
+  isExpired,
+  isFromTheFuture,
+  isUnsupported,
+  parseRetryAfter,
+  retryAfterOf,
+  watchError
+} from '../../../../agent/kubernetes/transport/api-error.ts'
+import { createBackoff } from '../../../../agent/kubernetes/transport/backoff.ts'
+import { pathOf, podsIn, slicesIn } from '../../../../agent/kubernetes/reflect/collection.ts'
+import { createExpectations } from '../../../../agent/kubernetes/reflect/expectations.ts'
+import { createIntern } from '../../../../agent/kubernetes/facts/intern.ts'
+import { createMultiMap } from '../../../../agent/kubernetes/facts/multi-map.ts'
+import { combine, staticPart } from '../../../../agent/kubernetes/reflect/parts.ts'
+import { portOf } from '../../../../agent/base/read.ts'
+import { isLater } from '../../../../agent/kubernetes/reflect/revision.ts'
+import { same } from '../../../../agent/base/same.ts'
+import { createTombstones } from '../../../../agent/kubernetes/facts/tombstones.ts'
+import type { WatchState } from '../../../../agent/kubernetes/reflect/parts.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
+
+describe('watch: back-off', () => {
+  it('doubles up to the maximum, and the jitter stays in the upper half', () => {
+    const low = createBackoff({ random: () => 0 })
+    const high = createBackoff({ random: () => 0.999_999 })
+    const ceilings = [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]
+    for (const ceiling of ceilings) {
+      expect(low.failed(0)).to.equal(ceiling / 2)
+      expect(high.failed(0)).to.be.within(ceiling * 0.99, ceiling)
+    }
+  })
+
+  it('starts over after a healthy time, and only then', () => {
+    const backoff = createBackoff({ random: () => 1 })
+    backoff.failed(0)
+    backoff.failed(0)
+    expect(backoff.failed(9_999)).to.equal(200)
+    expect(backoff.failed(10_000)).to.equal(50)
+  })
+
+  it('never overflows', () => {
+    const backoff = createBackoff({ random: () => 1 })
+    for (let i = 0; i < 2_000; i += 1) backoff.failed(0)
+    expect(backoff.failed(0)).to.equal(5_000)
+  })
+})
+
+describe('watch: revisions', () => {
+  it('are ordered as numbers, whatever their length', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: 2n ** 70n }), fc.bigInt({ min: 1n, max: 2n ** 70n }), (a, b) => {
+        expect(isLater(`${a}`, `${b}`)).to.equal(a > b)
+      })
+    )
+  })
+
+  it('that are no numbers prove nothing', () => {
+    expect(isLater('abc', '1')).to.equal(false)
+    expect(isLater('2', undefined)).to.equal(false)
+    expect(isLater(undefined, '2')).to.equal(false)
+    expect(isLater('2', '01')).to.equal(false)
+  })
+})
+
+describe('watch: refusals of the API server', () => {
+  const gone = { reason: 'Expired', message: 'too old resource version: 5 (8)', code: 410 }
+
+  it('can be classified', () => {
+    expect(isExpired(new ApiError('list', 410, gone))).to.equal(true)
+    expect(isExpired(watchError('/pods', gone))).to.equal(true)
+    expect(isExpired(new Error('410'))).to.equal(false)
+    expect(isUnsupported(new ApiError('watch', 422, undefined))).to.equal(true)
+    expect(isUnsupported(new ApiError('watch', 403, undefined))).to.equal(false)
+    const message =
+      'a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled'
+    expect(isUnsupported(new ApiError('watch', 500, { reason: 'InternalError', message }))).to.equal(true)
+    expect(isUnsupported(new ApiError('watch', 500, { reason: 'InternalError' }))).to.equal(false)
+    const tooLarge = { reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } }
+    expect(isFromTheFuture(new ApiError('list', 504, tooLarge))).to.equal(true)
+    expect(isFromTheFuture(new ApiError('list', 504, { message: 'Too large resource version: 9' }))).to.equal(
+      true
+    )
+    expect(isFromTheFuture(new ApiError('list', 504, { reason: 'Timeout' }))).to.equal(false)
+  })
+
+  it('has a readable message, and survives any body', () => {
+    expect(watchError('/pods', gone).message).to.equal(
+      'watch /pods: 410 Expired too old resource version: 5 (8)'
+    )
+    expect(watchError('/pods', null).status).to.equal(500)
+    fc.assert(fc.property(fc.anything(), body => new ApiError('x', 500, body).status === 500))
+  })
+
+  it('carries how long to wait, bounded', () => {
+    const now = Date.parse('2026-11-21T10:00:00Z')
+    expect(parseRetryAfter('2', now)).to.equal(2_000)
+    expect(parseRetryAfter('Sat, 21 Nov 2026 10:00:05 GMT', now)).to.equal(5_000)
+    expect(parseRetryAfter('-4', now)).to.equal(0)
+    expect(parseRetryAfter('99999', now)).to.equal(60_000)
+    expect(parseRetryAfter('soon', now)).to.equal(undefined)
+    expect(parseRetryAfter('', now)).to.equal(undefined)
+    expect(parseRetryAfter(undefined, now)).to.equal(undefined)
+    expect(retryAfterOf(new ApiError('x', 429, {}, 700))).to.equal(700)
+    expect(retryAfterOf(new Error('x'))).to.equal(0)
+  })
+})
+
+describe('watch: expectations', () => {
+  const set = () => {
+    const missed: string[] = []
+    const clock = manualClock()
+    return { clock, missed, expectations: createExpectations(clock, why => missed.push(why)) }
+  }
+
+  it('are met by any revision at or past them', () => {
+    const { clock, missed, expectations } = set()
+    expectations.expect('10', 100, 'a')
+    expectations.expect('12', 100, 'b')
+    expectations.seen('9')
+    expect(expectations.size).to.equal(2)
+    expectations.seen('10')
+    expect(expectations.size).to.equal(1)
+    expectations.seen('100')
+    clock.advance(1_000)
+    expect(missed).to.deep.equal([])
+    expect(clock.pending).to.equal(0)
+  })
+
+  it('that are not met are reported once, when the earliest is due, and all are forgotten', () => {
+    const { clock, missed, expectations } = set()
+    expectations.expect('10', 100, 'late')
+    expectations.expect('11', 50, 'early')
+    clock.advance(49)
+    expect(missed).to.deep.equal([])
+    clock.advance(1)
+    expect(missed).to.deep.equal(['early'])
+    clock.advance(1_000)
+    expect(missed).to.deep.equal(['early'])
+    expect(clock.pending).to.equal(0)
+  })
+
+  it('without a revision are met by anything', () => {
+    const { clock, missed, expectations } = set()
+    expectations.expect(undefined, 100, 'a')
+    expectations.seen('1')
+    clock.advance(200)
+    expect(missed).to.deep.equal([])
+  })
+})
+
+describe('watch: small parts', () => {
+  it('same: facts are compared deeply, and absent is undefined', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), value => {
+        expect(same(value, structuredClone(value))).to.equal(true)
+      })
+    )
+    expect(same({ a: 1 }, { a: 1, b: undefined })).to.equal(true)
+    for (const [a, b] of [
+      [{ a: 1 }, { a: 2 }],
+      [{ a: 1 }, { a: 1, b: 1 }],
+      [{ a: 1, b: 1 }, { a: 1 }],
+      [[1, 2], [1]],
+      [[], {}],
+      [null, {}],
+      [1, '1']
+    ]) {
+      expect(same(a, b), JSON.stringify([a, b])).to.equal(false)
+    }
+  })
+
+  it('multi-map: holds one, several or no values under a key', () => {
+    const map = createMultiMap<string, { n: number }>()
+    const [a, b, c] = [{ n: 1 }, { n: 2 }, { n: 3 }]
+    for (const value of [a, b, c]) map.add('k', value)
+    expect(map.get('k')).to.deep.equal([a, b, c])
+    map.remove('k', b)
+    expect(map.get('k')).to.deep.equal([a, c])
+    map.remove('k', { n: 1 })
+    map.remove('k', a)
+    expect(map.get('k')).to.deep.equal([c])
+    map.remove('k', c)
+    expect(map.size).to.equal(0)
+  })
+
+  it('tombstones: bounded by number, oldest first', () => {
+    const stones = createTombstones<number>(manualClock(), 3)
+    for (const [i, uid] of ['a', 'b', 'c', 'a', 'd'].entries()) stones.add(uid, i)
+    expect(stones.size).to.equal(3)
+    expect(stones.get('b')).to.equal(undefined)
+    expect(stones.get('a')?.fact).to.equal(3)
+    stones.remove('a')
+    expect(stones.get('a')).to.equal(undefined)
+  })
+
+  it('intern: equal values are one object, and the number kept is bounded', () => {
+    const intern = createIntern(2)
+    const ports = intern.numbers([80, 443])
+    expect(intern.numbers([80, 443])).to.equal(ports)
+    expect(['x', 'y', 'z', 'x'].map(text => intern.text(text))).to.deep.equal(['x', 'y', 'z', 'x'])
+    intern.numbers([1])
+    intern.numbers([2])
+    expect(intern.numbers([80, 443])).not.to.equal(ports)
+  })
+
+  it('collections: paths and queries', () => {
+    expect(pathOf(podsIn(undefined))).to.equal('/api/v1/pods')
+    expect(pathOf(podsIn('apisix', 'app=apisix,tier!=x'), { limit: 1, continue: '' })).to.equal(
+      '/api/v1/namespaces/apisix/pods?labelSelector=app%3Dapisix%2Ctier%21%3Dx&limit=1'
+    )
+    expect(pathOf(slicesIn('shop'))).to.equal('/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices')
+  })
+
+  it('ports: are whole numbers from 1 to 65535', () => {
+    expect([1, 65_535, 0, 65_536, 1.5, '80', null].map(portOf)).to.deep.equal([
+      1,
+      65_535,
+      ...Array.from({ length: 5 })
+    ])
+  })
+
+  it('parts: one status for several watches is as good as the worst', () => {
+    const status = (state: WatchState, lastEventAt: number | undefined, problem = '') => ({
+      ...staticPart('pods', 2),
+      state,
+      synced: state !== 'connecting',
+      lastEventAt,
+      problem
+    })
+    const both = combine('pods', [status('live', 7), status('stale', 5, 'cut')])
+    expect(both).to.include({ state: 'stale', synced: true, lastEventAt: 5, problem: 'cut', objects: 4 })
+    const fresh = combine('pods', [status('live', 7), status('connecting', undefined)])
+    expect(fresh).to.include({ state: 'connecting', synced: false, lastEventAt: undefined })
+  })
+})

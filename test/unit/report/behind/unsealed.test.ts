@@ -1,0 +1,79 @@
+import { expect } from 'chai'
+import type { Drain, GatewayReport, Waiting } from '../../../../agent/rules/drain/drain.ts'
+import type { HolderKey } from '../../../../agent/rules/plan/holder.ts'
+import { unsealedIn, withUnsealed } from '../../../../agent/report/behind/unsealed.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+import { waitingDrain } from '../../../build/snapshot.ts'
+
+const WEB = 'upstreams/web' as HolderKey
+const report = (name: string, differs: Partial<GatewayReport> = {}): GatewayReport => ({
+  name,
+  grade: undefined,
+  at: undefined,
+  why: 'the entry is not sealed yet',
+  ...differs
+})
+const drain = (gateways: readonly GatewayReport[], verdict: Partial<Waiting> = {}): Drain => {
+  const one = waitingDrain()
+  return {
+    ...one,
+    since: 5400,
+    pod: pod('web-1', terminating(5000)),
+    decidedAt: 5000,
+    verdict: {
+      ...(one.phase === 'draining' ? one.verdict : {}),
+      gateways,
+      holders: [{ key: WEB, state: 'removed', why: '' }],
+      ...verdict
+    }
+  } as Drain
+}
+const NOW = 9000
+const memory = { heardAt: 5400, places: new Map() }
+const found = (...drains: readonly Drain[]) => unsealedIn(drains, () => memory as never, NOW).get(WEB)
+
+describe('gateways that have not sealed an ending pod', () => {
+  it('are behind from the decision of Kubernetes on, with the pod and the reason', () => {
+    expect(found(drain([report('apisix-0', { sealedAt: 5450 }), report('apisix-1')]))).to.deep.equal([
+      {
+        gateway: 'apisix-1',
+        since: 5400,
+        why: 'shop/web-1 ends: the entry is not sealed yet',
+        evidence: 'barrier'
+      }
+    ])
+  })
+
+  it('are not if they were seen without the pod, if all have sealed, or if a last endpoint is held as planned', () => {
+    expect(found(drain([report('apisix-0', { at: 5450, grade: 'observed' })]))).to.equal(undefined)
+    expect(found(drain([report('apisix-0', { sealedAt: 5450 })]))).to.equal(undefined)
+    expect(found(drain([report('apisix-0')], { lastEndpoint: true }))).to.equal(undefined)
+  })
+
+  it('are not while the pod keeps its sessions, and are behind from the end of that time on', () => {
+    const of = (keptUntil: number) =>
+      unsealedIn([drain([report('apisix-0')])], () => ({ ...memory, keptUntil }) as never, NOW).get(WEB)
+    expect(of(NOW + 1)).to.equal(undefined)
+    expect(of(8000)?.map(({ since }) => since)).to.deep.equal([8000])
+  })
+
+  it('join the clock of their holder: each gateway once, with its oldest change', () => {
+    const unsealed = found(drain([report('apisix-0'), report('apisix-1')]))
+    const older = { gateway: 'apisix-0', since: 4000, why: 'older', evidence: 'barrier' as const }
+    const clock = {
+      missing: [],
+      notReady: [],
+      lags: [],
+      behind: { since: 4000, cause: 'owner' as const, gateways: [older] }
+    }
+    const joined = withUnsealed(clock, unsealed)
+    expect(joined.behind).to.deep.include({ since: 4000, cause: 'owner' })
+    expect(joined.behind?.gateways.map(({ gateway, since }) => [gateway, since])).to.deep.equal([
+      ['apisix-0', 4000],
+      ['apisix-1', 5400]
+    ])
+    const quiet = { ...clock, behind: null }
+    expect(withUnsealed(quiet, unsealed).behind).to.include({ since: 5400, cause: 'gateways' })
+    expect(withUnsealed(quiet, undefined)).to.equal(quiet)
+  })
+})

@@ -1,0 +1,31 @@
+import { expect } from 'chai'
+import { createExposition } from '../../../../agent/report/metrics/exposition.ts'
+import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
+
+describe('the text of /metrics', () => {
+  const metrics = createMetrics()
+  const { metrics: read, contentType } = createExposition(metrics, () =>
+    metrics.drains.set({ phase: 'draining' }, 3)
+  )
+
+  it('has the metrics of the agent and of its process, each once (D15)', async () => {
+    const text = await read()
+    expect(contentType).to.include('text/plain')
+    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)
+    expect(new Set(names).size).to.equal(names.length)
+    expect(text).to.include('apisix_drain_pods_ending{phase="draining"} 3\n')
+    expect(names).to.include.members([
+      'apisix_drain_hook_waiting',
+      'process_resident_memory_bytes',
+      'process_cpu_seconds_total',
+      'nodejs_eventloop_lag_p99_seconds',
+      'nodejs_gc_duration_seconds'
+    ])
+    expect(names.filter(name => name?.startsWith('nodejs_active_'))).to.deep.equal([])
+  })
+
+  it('measures the process once, whatever the number of agents', async () => {
+    const other = createExposition(createMetrics(), () => {})
+    expect(await other.metrics()).to.match(/^process_start_time_seconds \d+$/m)
+  })
+})

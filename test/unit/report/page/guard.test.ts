@@ -1,0 +1,118 @@
+import { expect } from 'chai'
+import { secretFromEnv } from '../../../../agent/config/secret.ts'
+import {
+  createGuard,
+  isOwnOrigin,
+  SESSION_COOKIE,
+  SESSION_SECONDS
+} from '../../../../agent/report/page/guard.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
+
+describe('guard', () => {
+  const setUp = (value = 's3cret') => {
+    const clock = manualClock()
+    const guard = createGuard({ kind: 'token', token: secretFromEnv('T', { T: value }) }, clock)
+    const bearer = (token: string) =>
+      guard.admits({ authorization: `Bearer ${token}`, cookie: undefined, address: undefined })
+    const session = (cookie: string) => guard.admits({ authorization: undefined, cookie, address: undefined })
+    return { clock, guard, bearer, session }
+  }
+
+  it('admits the token and no other', () => {
+    const { guard, bearer } = setUp()
+    expect(bearer('s3cret')).to.equal(true)
+    for (const wrong of ['s3cre', 's3cret2', 'S3CRET', '']) expect(bearer(wrong), wrong).to.equal(false)
+    expect(guard.admits({ authorization: 'Basic s3cret', cookie: undefined, address: undefined })).to.equal(
+      false
+    )
+    expect(guard.admits({ authorization: undefined, cookie: undefined, address: undefined })).to.equal(false)
+  })
+
+  it('limits guesses from one address, and does not make others wait', () => {
+    const { clock, guard } = setUp()
+    const from = (address: string, token: string) =>
+      guard.admits({ authorization: `Bearer ${token}`, cookie: undefined, address })
+    for (let i = 0; i < 10; i++) expect(from('10.0.0.1', `guess-${i}`)).to.equal(false)
+    expect(guard.waitSeconds('10.0.0.1')).to.equal(60)
+    // Otherwise the answer would reveal whether the guess was right.
+    expect(from('10.0.0.1', 's3cret')).to.equal(false)
+    expect(guard.login('s3cret', '10.0.0.1')).to.equal(undefined)
+    expect(from('10.0.0.2', 's3cret')).to.equal(true)
+    clock.advance(60_000)
+    expect(guard.waitSeconds('10.0.0.1')).to.equal(0)
+    expect(guard.login('s3cret', '10.0.0.1')).to.be.a('string')
+  })
+
+  it('counts guesses behind a trusted proxy for its client, and believes no other sender', () => {
+    const guard = createGuard({ kind: 'none' }, manualClock(), ['10.0.0.0/24', 'fd00::/64'])
+    expect(guard.addressOf('::ffff:10.0.0.1', '192.0.2.7')).to.equal('192.0.2.7')
+    expect(guard.addressOf('fd00::1', '192.0.2.7, 10.0.0.2')).to.equal('192.0.2.7')
+    // A client can write the front of the header: a guess with a forged address must count for the client's own address.
+    expect(guard.addressOf('10.0.0.1', '198.51.100.1, 192.0.2.7')).to.equal('192.0.2.7')
+    expect(guard.addressOf('192.0.2.7', '198.51.100.1')).to.equal('192.0.2.7')
+    expect(guard.addressOf('10.0.0.1', undefined)).to.equal('10.0.0.1')
+    expect(guard.addressOf('10.0.0.1', 'unknown')).to.equal('10.0.0.1')
+    expect(guard.addressOf('10.0.0.1', '10.0.0.3')).to.equal('10.0.0.3')
+    expect(createGuard({ kind: 'none' }, manualClock()).addressOf('10.0.0.1', '192.0.2.7')).to.equal(
+      '10.0.0.1'
+    )
+  })
+
+  it('gives a session that expires and contains no part of the token', () => {
+    const { clock, guard, session } = setUp()
+    expect(guard.login('wrong', undefined)).to.equal(undefined)
+    const value = guard.login('s3cret', undefined)!
+    expect(value).not.to.include('s3cret')
+    expect(session(`a=b; ${SESSION_COOKIE}=${value}; c=d`)).to.equal(true)
+    clock.advance(SESSION_SECONDS * 1000 - 1)
+    expect(session(`${SESSION_COOKIE}=${value}`)).to.equal(true)
+    clock.advance(1)
+    expect(session(`${SESSION_COOKIE}=${value}`)).to.equal(false)
+  })
+
+  it('refuses a session that was forged, extended, or made with another token', () => {
+    const { guard, session } = setUp()
+    const [until = '', signature = ''] = guard.login('s3cret', undefined)!.split('.')
+    expect(session(`${SESSION_COOKIE}=${Number(until) + 1}.${signature}`)).to.equal(false)
+    expect(session(`${SESSION_COOKIE}=${until}.`)).to.equal(false)
+    expect(session(`${SESSION_COOKIE}=`)).to.equal(false)
+    expect(session(`x${SESSION_COOKIE}=${until}.${signature}`)).to.equal(false)
+    expect(session(`${SESSION_COOKIE}=${setUp('other').guard.login('other', undefined)}`)).to.equal(false)
+  })
+
+  it('gives its agent a short pass that every agent with the same token admits', () => {
+    const { clock, guard, session } = setUp()
+    const pass = guard.pass()
+    expect(pass).not.to.include('s3cret')
+    expect(session(pass)).to.equal(true)
+    expect(setUp('other').session(pass)).to.equal(false)
+    clock.advance(299_999)
+    expect(session(pass)).to.equal(true)
+    clock.advance(1)
+    expect(session(pass)).to.equal(false)
+    expect(createGuard({ kind: 'none' }, clock).pass()).to.equal('')
+  })
+
+  it('asks for no token if it is configured so', () => {
+    const guard = createGuard({ kind: 'none' }, manualClock())
+    expect(guard.admits({ authorization: undefined, cookie: undefined, address: undefined })).to.equal(true)
+    expect(guard.login('anything', undefined)).to.equal(undefined)
+  })
+
+  it('opens the stream to its own pages, to configured origins, and to clients other than browsers', () => {
+    const host = 'drain.example.org:8080'
+    expect(isOwnOrigin(undefined, host, [])).to.equal(true)
+    expect(isOwnOrigin('http://drain.example.org:8080', host, [])).to.equal(true)
+    expect(isOwnOrigin('https://drain.example.org:8080', host, [])).to.equal(true)
+    for (const other of [
+      'http://drain.example.org',
+      'http://evil.example',
+      'null',
+      '',
+      `http://${host}.evil`
+    ]) {
+      expect(isOwnOrigin(other, host, []), other).to.equal(false)
+    }
+    expect(isOwnOrigin('https://ops.example', host, ['https://ops.example'])).to.equal(true)
+  })
+})

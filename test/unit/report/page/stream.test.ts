@@ -1,0 +1,256 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
+import { expect } from 'chai'
+import { WebSocket } from 'ws'
+import type { Secret } from '../../../../agent/config/secret.ts'
+import { apply, type Message } from '../../../../agent/report/snapshot/snapshot-change.ts'
+import { buildSnapshot } from '../../../../agent/report/show/build-snapshot.ts'
+import { createGuard, SESSION_COOKIE, SESSION_SECONDS } from '../../../../agent/report/page/guard.ts'
+import type { Snapshot } from '../../../../agent/report/snapshot/snapshot.ts'
+import { createStream, type Stream, type StreamLimits } from '../../../../agent/report/page/stream.ts'
+import { endAll, type Ends } from '../../../../sandbox/ends.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
+import { memoryLog } from '../../../build/serve.ts'
+import { sources } from '../../../build/snapshot.ts'
+
+describe('stream', () => {
+  const open: Ends = []
+  afterEach(() => endAll(open))
+
+  const plain = (snapshot: Snapshot) => JSON.parse(JSON.stringify(snapshot)) as Snapshot
+  const QUIET = plain(buildSnapshot(sources()))
+
+  async function setUp(limits: Partial<StreamLimits> = {}, origins: string[] = []) {
+    const clock = manualClock()
+    const { log, lines } = memoryLog()
+    const server: Server = createServer((_, response) => response.end('plain'))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const state: { snapshot: Snapshot | undefined; made: number } = { snapshot: QUIET, made: 0 }
+    const secret = { value: 't0ken' }
+    const token: Secret = {
+      source: 'test',
+      read: () => secret.value,
+      toJSON: () => 'test',
+      toString: () => 'test'
+    }
+    const guard = createGuard({ kind: 'token', token }, clock)
+    const stream: Stream = createStream({
+      server,
+      guard,
+      origins,
+      snapshot: () => ((state.made += 1), state.snapshot),
+      clock,
+      log,
+      limits
+    })
+    open.push(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const dial = (headers: Record<string, string> = {}, path = '/api/stream') => {
+      const client = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
+        headers: { authorization: 'Bearer t0ken', ...headers }
+      })
+      client.on('error', () => {})
+      open.push(() => client.terminate())
+      return client
+    }
+    /** The status of a refusal; 101 if it was accepted. */
+    const status = async (client: WebSocket) => {
+      const { promise, resolve } = Promise.withResolvers<number>()
+      client.on('unexpected-response', (_request, response) => resolve(response.statusCode ?? 0))
+      client.on('open', () => resolve(101))
+      return promise
+    }
+    return { clock, guard, lines, port, secret, state, stream, dial, status }
+  }
+
+  /** All messages so far, and the next unread one. */
+  function listenTo(client: WebSocket) {
+    const messages: Message[] = []
+    const waiting: ((message: Message) => void)[] = []
+    client.on('message', data => {
+      const message = JSON.parse((data as Buffer).toString()) as Message
+      const taker = waiting.shift()
+      if (taker) taker(message)
+      else messages.push(message)
+    })
+    return {
+      messages,
+      next: () => {
+        const known = messages.shift()
+        return known ? Promise.resolve(known) : new Promise<Message>(resolve => waiting.push(resolve))
+      }
+    }
+  }
+
+  it('begins with a snapshot and goes on with changes', async () => {
+    const { clock, state, stream, dial } = await setUp()
+    const heard = listenTo(dial())
+    const first = await heard.next()
+    expect(first).to.deep.equal({ kind: 'snapshot', seq: 0, snapshot: QUIET })
+    const next = { ...QUIET, at: QUIET.at + 5, totals: { ...QUIET.totals, rounds: 2 } }
+    state.snapshot = next
+    stream.poke()
+    clock.advance(100)
+    const change = await heard.next()
+    if (change.kind !== 'change') throw new Error('expected a change')
+    expect(change).to.deep.equal({ kind: 'change', seq: 1, change: { at: next.at, totals: next.totals } })
+    expect(apply(QUIET, change.change)).to.deep.equal(next)
+  })
+
+  it('sends at most ten times a second, however often it is triggered', async () => {
+    const { clock, state, stream, dial } = await setUp()
+    const heard = listenTo(dial())
+    await heard.next()
+    state.made = 0
+    for (let ms = 0; ms < 1000; ms++) {
+      stream.poke()
+      clock.advance(1)
+    }
+    expect(state.made).to.be.within(9, 11)
+    for (let i = 0; i < 9; i++) await heard.next()
+  })
+
+  it('gives a late client the same state as the others', async () => {
+    const { clock, state, stream, dial } = await setUp()
+    const early = listenTo(dial())
+    await early.next()
+    state.snapshot = { ...QUIET, at: 7 }
+    const late = listenTo(dial())
+    const first = await late.next()
+    if (first.kind !== 'snapshot') throw new Error('expected a snapshot')
+    expect(first.snapshot.at).to.equal(QUIET.at)
+    stream.poke()
+    clock.advance(100)
+    expect(await early.next()).to.deep.equal(await late.next())
+  })
+
+  it('costs nothing without a client', async () => {
+    const { clock, state, stream, dial } = await setUp()
+    stream.poke()
+    clock.advance(1000)
+    expect(state.made).to.equal(0)
+    const client = dial()
+    await listenTo(client).next()
+    client.close()
+    await once(client, 'close')
+    while (stream.clients() > 0) await new Promise(resolve => setImmediate(resolve))
+    const { made } = state
+    stream.poke()
+    clock.advance(60_000)
+    expect(state.made).to.equal(made)
+    expect(clock.pending).to.equal(0)
+  })
+
+  it('refuses unknown clients, foreign pages, other paths, and too many clients', async () => {
+    const { state, dial, status } = await setUp({ maxClients: 1 }, ['https://ops.example'])
+    expect(await status(dial({ authorization: 'Bearer guess' }))).to.equal(401)
+    expect(await status(dial({ origin: 'http://evil.example' }))).to.equal(403)
+    expect(await status(dial({}, '/api/state'))).to.equal(404)
+    state.snapshot = undefined
+    expect(await status(dial())).to.equal(503)
+    state.snapshot = QUIET
+    expect(await status(dial({ origin: 'https://ops.example' }))).to.equal(101)
+    expect(await status(dial())).to.equal(503)
+  })
+
+  it('drops a client that does not read, and serves the others', async () => {
+    const { clock, lines, state, stream, port, dial } = await setUp({ maxBehind: 1000 })
+    const heard = listenTo(dial())
+    await heard.next()
+    // Reads nothing at all after its handshake.
+    const deaf = connect(port, '127.0.0.1')
+    open.push(() => deaf.destroy())
+    deaf.on('error', () => {})
+    deaf.write(
+      'GET /api/stream HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n' +
+        'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nauthorization: Bearer t0ken\r\n\r\n'
+    )
+    while (stream.clients() < 2) await new Promise(resolve => setImmediate(resolve))
+    deaf.pause()
+    const why = (i: number) => String(i).repeat(300_000)
+    for (let i = 0; i < 200 && stream.clients() === 2; i++) {
+      state.snapshot = { ...QUIET, at: i, inventory: { ...QUIET.inventory, problem: why(i) } }
+      stream.poke()
+      clock.advance(100)
+      const { seq } = await heard.next()
+      expect(seq).to.equal(i + 1)
+    }
+    expect(stream.clients()).to.equal(1)
+    expect(lines.map(line => line['why'])).to.deep.equal(['it does not read'])
+  })
+
+  it('drops a client that does not answer a ping', async () => {
+    const { clock, lines, stream, dial } = await setUp({ pingMs: 10_000 })
+    const client = dial()
+    await listenTo(client).next()
+    const pinged = once(client, 'ping')
+    clock.advance(10_000)
+    await pinged
+    // A later message has made the round trip, so the earlier answer has arrived. The client stays.
+    client.ping()
+    await once(client, 'pong')
+    clock.advance(10_000)
+    expect(stream.clients()).to.equal(1)
+    // It has no time to answer the last ping.
+    clock.advance(10_000)
+    expect(stream.clients()).to.equal(0)
+    expect(lines.map(line => line['why'])).to.deep.equal(['it did not answer a ping'])
+  })
+
+  const ENDED = ['its token was rotated, or its session has expired']
+
+  it('ends the streams of a token that was rotated, and counts no guess (D11)', async () => {
+    const { clock, guard, lines, secret, stream, dial } = await setUp({ pingMs: 10_000 })
+    const session = { authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` }
+    const clients = [dial(), dial(session)]
+    for (const client of clients) await listenTo(client).next()
+    const gone = clients.map(client => once(client, 'close'))
+    secret.value = 'another'
+    const fresh = dial({ authorization: 'Bearer another' })
+    await listenTo(fresh).next()
+    clock.advance(10_000)
+    await Promise.all(gone)
+    expect(stream.clients()).to.equal(1)
+    expect(lines.map(line => line['why'])).to.deep.equal([...ENDED, ...ENDED])
+    for (let i = 0; i < 20; i++)
+      guard.remains({ authorization: 'Bearer t0ken', cookie: undefined, address: 'x' })
+    expect(guard.waitSeconds('x')).to.equal(0)
+  })
+
+  it('ends the stream of a session that expires (D11)', async () => {
+    const { clock, guard, lines, stream, dial } = await setUp({ pingMs: SESSION_SECONDS * 1000 })
+    const client = dial({ authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` })
+    await listenTo(client).next()
+    const gone = once(client, 'close')
+    clock.advance(SESSION_SECONDS * 1000)
+    await gone
+    expect(stream.clients()).to.equal(0)
+    expect(lines.map(line => line['why'])).to.deep.equal(ENDED)
+  })
+
+  it('disconnects a client that sends too much', async () => {
+    const { stream, dial } = await setUp()
+    const client = dial()
+    await listenTo(client).next()
+    client.send('x'.repeat(5000))
+    await once(client, 'close')
+    while (stream.clients() > 0) await new Promise(resolve => setImmediate(resolve))
+  })
+
+  it('closes the connection properly when the agent stops', async () => {
+    const { stream, dial, status } = await setUp()
+    const client = dial()
+    await listenTo(client).next()
+    const closed = once(client, 'close') as Promise<[number, Buffer]>
+    await stream.close()
+    const [code] = await closed
+    expect(code).to.equal(1001)
+    expect(await status(dial())).to.equal(503)
+  })
+})

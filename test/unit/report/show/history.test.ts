@@ -1,0 +1,125 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { drainView } from '../../../../agent/report/show/build-snapshot.ts'
+import { EMPTY, LIMITS, withAck, withPast, withProof } from '../../../../agent/report/show/history.ts'
+import { lagOf, latestDecision } from '../../../../agent/report/snapshot/lag.ts'
+import type { DrainView, Moments } from '../../../../agent/report/snapshot/drain-view.ts'
+import { pod } from '../../../build/pod.ts'
+import { ackFor } from '../../../build/serve.ts'
+import { waitingDrain } from '../../../build/snapshot.ts'
+
+const view = drainView(waitingDrain(), undefined, 0)
+const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null = 'barrier'): DrainView => ({
+  ...view,
+  moments: { ...view.moments, ...moments },
+  verdict: { kind: 'proven', grade, result: 'drained', lastEndpoint: false }
+})
+const named = (i: number, moments: Partial<Moments>) => ({ ...shown(moments), uid: `uid-${i}` })
+const OF_VIEW = { uid: view.uid, namespace: view.namespace, owner: view.owner }
+
+describe('sync lag', () => {
+  const cases: [string, Parameters<typeof lagOf>[0], number | null][] = [
+    ['the gateways were not observed', { decidedAt: 0, seenAt: 1, sealedAt: null, confirmedAt: null }, null],
+    [
+      'seen within the stated second',
+      { decidedAt: 5000, seenAt: 5700, sealedAt: null, confirmedAt: 5741 },
+      41
+    ],
+    [
+      'seen late: counted from the end of that second',
+      { decidedAt: 5000, seenAt: 9000, sealedAt: null, confirmedAt: 9040 },
+      3041
+    ],
+    [
+      'a hook before the deletion was stated',
+      { decidedAt: 5000, seenAt: 4900, sealedAt: null, confirmedAt: 5040 },
+      40
+    ],
+    [
+      'no deletion: counted from its first sight',
+      { decidedAt: null, seenAt: 100, sealedAt: null, confirmedAt: 120 },
+      20
+    ]
+  ]
+  for (const [name, moments, expected] of cases) {
+    it(name, () => expect(lagOf(moments)).to.equal(expected))
+  }
+
+  it('law: never negative, and never longer than the time since the stated second', () => {
+    fc.assert(
+      fc.property(fc.nat(1e6), fc.nat(1e6), fc.nat(1e6), (decidedAt, late, took) => {
+        const seenAt = decidedAt + late
+        const confirmedAt = seenAt + took
+        const lag = lagOf({ sealedAt: null, decidedAt, seenAt, confirmedAt })!
+        expect(lag).to.be.within(took, confirmedAt - decidedAt)
+        expect(latestDecision({ decidedAt, seenAt })).to.be.at.most(seenAt)
+      })
+    )
+  })
+})
+
+describe('history', () => {
+  it('records a sample of the lag if the gateways were observed', () => {
+    const { lags } = withProof(
+      EMPTY,
+      shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
+    )
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: null, grade: 'barrier' }])
+    expect(withProof(EMPTY, shown({ confirmedAt: null }, 'accepted')).lags).to.deep.equal([])
+  })
+
+  it('separates the seal from the end of the last request (D3)', () => {
+    const moments = { decidedAt: 1_000_000, seenAt: 1_000_001, sealedAt: 1_000_042, confirmedAt: 1_009_000 }
+    const { lags } = withProof(EMPTY, shown({ ...moments, idleAt: 1_009_000 }))
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: 8999, grade: 'barrier' }])
+  })
+
+  it('has no lag of a pod that no gateway routed to, and forgets it if it has no hook (D4)', () => {
+    const drain = shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
+    const cron = { ...drain, verdict: { ...drain.verdict!, result: 'not-routed' } }
+    expect(withProof(EMPTY, cron).lags).to.deep.equal([])
+    expect(withPast(EMPTY, cron).past).to.deep.equal([])
+    const asked = { ...cron, moments: { ...cron.moments, ackAt: 1_000_050 } }
+    expect(withPast(EMPTY, asked).past).to.deep.equal([asked])
+  })
+
+  it('keeps finished drains, newest first, up to its limit', () => {
+    let history = EMPTY
+    for (let i = 0; i < LIMITS.past + 3; i++) history = withPast(history, named(i, { goneAt: i }))
+    expect(history.past).to.have.length(LIMITS.past)
+    expect(history.past[0]?.moments.goneAt).to.equal(LIMITS.past + 2)
+    for (let i = 0; i < LIMITS.lags + 3; i++) history = withProof(history, named(i, { confirmedAt: i }))
+    expect(history.lags).to.have.length(LIMITS.lags)
+    for (let i = 0; i < LIMITS.acks + 3; i++) history = withAck(history, ackFor(pod('web-1')), i, 0)
+    expect(history.acks).to.have.length(LIMITS.acks)
+    expect(history.acks.at(-1)?.at).to.equal(3)
+  })
+
+  it('keeps a drain that was not proved while many others follow (D2)', () => {
+    const failed = shown({ goneAt: 0 }, null)
+    let history = withPast(EMPTY, { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' } })
+    for (let i = 1; i < 2 * LIMITS.past; i++) history = withPast(history, named(i, { goneAt: i }))
+    expect(history.past.some(({ verdict }) => verdict?.kind === 'waiting')).to.equal(false)
+    expect(history.unproved).to.have.length(1)
+    const kept = { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' as const, lastEndpoint: true } }
+    expect(withPast(history, kept).unproved, 'a last endpoint that was held as planned').to.have.length(1)
+    const unlisted = { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' as const }, unlisted: true }
+    const after = withPast(EMPTY, unlisted)
+    expect([after.past.length, after.unproved.length], 'nothing led to it').to.deep.equal([1, 0])
+  })
+
+  it('keeps one entry of a pod that was proved, or ended, twice', () => {
+    const history = withProof(withProof(EMPTY, shown({ confirmedAt: 1 })), shown({ confirmedAt: 2 }))
+    expect(history.lags.map(({ at }) => at)).to.deep.equal([2])
+    const past = [shown({ seenAt: 1 }), shown({ seenAt: 2 })].reduce(withPast, EMPTY).past
+    expect(past.map(({ moments }) => moments.seenAt)).to.deep.equal([2])
+    const undone = [1, 2].map(seenAt => ({ ...shown({ seenAt }), phase: 'undone' as const }))
+    expect(undone.reduce(withPast, EMPTY).past).to.have.length(2)
+  })
+
+  it('counts the time saved, and subtracts the time lost', () => {
+    const fast = withAck(EMPTY, ackFor(pod('web-1'), { elapsedMs: 40 }), 1, 5000)
+    expect(fast.savedMs).to.equal(4960)
+    expect(withAck(fast, ackFor(pod('web-2'), { elapsedMs: 12_000 }), 2, 5000).savedMs).to.equal(-2040)
+  })
+})

@@ -1,0 +1,188 @@
+import { expect } from 'chai'
+import type { BarrierReading } from '../../../../agent/rules/proof/evidence.ts'
+import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
+import type { Word } from '../../../../agent/rules/proof/word.ts'
+import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
+import {
+  desiredEntry,
+  entryContext,
+  SEAL_BEFORE_MS,
+  sealLookAt
+} from '../../../../agent/round/entries/entries.ts'
+import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { drainOf, seen } from '../../../build/drain.ts'
+import { barrier } from '../../../build/evidence.ts'
+import { holder } from '../../../build/holder.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+import { worldOf } from '../../../build/world.ts'
+
+/** The nodes that the gateways bar for a drained pod, next to these other pods. */
+function barred(drained: PodFact, ...others: readonly PodFact[]) {
+  const drain = { ...drainOf(seen(drained)), phase: 'gone' as const, at: 1 }
+  const world = worldOf([], [drained, ...others])
+  return desiredEntry(drain as never, createMemories().of(drain.uid), {
+    world,
+    successors: () => ({})
+  } as never)?.nodes
+}
+
+const NO_SUCCESSION = { of: () => ({}) }
+
+describe('nodes that stay barred after a drain', () => {
+  const ended = { ...terminating(0), ips: ['10.0.0.1'] }
+
+  it('are the pod’s address, until a pod that stays has it', () => {
+    const drained = pod('old', ended)
+    expect(barred(drained)).to.deep.equal(['10.0.0.1'])
+    expect(barred(drained, pod('also-ending', ended))).to.deep.equal(['10.0.0.1'])
+    expect(barred(drained, pod('next', { ips: ['10.0.0.1'], ready: false }))).to.equal(undefined)
+    expect(barred(drained, pod('on the host', { ips: ['10.0.0.1'], hostNetwork: true }))).to.deep.equal([
+      '10.0.0.1'
+    ])
+  })
+
+  it('are its ports on its host’s address, until a pod that is Ready has them', () => {
+    const onHost = { hostNetwork: true, containerPorts: [8080, 8081] }
+    const drained = pod('old', { ...ended, ...onHost })
+    const next = (differs: Partial<PodFact>) => pod('next', { ips: ['10.0.0.1'], ...onHost, ...differs })
+    const both = ['10.0.0.1:8080', '10.0.0.1:8081']
+    expect(barred(drained)).to.deep.equal(both)
+    expect(barred(drained, next({ ready: false }))).to.deep.equal(both)
+    expect(barred(drained, next(terminating(0)))).to.deep.equal(both)
+    expect(barred(drained, next({ containerPorts: [9090] }))).to.deep.equal(both)
+    expect(barred(drained, next({ ips: ['10.0.0.2'] }))).to.deep.equal(both)
+    expect(barred(drained, next({ containerPorts: [8081] }))).to.deep.equal(['10.0.0.1:8080'])
+    expect(barred(drained, next({}))).to.equal(undefined)
+  })
+
+  it('are all of its ports while the pod still serves, even if another pod has one', () => {
+    const onHost = { ips: ['10.0.0.1'], hostNetwork: true, containerPorts: [8080] }
+    const drain = drainOf(seen(pod('old', { ...onHost, ...terminating(0) })))
+    const world = worldOf([], [drain.pod, pod('other', onHost)])
+    const context = {
+      world,
+      cluster: { gateways: () => [] },
+      successors: () => ({}),
+      now: 0,
+      keeping: new Map()
+    }
+    expect(desiredEntry(drain, createMemories().of(drain.uid), context as never)?.nodes).to.deep.equal([
+      '10.0.0.1:8080'
+    ])
+  })
+})
+
+describe('entries to seal for a pod that is being drained', () => {
+  const ending = pod('web-1', { ...terminating(0), ips: ['10.0.0.1'] })
+  const drain = drainOf(seen(ending))
+  const said = (sole: readonly string[] = [], nodes: readonly string[] = ['10.0.0.2:80']): Word =>
+    wordOf([
+      {
+        said: 1,
+        asked: 1,
+        places: 1,
+        sole: [...sole],
+        hidden: 0,
+        others: sole.length > 0 ? [] : [{ places: 1, nodes: [...nodes], more: 0 }],
+        cut: 0,
+        tag: 'now'
+      }
+    ]) as Word
+  const open = (word: Word | undefined, differs: Partial<BarrierReading> = {}) =>
+    barrier({ entry: 'draining', readAfterSeal: false, word, ...differs })
+
+  function round(
+    readings: Readonly<Record<string, BarrierReading | undefined>>,
+    others: readonly PodFact[] = []
+  ) {
+    const memory = createMemories().of(drain.uid)
+    const now = (at: number, current = readings) => {
+      const cluster = { gateways: () => Object.keys(current).map(id => ({ id })) }
+      const keeper = { reading: (_: unknown, id: string) => current[id] }
+      const world = worldOf([], [ending, ...others])
+      const context = entryContext(
+        { cluster } as never,
+        keeper,
+        world,
+        new Map([[drain.uid, drain]]),
+        NO_SUCCESSION,
+        at,
+        5000
+      )
+      const entry = desiredEntry(drain, memory, context)
+      return [entry?.state, entry?.agreed && Object.fromEntries(entry.agreed)]
+    }
+    return { memory, now }
+  }
+
+  it('are none before the workers of every gateway have been asked', () => {
+    const { memory, now } = round({ g1: open(said()), g2: undefined })
+    expect(now(0)).to.deep.equal(['draining', undefined])
+    expect([...memory.unsealed]).to.deep.equal([['g2', 'its workers have not been asked yet']])
+  })
+
+  it('are the pod’s entry at every gateway, with the words of each, when all agree', () => {
+    const { memory, now } = round({ g1: open(said()), g2: open(said()) })
+    expect(now(0)).to.deep.equal(['sealed', { g1: ['now'], g2: ['now'] }])
+    expect(memory.unsealed.size).to.equal(0)
+  })
+
+  it('are none while one gateway has no other node left', () => {
+    const { memory, now } = round({ g1: open(said()), g2: open(said(['routes/1'])) })
+    expect(now(0)).to.deep.equal(['draining', undefined])
+    expect(memory.unsealed.get('g2')).to.equal('nothing else is left in routes/1')
+  })
+
+  it('do not wait for holders of other namespaces for longer than their time', () => {
+    const { memory, now } = round({ g1: open(said(['upstreams/evil'])) })
+    const evil = holder('evil', ['10.0.0.1:80'], { namespace: 'evil' })
+    memory.places.set('evil', { holder: evil, node: '10.0.0.1:80', removedAt: undefined })
+    expect([now(4999)[0], memory.letGo]).to.deep.equal(['draining', false])
+    expect([now(5000)[0], memory.letGo]).to.deep.equal(['sealed', true])
+    const own = round({ g1: open(said(['upstreams/own'])) })
+    expect([own.now(5000)[0], own.memory.letGo]).to.deep.equal(['draining', false])
+    const free = round({ g1: open(said()) })
+    expect([free.now(5000)[0], free.memory.letGo]).to.deep.equal(['sealed', false])
+    expect(sealLookAt(drain, 0, 5000)).to.equal(5000)
+    expect(sealLookAt(drain, 5000, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
+  })
+
+  it('are none while all other nodes are pods that end or are not Ready', () => {
+    const other = { ips: ['10.0.0.2'] }
+    for (const differs of [{ ready: false }, terminating(0)])
+      expect(round({ g1: open(said()) }, [pod('other', { ...other, ...differs })]).now(0)[0]).to.equal(
+        'draining'
+      )
+    expect(round({ g1: open(said()) }, [pod('other', other)]).now(0)[0]).to.equal('sealed')
+  })
+
+  it('leave out a gateway whose words have changed, once others may be sealed', () => {
+    const { now } = round({ g1: open(said()), g2: open(said()) })
+    now(0)
+    const changed = { g1: barrier(), g2: open(said(['routes/1'])) }
+    expect(now(1, changed)).to.deep.equal(['sealed', {}])
+    expect(now(2, { ...changed, g2: open(said()) })).to.deep.equal(['sealed', { g2: ['now'] }])
+  })
+
+  it('do not wait for a gateway whose barrier cannot be used', () => {
+    for (const differs of [{ problem: 'refused' }, { fit: false }])
+      expect(round({ g1: open(said()), g2: open(undefined, differs) }).now(0)).to.deep.equal([
+        'sealed',
+        { g1: ['now'] }
+      ])
+  })
+
+  it('include every gateway when the deadline is near; the seal counts as forced if a gateway still needed the pod', () => {
+    const at = drain.deadline - SEAL_BEFORE_MS
+    expect(sealLookAt(drain, 0)).to.equal(at)
+    expect(sealLookAt(drain, at)).to.equal(undefined)
+    const forced = round({ g1: open(said(['routes/1'])) })
+    expect(forced.now(at - 1)).to.deep.equal(['draining', undefined])
+    expect(forced.memory.sealForced).to.equal(false)
+    expect(forced.now(at)).to.deep.equal(['sealed', undefined])
+    expect(forced.memory.sealForced).to.equal(true)
+    const sealed = round({ g1: barrier() })
+    expect(sealed.now(at)).to.deep.equal(['sealed', undefined])
+    expect(sealed.memory.sealForced).to.equal(false)
+  })
+})

@@ -1,0 +1,57 @@
+import { expect } from 'chai'
+import { createLingering, LINGER_MS } from '../../../../agent/round/entries/lingering.ts'
+import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
+import type { World } from '../../../../agent/rules/plan/world.ts'
+import { drainOf, seen } from '../../../build/drain.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+
+// A request keeps the nodes from its start, so after the removal the entry still keeps it from trying that pod.
+
+describe('lingering entries', () => {
+  const ended = pod('web-1', { ...terminating(0, 30), ips: ['10.0.0.1'] })
+  const successors = { '8080': ['10.0.0.2:8080'] }
+  const worldOf = (...pods: PodFact[]): World => ({
+    ownersOf: ip => pods.filter(({ ips }) => ips.includes(ip)),
+    holdersOf: () => [],
+    holders: () => [],
+    isPodsPlace: () => false,
+    portsOf: () => []
+  })
+  const added = (fact = ended, ports: readonly number[] = []) => {
+    const lingering = createLingering({ of: (_, { successors }) => successors })
+    lingering.add(drainOf(seen(fact, { gone: true })), { ports, standing: [], successors }, 1000)
+    return lingering
+  }
+
+  it('stay sealed, and delay nothing', () => {
+    expect(added().entries(worldOf(), new Map(), 1001)).to.deep.equal([
+      { uid: ended.uid, nodes: ['10.0.0.1'], successors, state: 'sealed', watch: false }
+    ])
+  })
+
+  it('end when their time is over', () => {
+    const lingering = added()
+    expect(lingering.entries(worldOf(), new Map(), 999 + LINGER_MS)).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), 1000 + LINGER_MS)).to.deep.equal([])
+    expect(lingering.entries(worldOf(), new Map(), 1001)).to.deep.equal([])
+  })
+
+  it('end at once, and for good, when another pod has the address', () => {
+    const lingering = added()
+    expect(lingering.entries(worldOf(pod('web-2', { ips: ['10.0.0.1'] })), new Map(), 1001)).to.deep.equal([])
+    expect(lingering.entries(worldOf(), new Map(), 1002)).to.deep.equal([])
+  })
+
+  it('keep each port of a host until the next pod there is Ready, and then drop it for good', () => {
+    const onHost = { ips: ['10.0.0.1'], hostNetwork: true }
+    const lingering = added(pod('web-1', { ...terminating(0, 30), ...onHost, containerPorts: [80] }), [9000])
+    const nodes = (...pods: PodFact[]) =>
+      lingering.entries(worldOf(...pods), new Map(), 1001).flatMap(one => one.nodes)
+    const next = pod('web-2', { ...onHost, containerPorts: [80] })
+    expect(nodes({ ...next, ready: false })).to.deep.equal(['10.0.0.1:80', '10.0.0.1:9000'])
+    expect(nodes(next)).to.deep.equal(['10.0.0.1:9000'])
+    expect(nodes()).to.deep.equal(['10.0.0.1:9000'])
+    expect(nodes(next, pod('web-3', { ...onHost, containerPorts: [9000] }))).to.deep.equal([])
+    expect(nodes()).to.deep.equal([])
+  })
+})

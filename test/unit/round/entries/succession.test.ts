@@ -1,0 +1,153 @@
+import { expect } from 'chai'
+import type { InheritedEntry } from '../../../../agent/gateway/barrier/inherited.ts'
+import type { Drain } from '../../../../agent/rules/drain/drain.ts'
+import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.ts'
+import { NO_SUCCESSORS } from '../../../../agent/rules/plan/successors.ts'
+import { createLingering } from '../../../../agent/round/entries/lingering.ts'
+import { predecessorOf } from '../../../../agent/round/entries/predecessor.ts'
+import { createSuccession } from '../../../../agent/round/entries/succession.ts'
+import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
+import { holder } from '../../../build/holder.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+import { worldOf } from '../../../build/world.ts'
+
+const web = (name: string, ip: string, differs: Partial<PodFact> = {}) =>
+  pod(name, { ips: [ip], owner: 'ReplicaSet/web-1a', ...differs })
+const OLD = '10.0.0.1'
+const B = '10.0.0.2'
+const STANDING = [{ service: 'web', portName: 'http', port: 8080 }]
+
+/** A cluster of these pods. The slice of the Service `web` has those that are Ready and stay. */
+function clusterOf(pods: readonly PodFact[]) {
+  const endpoints = pods.map(({ uid, ips: [address = ''], ready, deletionAt }) => ({
+    address,
+    podUid: uid,
+    ready: ready && deletionAt === undefined,
+    serving: ready,
+    terminating: deletionAt !== undefined
+  }))
+  const slice: EndpointFact = {
+    uid: 'web-1',
+    namespace: pods[0]!.namespace,
+    name: 'web-1',
+    service: 'web',
+    family: 'IPv4',
+    ports: [{ name: 'http', port: 8080 }],
+    endpoints
+  }
+  return {
+    pods: {
+      get: (uid: string) => pods.find(one => one.uid === uid),
+      byIp: (ip: string) => pods.filter(({ ips }) => ips.includes(ip))
+    },
+    slices: { of: () => [slice], listing: () => [slice] },
+    serverBehindMs: () => 0
+  } as never
+}
+
+describe('the successors of a pod that nothing can follow yet', () => {
+  const old = web('old', OLD, terminating(0))
+
+  /** The successors in the entry of `old`, after that entry named the pod at `B`. */
+  function named(other: PodFact, phase?: Drain['phase']) {
+    const pods = [old, other]
+    const drains = drainsOf([
+      drainOf(seen(old)),
+      ...(phase === undefined
+        ? []
+        : [{ ...drainOf(seen(other, { gone: phase === 'gone' })), phase } as Drain])
+    ])
+    const succession = createSuccession(clusterOf(pods), worldOf([holder('web', [`${OLD}:8080`])], pods))
+    return succession.of(old, { standing: STANDING, successors: { 8080: [`${B}:8080`] } }, drains)
+  }
+  it('are found in a later round if the watch of slices is ahead of that of pods', () => {
+    const next = web('b', B)
+    const known = [old]
+    const cluster = clusterOf([old, next]) as { pods: { get(uid: string): PodFact | undefined } }
+    const pods = { ...cluster.pods, get: (uid: string) => known.find(one => one.uid === uid) }
+    const world = worldOf([holder('web', [`${OLD}:8080`])], [old, next])
+    const succession = createSuccession({ ...cluster, pods } as never, world)
+    const round = () => {
+      const found = succession.of(old, { standing: STANDING, successors: NO_SUCCESSORS }, drainsOf([]))
+      succession.keep()
+      return found
+    }
+    expect(round()).to.equal(NO_SUCCESSORS)
+    known.push(next)
+    expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
+  })
+
+  const ending = (differs: Partial<PodFact> = {}) => web('b', B, { ...terminating(0), ...differs })
+
+  it('are the last ones while they end', () => {
+    for (const phase of ['draining', 'proven', 'expired'] as const)
+      expect(named(ending(), phase), phase).to.deep.equal({ 8080: [`${B}:8080`] })
+  })
+
+  it('are none once they are gone, or were never draining', () => {
+    expect(named(ending(), 'gone')).to.equal(NO_SUCCESSORS)
+    expect(named(web('b', B, { ready: false }))).to.equal(NO_SUCCESSORS)
+  })
+
+  it('are never another workload or another version that has their address now', () => {
+    expect(named(ending({ owner: 'ReplicaSet/api-1a' }), 'draining')).to.equal(NO_SUCCESSORS)
+    expect(named(ending({ labelKey: 'version=v2' }), 'draining')).to.equal(NO_SUCCESSORS)
+  })
+})
+
+describe('a lingering entry', () => {
+  it('names the successors that there are now, so never a reused address', () => {
+    const old = web('old', OLD, terminating(0))
+    let pods = [web('b', B)]
+    const world = () => worldOf([], pods)
+    const succession = createSuccession(
+      {
+        pods: { get: (uid: string) => pods.find(one => one.uid === uid), byIp: () => [] },
+        slices: { of: () => (clusterOf(pods) as { slices: { of(): EndpointFact[] } }).slices.of() }
+      } as never,
+      { ...world(), ownersOf: ip => pods.filter(({ ips }) => ips.includes(ip)) }
+    )
+    const lingering = createLingering(succession)
+    const memory = { ports: [], standing: STANDING, successors: { 8080: [`${B}:8080`] } }
+    lingering.add(drainOf(seen(old, { gone: true })), memory, 0)
+    const named = () => lingering.entries(world(), new Map(), 1)[0]?.successors
+    expect(named()).to.deep.equal({ 8080: [`${B}:8080`] })
+    expect(named()).to.equal(named())
+    succession.keep()
+    pods = [web('x', B, { owner: 'ReplicaSet/api-1a' }), web('c', '10.0.0.3')]
+    expect(named()).to.deep.equal({ 8080: ['10.0.0.3:8080'] })
+  })
+})
+
+describe('the pod of an inherited entry', () => {
+  const PUT_AT = 100_000
+  const entry: InheritedEntry = {
+    uid: pod('old').uid,
+    nodes: new Map([[OLD, { 8080: [`${B}:8080`, '10.0.0.3:8080'] }]]),
+    putAt: PUT_AT
+  }
+  const of = (...pods: PodFact[]) => predecessorOf(entry, clusterOf(pods))
+
+  it('is of the workload of its successors, in their Services, with their labels', () => {
+    const b = web('b', B, { labelKey: 'app=web' })
+    const found = of(b, web('c', '10.0.0.3', { labelKey: 'app=web' }))
+    expect(found?.pod).to.include({ uid: entry.uid, owner: b.owner, labelKey: 'app=web' })
+    expect(found?.pod.ips).to.deep.equal([OLD])
+    expect(found?.nodes).to.deep.equal([OLD])
+    expect(found?.standing).to.deep.equal(STANDING)
+  })
+
+  it('is unknown if none of them lives any more, or they differ', () => {
+    expect(of(web('z', '10.0.0.9'))).to.equal(undefined)
+    expect(of(web('b', B, terminating(0)))).to.equal(undefined)
+    expect(of(web('b', B), web('c', '10.0.0.3', { owner: 'ReplicaSet/api-1a' }))).to.equal(undefined)
+    expect(of(web('b', B), web('c', '10.0.0.3', { labelKey: 'version=v2' }))).to.equal(undefined)
+  })
+
+  it('is unknown if the pods at these addresses began after the entry was put: addresses are reused', () => {
+    const began = (startedAt: number | undefined) => of({ ...web('b', B), startedAt })
+    expect(began(PUT_AT - 1000)?.nodes).to.deep.equal([OLD])
+    expect(began(PUT_AT - 999)).to.equal(undefined)
+    expect(began(undefined)).to.equal(undefined)
+  })
+})

@@ -1,0 +1,57 @@
+import { expect } from 'chai'
+import { gatewaysHave } from '../../../../agent/round/gather/gateway-has.ts'
+import { holder } from '../../../build/holder.ts'
+
+const WROTE_AT = 1000
+
+/** One gateway whose worker has applied revision 40, of a holder that was written as revision 41 at `WROTE_AT`. */
+const has = ({ mode = 'etcd', asked = 0, applied = 40, problem = '', sighting = undefined as unknown }) =>
+  gatewaysHave(
+    {
+      mode: { current: () => ({ mode }) },
+      barrier: {
+        state: () => ({
+          problem,
+          lastAttemptAt: asked,
+          lastSuccessAt: asked,
+          aheadMs: 500,
+          told: { workers: [{ revisions: { upstreams: applied }, applied: 1.7 }] }
+        })
+      },
+      survey: { sighting: () => sighting }
+    } as never,
+    [{ id: 'g', name: 'apisix-0', ip: '10.1.0.1', ready: true, terminating: false, host: undefined }]
+  )(holder('web', ['10.0.0.1:80'], { revision: 41 }), WROTE_AT)[0]
+
+describe('whether a gateway has the present revision', () => {
+  it('is not known from a report that was asked for before the write: the report is just old', () => {
+    expect(has({ asked: WROTE_AT - 1 })).to.include({ has: undefined, why: '' })
+    expect(has({ asked: WROTE_AT })).to.include({
+      has: false,
+      why: 'a worker has applied revision 40, and not 41'
+    })
+  })
+
+  it('is true with any report that shows the revision, from the time of the last worker on the agent’s clock', () => {
+    expect(has({ asked: 3000, applied: 41 })).to.include({ has: true, at: 1200, evidence: 'barrier' })
+    expect(has({ asked: 1100, applied: 41 }), 'never after the answer').to.include({ has: true, at: 1100 })
+  })
+
+  it('is not if it stopped answering before, and says that', () => {
+    expect(has({ asked: 3000, problem: 'no connection' })?.why).to.equal(
+      'it does not answer, and had applied revision 40 before'
+    )
+  })
+
+  it('is a read of the Control API in standalone mode, which begins after the write', () => {
+    const shows = (beganAt: number, ...nodes: string[]) =>
+      has({
+        mode: 'standalone',
+        applied: 99,
+        sighting: { beganAt, holders: new Map([['upstreams/web', nodes]]) }
+      })
+    expect(shows(WROTE_AT, '10.0.0.1:80')).to.include({ has: undefined, evidence: 'observed' })
+    expect(shows(WROTE_AT + 1, '10.0.0.1:80')).to.include({ has: true, at: WROTE_AT + 1 })
+    expect(shows(WROTE_AT + 1)).to.include({ has: false, why: 'its Control API lists other nodes' })
+  })
+})

@@ -1,0 +1,77 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+
+import { readOptions } from '../../../../agent/rules/drain/annotations.ts'
+import { formatDuration, parseDuration } from '../../../../agent/rules/drain/duration.ts'
+import { GRADES, atLeast } from '../../../../agent/rules/drain/drain.ts'
+
+describe('durations', () => {
+  it('are a number and a unit', () => {
+    expect(['3s', '250ms', '1.5m', '2h', '0s'].map(parseDuration)).to.deep.equal([
+      3_000, 250, 90_000, 7_200_000, 0
+    ])
+  })
+
+  it('are refused in any other form', () => {
+    const bad = ['', '3', '-3s', '3 s', 's', '3d', '1e3s', `${'9'.repeat(30)}h`, '3s\n3s']
+    expect(bad.map(parseDuration)).to.deep.equal(bad.map(() => undefined))
+  })
+
+  it('are read back as they were written', () =>
+    fc.assert(fc.property(fc.nat(), ms => void expect(parseDuration(formatDuration(ms))).to.equal(ms))))
+})
+
+describe('annotations', () => {
+  it('are read', () => {
+    const options = readOptions({
+      'apisix-drain.io/skip': 'true',
+      'apisix-drain.io/reserve': ' 2s ',
+      'apisix-drain.io/until': 'barrier',
+      'apisix-drain.io/minimum-evidence': 'observed',
+      'apisix-drain.io/long-lived-wait': '20s',
+      'apisix-drain.io/keep-sessions': '10m',
+      'apisix-drain.io/successors': 'false'
+    })
+    expect(options).to.deep.equal({
+      skip: true,
+      reserveMs: 2_000,
+      until: 'barrier',
+      minimumGrade: 'observed',
+      longLivedMs: 20_000,
+      keepSessionsMs: 600_000,
+      successors: false,
+      problems: []
+    })
+  })
+
+  it('may be absent', () => {
+    const absent = {
+      skip: false,
+      reserveMs: undefined,
+      until: undefined,
+      minimumGrade: undefined,
+      longLivedMs: undefined,
+      keepSessionsMs: 0,
+      successors: true,
+      problems: []
+    }
+    expect(readOptions({})).to.deep.equal(absent)
+  })
+
+  it('never throw', () =>
+    fc.assert(
+      fc.property(fc.string(), text => {
+        const key = 'apisix-drain.io/until'
+        expect(readOptions({ [key]: text }).problems).to.have.length(
+          /^\s*(barrier|drained)\s*$/.test(text) ? 0 : 1
+        )
+      })
+    ))
+})
+
+describe('grades', () => {
+  it('are ordered, and no evidence is never enough', () => {
+    GRADES.forEach((a, i) => GRADES.forEach((b, j) => expect(atLeast(a, b)).to.equal(i <= j)))
+    expect(atLeast(undefined, 'timer')).to.equal(false)
+  })
+})

@@ -1,0 +1,130 @@
+import { expect } from 'chai'
+import type { Endpoint, EndpointFact, PodFact, ServiceFact } from '../../../../agent/rules/drain/facts.ts'
+import { claimsOf, type Claim } from '../../../../agent/rules/members/claim.ts'
+import { settleClaims } from '../../../../agent/rules/members/settle.ts'
+import { membersOf, type PodsKnown } from '../../../../agent/rules/members/members.ts'
+import { addedAtFor, risingWeight } from '../../../../agent/rules/members/slow-start.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+import { asking, serviceFact } from '../../../build/service.ts'
+
+const service = (name: string, upstream: string | undefined): ServiceFact =>
+  serviceFact(name, {
+    ports: [
+      { name: 'http', port: 80 },
+      { name: 'grpc', port: 81 }
+    ],
+    annotations: upstream === undefined ? {} : asking({ upstream })
+  })
+
+describe('members of a claimed upstream', () => {
+  const web = pod('web-1')
+  const claim = (differs: Partial<Claim> = {}): Claim => ({
+    service: service('web', 'http=web'),
+    holder: 'upstreams/web',
+    id: 'web',
+    port: 'http',
+    weight: undefined,
+    zones: undefined,
+    subset: undefined,
+    create: false,
+    slowStartMs: 0,
+    ...differs
+  })
+  const slice = (endpoint: Partial<Endpoint> = {}, differs: Partial<EndpointFact> = {}) =>
+    ({
+      family: 'IPv4',
+      ports: [{ name: 'http', port: 8080 }],
+      endpoints: [
+        {
+          address: '10.0.0.1',
+          podUid: web.uid,
+          ready: true,
+          serving: true,
+          terminating: false,
+          zone: undefined,
+          ...endpoint
+        }
+      ],
+      ...differs
+    }) as EndpointFact
+  const known = (found: PodFact | undefined, differs: Partial<PodsKnown> = {}): PodsKnown => ({
+    pod: () => found,
+    isGone: () => false,
+    isDraining: () => false,
+    ...differs
+  })
+  const members = (facts: EndpointFact, pods = known(web), of = claim()) => [...membersOf(of, [facts], pods)]
+  const subset = { matches: ({ version }: Readonly<Record<string, string>>) => version === 'b' } as never
+
+  it('are ready endpoints on the claimed port, and no host names', () => {
+    expect(members(slice())).to.deep.equal(['10.0.0.1:8080'])
+    expect(members(slice({}, { family: 'FQDN' }))).to.deep.equal([])
+    expect(members(slice(), known(web), claim({ port: 'grpc' }))).to.deep.equal([])
+    expect(members(slice({ ready: false }))).to.deep.equal([])
+    expect(members(slice({ ready: false }), known({ ...web, gate: 'waiting' }))).to.deep.equal([
+      '10.0.0.1:8080'
+    ])
+    expect(members(slice({ ready: false, podUid: undefined }))).to.deep.equal([])
+    expect(members(slice({ terminating: true }))).to.deep.equal([])
+  })
+
+  it('are in the requested zones', () => {
+    const zoned = claim({ zones: new Set(['a']) })
+    expect(members(slice({ zone: 'a' }), known(web), zoned)).to.have.length(1)
+    expect(members(slice({ zone: 'b' }), known(web), zoned)).to.deep.equal([])
+    expect(members(slice(), known(web), zoned)).to.deep.equal([])
+  })
+
+  it('are never pods that are gone, ending or finished, even if the slice lists them', () => {
+    expect(members(slice(), known(web, { isGone: () => true }))).to.deep.equal([])
+    expect(members(slice(), known(web, { isDraining: () => true }))).to.deep.equal([])
+    expect(members(slice(), known({ ...web, ...terminating(0) }))).to.deep.equal([])
+    expect(members(slice(), known({ ...web, phase: 'Failed' }))).to.deep.equal([])
+  })
+
+  it('of a subset have its labels; a pod without known labels is left out', () => {
+    const part = claim({ subset })
+    expect(members(slice(), known({ ...web, labels: { version: 'b' } }), part)).to.have.length(1)
+    expect(members(slice(), known({ ...web, labels: { version: 'a' } }), part)).to.deep.equal([])
+    expect(members(slice(), known(web), part)).to.deep.equal([])
+    expect(members(slice(), known(undefined), part)).to.deep.equal([])
+    expect(members(slice({ podUid: undefined }), known(undefined), part)).to.deep.equal([])
+    expect(members(slice(), known(undefined))).to.have.length(1)
+    expect(members(slice({ podUid: undefined }), known(undefined))).to.have.length(1)
+  })
+})
+
+describe('claims', () => {
+  it('are none without an annotation', () => {
+    expect(claimsOf(service('web', undefined))).to.deep.equal({ claims: [], problems: [] })
+  })
+
+  it('that meet in two upstreams are two problems of the later Service', () => {
+    const both = 'http=web, grpc=web-2'
+    const { claims, problems } = settleClaims([service('a', both), service('b', both)], {
+      allows: () => true,
+      followedBy: () => new Set()
+    })
+    expect([...claims.values()].map(claim => claim.service.name)).to.deep.equal(['a', 'a'])
+    expect([...problems.keys()]).to.deep.equal(['shop/b'])
+    expect(problems.get('shop/b')).to.match(
+      /upstreams\/web follows shop\/a.*; upstreams\/web-2 follows shop\/a/
+    )
+  })
+})
+
+describe('slow start', () => {
+  it('rises in steps, never to 0, and weight 0 stays 0', () => {
+    expect(risingWeight(100, 10_000, 0)).to.equal(10)
+    expect(risingWeight(3, 10_000, 0)).to.equal(1)
+    expect(risingWeight(100, 10_000, 10_000)).to.equal(100)
+    expect(risingWeight(0, 10_000, 0)).to.equal(0)
+  })
+
+  it('continues where the previous agent stopped', () => {
+    expect(addedAtFor(50, 100, 10_000, 20_000)).to.equal(16_000)
+    expect(addedAtFor(0, 100, 10_000, 20_000)).to.equal(20_000)
+    expect(addedAtFor(100, 100, 10_000, 20_000)).to.be.at.most(10_000)
+    expect(addedAtFor(0, 0, 10_000, 20_000)).to.be.at.most(10_000)
+  })
+})

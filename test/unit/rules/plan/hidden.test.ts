@@ -1,0 +1,127 @@
+import { expect } from 'chai'
+import type { PodFact, ServiceFact } from '../../../../agent/rules/drain/facts.ts'
+import type { Holder } from '../../../../agent/rules/plan/holder.ts'
+import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
+import { hiddenPlaces, streamed, type Behind } from '../../../../agent/rules/plan/hidden.ts'
+import { holder } from '../../../build/holder.ts'
+import { pod } from '../../../build/pod.ts'
+import { serviceFact } from '../../../build/service.ts'
+import { worldOf } from '../../../build/world.ts'
+
+const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
+  serviceFact(name, { uid: name, ports: [], ...differs })
+
+/** The store of these Services of type ExternalName. */
+function aliasesOf(services: readonly ServiceFact[]) {
+  const { store, sink } = createServiceStore()
+  for (const one of services) sink.set(one)
+  return store
+}
+
+/** The nodes that hide the pod. */
+function hiding(
+  nodes: readonly string[],
+  { others = [], ...given }: Partial<Behind> & { fact?: PodFact; others?: readonly PodFact[] } = {},
+  fact = pod('web-1')
+): string[] {
+  const web: Holder = holder('web', nodes)
+  const behind: Behind = {
+    services: [service('web')],
+    aliasesTo: () => [],
+    servicesKnown: true,
+    hosts: () => [],
+    names: web.nodes.map(({ host }) => host).filter(host => /[a-z]/.test(host)),
+    discovered: [],
+    isListed: false,
+    ...given
+  }
+  return hiddenPlaces(worldOf([web], [fact, ...others]), fact, behind).map(({ why }) => why.split(' ')[0]!)
+}
+
+describe('places that hide a pod', () => {
+  it('name the node of a stream route as it is spelled', () => {
+    const { why, best } = streamed(holder('tcp', []), '10.0.0.1:80')
+    expect(why).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
+    expect(best).to.equal('accepted')
+  })
+
+  it('are the names of its Services, under any domain, and the names of its pods; no other name', () => {
+    const names = [
+      'web',
+      'web.shop',
+      'web.shop.svc',
+      'WEB.shop.svc.cluster.local',
+      'web.shop.svc.corp',
+      'web-1.web.shop.svc.cluster.local'
+    ]
+    expect(hiding(names)).to.deep.equal(names)
+    expect(
+      hiding([
+        'web.other',
+        'shop.example.com',
+        'web.example.com',
+        'web-1.web.shop',
+        'webshop',
+        'a.b.web.shop.svc'
+      ])
+    ).to.deep.equal([])
+  })
+
+  it('are ExternalName Services, through any number of steps', () => {
+    const aliases = aliasesOf([
+      service('far', { externalName: 'near.shop.svc' }),
+      service('near', { externalName: 'web.shop.svc.cluster.local.' }),
+      service('loop', { externalName: 'loop.shop' }),
+      service('outside', { externalName: 'web.example.com' })
+    ])
+    const names = ['far.shop', 'near.shop', 'loop.shop', 'outside.shop']
+    expect(hiding(names, { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal([
+      'far.shop',
+      'near.shop'
+    ])
+  })
+
+  it('are found behind aliases that lead in a circle', () => {
+    const aliases = aliasesOf([
+      service('api', { namespace: 'blog', externalName: 'web.shop.svc' }),
+      service('web', { externalName: 'api.blog.svc' })
+    ])
+    expect(hiding(['api.blog'], { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal(['api.blog'])
+  })
+
+  it('are NodePorts at any host, and the hostPort at the pod’s own host', () => {
+    const nodes = [
+      '10.9.0.1:30080',
+      '10.9.0.2:30080',
+      '10.9.0.1:30081',
+      '10.9.0.3:30080',
+      '10.9.0.1:9000',
+      '10.9.0.2:9000'
+    ]
+    const services = [service('web', { nodePorts: [30080] })]
+    const hosts = () => ['10.9.0.1', '10.9.0.2']
+    expect(hiding(nodes, { services, hosts })).to.deep.equal(['10.9.0.1:30080', '10.9.0.2:30080'])
+    const fact = pod('web-1', { hostIp: '10.9.0.1', hostPorts: [9000] })
+    expect(hiding(nodes, {}, fact)).to.deep.equal(['10.9.0.1:9000'])
+  })
+
+  it('are ports at the host’s address that no pod declares, if the pod declares none', () => {
+    const onHost = { hostNetwork: true, ips: ['10.9.0.1'] }
+    const nodes = ['10.9.0.1:8080', '10.9.0.1:9090', '10.9.0.2:8080']
+    const others = [pod('dns', { ...onHost, containerPorts: [9090] })]
+    expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [] }))).to.deep.equal([
+      '10.9.0.1:8080'
+    ])
+    expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [8080] }))).to.deep.equal([])
+  })
+
+  it('are unreadable registries and Services, for a pod that no holder lists', () => {
+    const nacos = { ...holder('n', []), discovery: { type: 'nacos', service: 'WEB' } }
+    const found = { ...nacos, discovery: { type: 'kubernetes', service: 'shop/web:http' } }
+    expect(hiding([], { discovered: [found, nacos] })).to.have.length(1)
+    expect(hiding([], { discovered: [found] })).to.deep.equal([])
+    expect(hiding([], { discovered: [nacos], isListed: true })).to.deep.equal([])
+    expect(hiding([], { servicesKnown: false })).to.have.length(1)
+    expect(hiding([], { servicesKnown: false, services: [] })).to.deep.equal([])
+  })
+})

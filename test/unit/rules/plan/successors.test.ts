@@ -1,0 +1,207 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.ts'
+import {
+  areWhole,
+  candidatesOf,
+  groupOf,
+  mayTakeOver,
+  MOST_SUCCESSORS,
+  standingOf,
+  successorsOf
+} from '../../../../agent/rules/plan/successors.ts'
+import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
+import { holder } from '../../../build/holder.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+import { worldOf } from '../../../build/world.ts'
+
+/** Few values for everything, so that workloads, Services, versions, ports and addresses often match. */
+const podArb = fc.record({
+  namespace: fc.constantFrom('shop', 'shop', 'test'),
+  owner: fc.constantFrom('ReplicaSet/web-1a', 'ReplicaSet/web-2b', 'ReplicaSet/canary-1a', 'StatefulSet/web'),
+  version: fc.constantFrom('v1', 'v2'),
+  services: fc.subarray(['web', 'web-stable', 'web-canary']),
+  /** The number of each named port; `undefined`: it has no port of that name. */
+  ports: fc.record({
+    http: fc.constantFrom(8080, 8080, 9090, undefined),
+    admin: fc.constantFrom(8080, 9000, undefined)
+  }),
+  ip: fc.constantFrom('10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', '10.0.0.5', '10.0.0.6'),
+  ready: fc.boolean(),
+  readyInSlice: fc.constantFrom(true, true, false),
+  ends: fc.constantFrom(false, false, true),
+  refuses: fc.constantFrom(false, false, false, true)
+})
+
+const sceneArb = fc.record({
+  pods: fc.array(podArb, { minLength: 2, maxLength: 7 }),
+  whole: fc.boolean()
+})
+
+function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> ? T : never) {
+  const facts = pods.map(({ namespace, owner, version, ip, ready, ends, refuses }, i) =>
+    pod(`p${i}`, {
+      namespace,
+      owner,
+      ips: [ip],
+      ready,
+      labelKey: `app=web,version=${version}`,
+      ...(refuses && { annotations: { 'apisix-drain.io/successors': 'false' } }),
+      ...((ends || i === 0) && terminating(0))
+    })
+  )
+  const slices = pods.flatMap(({ namespace, services, ports, ip, readyInSlice, ends }, i) =>
+    services.map((service): EndpointFact => {
+      const terminates = ends || i === 0
+      const fact = facts[i] as PodFact
+      return {
+        uid: `${service}-${i}`,
+        namespace,
+        name: `${service}-${i}`,
+        service,
+        family: 'IPv4',
+        ports: Object.entries(ports).flatMap(([name, port]) => (port === undefined ? [] : [{ name, port }])),
+        endpoints: [
+          {
+            address: ip,
+            podUid: fact.uid,
+            ready: readyInSlice && !terminates,
+            serving: readyInSlice,
+            terminating: terminates
+          }
+        ]
+      }
+    })
+  )
+  const [old] = facts as [PodFact]
+  const drains = drainsOf(
+    facts.filter(fact => fact.deletionAt !== undefined).map(fact => drainOf(seen(fact)))
+  )
+  const byUid = new Map(facts.map(fact => [fact.uid, fact]))
+  const places = whole ? [holder('web', [], { owner: 'ingress-controller-2' })] : [holder('web', [])]
+  const isWhole = areWhole(places)
+  const standing = standingOf(old, slices)
+  const found =
+    groupOf(old, standing, isWhole) === ''
+      ? {}
+      : successorsOf(
+          old,
+          candidatesOf(
+            old,
+            standing,
+            isWhole,
+            service => slices.filter(slice => slice.service === service && slice.namespace === old.namespace),
+            uid => byUid.get(uid)
+          ),
+          uid => mayTakeOver(worldOf([], facts), drains, byUid.get(uid))
+        )
+  return Object.entries(found).flatMap(([port, nodes]) => nodes.map(node => ({ port: Number(port), node })))
+}
+
+/** The rule in a user's words: why the pod may not take over; empty if it may. */
+function objection(
+  pods: readonly (typeof podArb extends fc.Arbitrary<infer T> ? T : never)[],
+  i: number,
+  from: number,
+  to: number,
+  whole: boolean
+): string {
+  const [old] = pods
+  const next = pods[i]
+  if (!old || !next) return 'no such pod'
+  const workload = (owner: string) => owner.replace(/^(ReplicaSet\/.*)-\w+$/, '$1')
+  const names = (['http', 'admin'] as const).filter(name => old.ports[name] === from)
+  if (old.refuses || next.refuses) return 'refused'
+  if (i === 0) return 'itself'
+  if (old.namespace !== next.namespace) return 'another namespace'
+  if (workload(old.owner) !== workload(next.owner)) return 'another workload'
+  if (!whole && old.version !== next.version) return 'another version, which a subset may tell apart'
+  if (!next.ready || !next.readyInSlice || next.ends) return 'it does not serve'
+  if (!old.services.every(service => next.services.includes(service))) return 'not in all Services'
+  if (names.length === 0 || !names.every(name => next.ports[name] === to)) return 'another port'
+  if (pods.some((other, n) => n !== i && n !== 0 && other.ip === next.ip && !other.ends)) return 'its address'
+  return ''
+}
+
+describe('successors', () => {
+  it('are never the wrong pods, and none that may take over is missing', () =>
+    fc.assert(
+      fc.property(sceneArb, scene => {
+        const { pods, whole } = scene
+        const found = sceneOf(scene)
+        for (const { port, node } of found) {
+          const [ip, to] = node.split(':')
+          const reasons = pods.flatMap((one, i) =>
+            one.ip === ip ? [objection(pods, i, port, Number(to), whole)] : []
+          )
+          expect(reasons, `${port} -> ${node}`).to.include('')
+        }
+        for (const [i, { ip, ports }] of pods.entries())
+          for (const port of new Set(Object.values(pods[0]!.ports)))
+            for (const to of new Set(Object.values(ports)))
+              if (pods[0]!.services.length > 0 && port && to && objection(pods, i, port, to, whole) === '')
+                expect(found, `${port} -> ${ip}:${to}`).to.deep.include({ port, node: `${ip}:${to}` })
+      }),
+      { numRuns: 3000 }
+    ))
+
+  it('differ between pods, agree between agents, and change little when a pod is added', () => {
+    const candidates = (n: number) => {
+      const all = Array.from({ length: n }, (_, i) =>
+        pod(`next-${i}`, { owner: 'ReplicaSet/web-1a', ips: [`10.1.${i >> 8}.${i & 255}`] })
+      )
+      const slice: EndpointFact = {
+        uid: 's',
+        namespace: 'shop',
+        name: 's',
+        service: 'web',
+        family: 'IPv4',
+        ports: [{ name: 'http', port: 80 }],
+        endpoints: all.map(({ uid, ips: [address = ''] }) => ({
+          address,
+          podUid: uid,
+          ready: true,
+          serving: true,
+          terminating: false
+        }))
+      }
+      const old = pod('old', { owner: 'ReplicaSet/web-1a' })
+      const standing = [{ service: 'web', portName: 'http', port: 80 }]
+      return candidatesOf(
+        old,
+        standing,
+        false,
+        () => [slice],
+        uid => all.find(one => one.uid === uid)
+      )
+    }
+    const of = (name: string, n: number) => successorsOf(pod(name), candidates(n), () => true)['80'] ?? []
+    expect(of('a', 200)).to.have.length(MOST_SUCCESSORS)
+    expect(of('a', 200)).to.deep.equal(of('a', 200))
+    const used = new Set(Array.from({ length: 40 }, (_, i) => of(`old-${i}`, 200)).flat())
+    expect(used.size).to.be.above(100)
+    expect(of('a', 201).filter(node => !of('a', 200).includes(node)).length).to.be.at.most(1)
+    expect(of('a', 3)).to.have.length(3)
+  })
+})
+
+describe('the Services and labels by which a pod gets successors', () => {
+  const of = (service: string): EndpointFact => ({
+    uid: service,
+    namespace: 'shop',
+    name: service,
+    service,
+    family: 'IPv4',
+    ports: [{ name: 'http', port: 80 }],
+    endpoints: [
+      { address: '10.0.0.1', podUid: pod('a').uid, ready: false, serving: false, terminating: true }
+    ]
+  })
+
+  it('keeps the Services that have dropped it', () => {
+    const before = standingOf(pod('a'), [of('web'), of('web-stable')])
+    expect(before.map(({ service }) => service)).to.deep.equal(['web', 'web-stable'])
+    expect(standingOf(pod('a'), [of('web')], before)).to.equal(before)
+    expect(standingOf(pod('a'), [], before)).to.equal(before)
+  })
+})
