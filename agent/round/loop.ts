@@ -63,6 +63,8 @@ export interface Loop {
   lastPlan(): Plan
   /** Adds an observer that needs the loop itself. */
   observe(observer: Observer): void
+  /** Runs no further round. A seal cannot be undone, so an agent that releases its hooks to others must not begin one. */
+  rest(): void
   stop(): void
 }
 
@@ -80,7 +82,7 @@ interface LoopOptions {
  * their drains are proven. A round for each would delay the next answers.
  */
 const SHOWN_MS = 250
-const NOTHING_KEPT: ReadonlyMap<PodUid, Millis> = new Map()
+const NOTHING_KEPT: ReturnType<typeof keptSessions> = new Map()
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -250,6 +252,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     held: () => hooks.held(),
     lastPlan: () => planned,
     observe: observer => void all.push(observer),
+    rest: () => schedule.stop(),
     stop() {
       schedule.stop()
       earlyEnds.stop()

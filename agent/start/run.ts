@@ -65,10 +65,12 @@ export async function run(config: Config, version: string): Promise<number> {
     },
     finishHolds: signal => limit.emptied(signal),
     async handOver(signal) {
+      loop.rest()
       limit.letGo()
       await page?.handOver(signal)
     },
     async close() {
+      loop.rest()
       limit.letGo()
       await stopInjection()
       await ports.close()

@@ -13,6 +13,8 @@ export interface EntryIn {
   by?: string
   /** For how many seconds its pod keeps its sessions. */
   keep?: number
+  /** For how many seconds it has kept them already. */
+  kept?: number
 }
 
 export interface EntryOut {

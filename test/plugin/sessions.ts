@@ -35,22 +35,22 @@ export class Sessions {
     return await each(n, async session => (await this.#send(headers(session))).pod)
   }
 
-  /** Begins sessions as a browser does: no cookie, then those that the answers set. The client chooses the session's key. */
+  /** Begins sessions as a browser does: no cookie, then those that the answers set. */
   async begin(n: number): Promise<Begun> {
     this.#begun += n
     const from = this.#begun
     const first: string[] = []
     const jars = await each(n, async i => {
-      const { pod, cookies } = await this.#send({})
+      const { pod, cookies } = await this.#send({}, `?cookie=sid%3Dnew-${from + i}`)
       first[i] = pod
-      return [`sid=new-${from + i}`, ...cookies].join('; ')
+      return cookies.join('; ')
     })
     const again = () => each(n, async i => (await this.#send({ cookie: jars[i] ?? '' })).pod)
     return { first, second: await again(), again }
   }
 
-  async #send(headers: Record<string, string>): Promise<{ pod: string; cookies: string[] }> {
-    const { backend, status, cookies } = await send(this.#url, { headers, agent: this.#agent })
+  async #send(headers: Record<string, string>, query = ''): Promise<{ pod: string; cookies: string[] }> {
+    const { backend, status, cookies } = await send(`${this.#url}${query}`, { headers, agent: this.#agent })
     return { pod: backend ?? `status ${status}`, cookies: cookies.map(cookie => cookie.split(';')[0] ?? '') }
   }
 }

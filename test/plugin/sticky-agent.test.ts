@@ -84,4 +84,24 @@ describe('Sticky sessions with the agent', () => {
     expect(left).to.be.above(0)
     expect(await reached()).not.include(ending.backend.name)
   })
+
+  // The last test: this agent decides nothing any more.
+  it('stay with the pod if its agent stops and releases the hook: another agent gets it', async () => {
+    const [ending] = pods as [LivePod]
+    const before = await reached()
+    const caller = new AbortController()
+    const answered = world.end(ending, caller.signal).catch((error: Error) => error.name)
+    await eventually('its hook is held', () => world.agent.loop.held().length === 1)
+    await eventually('the gateway keeps its sessions', async () => (await kept(ending)) !== undefined)
+    world.agent.loop.rest()
+    const drains = world.agent.loop.drains()
+    caller.abort()
+    expect(await answered).to.equal('AbortError')
+    await eventually('its hook is released', () => world.agent.loop.held().length === 0)
+    world.agent.loop.wake()
+    expect(await reached()).to.deep.equal(before)
+    expect(world.agent.loop.drains(), 'no round has run').to.equal(drains)
+    const { entries } = await gateway.barrier.inflight([ending.uid])
+    expect(entries[0]).to.include({ state: 'draining' })
+  })
 })

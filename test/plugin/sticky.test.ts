@@ -85,7 +85,7 @@ describe('Sticky sessions (chash)', () => {
 
       await gateway.barrier.put(second.entry({ keep: 60 }))
       expect(await sessions.reached(KEYS.cookie), 'when a second pod ends').to.deep.equal(before)
-      expect(await began.again(), 'those that began meanwhile').to.deep.equal(began.second)
+      expect(await began.again(), 'those that began meanwhile').not.include(first.name)
       const last = await sessions.begin(200)
       expect([...last.first, ...last.second]).not.include.members([first.name, second.name])
 
@@ -94,7 +94,6 @@ describe('Sticky sessions (chash)', () => {
       expect(after).not.include(first.name)
       const moved = before.filter((pod, session) => after[session] !== pod)
       expect(new Set(moved)).to.deep.equal(names([first]))
-      expect(await began.again()).to.deep.equal(began.second)
 
       const { counts, entries } = await gateway.barrier.state()
       expect(counts.kept).to.be.above(0)
@@ -132,6 +131,9 @@ describe('Sticky sessions (chash)', () => {
     expect(await sessions.reached(KEYS.cookie)).to.deep.equal(before)
     await gateway.barrier.put(ending.entry())
     expect(await isKept(), 'a renewal without the field').to.equal(true)
+    await gateway.barrier.put(ending.entry({ keep: 0.1 }))
+    const { entries } = await gateway.barrier.inflight([ending.uid])
+    expect(entries[0]?.keep, 'the shorter time of another agent').to.be.above(10)
     await gateway.barrier.put(ending.entry({ keep: 0 }))
     expect(await isKept()).to.equal(false)
     expect(await sessions.reached(KEYS.cookie)).not.include(ending.name)
@@ -169,18 +171,108 @@ describe('Sticky sessions (chash)', () => {
     expect((await gateway.pickersMade()) - before).to.be.at.most(3)
   })
 
-  it('get the marker besides the cookies of the application, and only when they are new', async () => {
+  it('get the marker with the answer that begins them, with the attributes of their cookie', async () => {
     const [ending] = pods as [Backend]
     await route(pods)
-    const url = `${gateway.url}/u?cookie=sid%3Da`
-    expect((await send(url)).cookies).to.deep.equal(['sid=a'])
+    const asked = (cookie: string, headers: Record<string, string> = {}) =>
+      send(`${gateway.url}/u?cookie=${encodeURIComponent(cookie)}`, { headers })
+    expect((await asked('sid=a; Path=/app')).cookies, 'no pod ends').to.deep.equal(['sid=a; Path=/app'])
     await gateway.barrier.put(ending.entry({ keep: 60 }))
-    const { cookies } = await send(url)
+
+    const attributes = '; Path=/app; Domain=example.com; Max-Age=600; HttpOnly; SameSite=Strict'
+    const { cookies } = await asked(`sid=a${attributes}`)
     expect(cookies).to.have.lengthOf(2)
-    expect(cookies[0]).to.equal('sid=a')
-    const [, age] =
-      /^apisix_drain_new=[0-9a-f]{8}; Path=\/; HttpOnly; Max-Age=(\d+)$/.exec(cookies[1] ?? '') ?? []
-    expect(Number(age), cookies[1]).to.be.within(11, 70)
-    expect((await send(url, { headers: { cookie: 'sid=a' } })).cookies).to.deep.equal(['sid=a'])
+    expect(cookies[0]).to.equal(`sid=a${attributes}`)
+    expect(cookies[1])
+      .to.match(/^apisix_drain_new_sid=[0-9a-f]{8}\.\d+;/)
+      .and.to.include(attributes)
+
+    for (const [why, cookie, headers] of [
+      ['another cookie', 'other=a', {}],
+      ['a cookie with a longer name', 'sid2=a', {}],
+      ['the cookie is deleted', 'sid=; Max-Age=0', {}],
+      ['the session has this cookie already', 'sid=a; Path=/', { cookie: 'sid=a' }]
+    ] as const)
+      expect((await asked(cookie, headers)).cookies, why).to.deep.equal([cookie])
+  })
+
+  it('stay bound after requests without their cookie, and after a marker of another session', async () => {
+    const [ending] = pods as [Backend]
+    await route(pods)
+    const before = await sessions.reached(KEYS.cookie)
+    const bound = before.flatMap((pod, session) => (pod === ending.name ? [`sid=s-${session}`] : []))
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    const strange = await send(`${gateway.url}/u?cookie=sid%3Dother`)
+    const [, marker = ''] = strange.cookies
+    for (const session of bound.slice(0, 20)) {
+      const without = await send(`${gateway.url}/u?cookie=theme%3Ddark`)
+      const jar = [session, ...without.cookies, marker.split(';')[0]].join('; ')
+      expect((await send(`${gateway.url}/u`, { headers: { cookie: jar } })).backend).to.equal(ending.name)
+    }
+    const renewed = await send(`${gateway.url}/u?cookie=sid%3Dnext`, { headers: { cookie: bound[0] ?? '' } })
+    expect(renewed.backend).to.equal(ending.name)
+    expect(renewed.cookies, 'an answer of the pod itself').to.deep.equal(['sid=next'])
+  })
+
+  it('stay new if the application gives them another cookie, as after a login', async () => {
+    const [ending] = pods as [Backend]
+    await route(pods)
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    const begun = await send(`${gateway.url}/u?cookie=sid%3Dguest`)
+    let cookie = begun.cookies.join('; ')
+    for (let login = 0; login < 40; login += 1) {
+      const { backend, cookies } = await send(`${gateway.url}/u?cookie=sid%3Duser-${login}`, {
+        headers: { cookie }
+      })
+      expect(backend, cookie).not.equal(ending.name)
+      cookie = cookies.join('; ')
+    }
+  })
+
+  it('are bound to a pod that ends after they began, also if others ended before', async () => {
+    const [first, second] = pods as [Backend, Backend]
+    await route(pods)
+    await gateway.barrier.put(first.entry({ keep: 60, kept: 10 }))
+    const begun = await sessions.begin(200)
+    expect(begun.second).to.include(second.name).and.not.include(first.name)
+    await eventually('it begins to end two seconds later', async () => {
+      await gateway.barrier.remove(second.uid)
+      await gateway.barrier.put(second.entry({ keep: 60 }))
+      return (await begun.again()).join() === begun.second.join()
+    })
+    const { second: later } = await sessions.begin(200)
+    expect(later).not.include(first.name).and.not.include(second.name)
+  })
+
+  it('reach no ending pod when they are new, however many pods end', async () => {
+    const more = await startAll(18)
+    pods.push(...more)
+    await route(pods)
+    await gateway.barrier.put(...pods.slice(2).map(pod => pod.entry({ keep: 60 })))
+    const begun = await sessions.begin(100)
+    expect([...begun.first, ...begun.second]).to.satisfy((all: string[]) =>
+      all.every(pod => names(pods.slice(0, 2)).has(pod))
+    )
+    const before = await sessions.reached(KEYS.cookie, 100)
+    expect(new Set(before).size, 'old sessions keep their pods').to.be.above(10)
+    // the markers of one client do not cost others their pods
+    for (let second = 0; second < 100; second += 1)
+      await send(`${gateway.url}/u`, {
+        headers: { cookie: `sid=x; apisix_drain_new_sid=8cdc1683.${second}` }
+      })
+    expect(await sessions.reached(KEYS.cookie, 100)).to.deep.equal(before)
+  })
+
+  it('of other pods still count on health checks after the owner has removed the ending pod', async () => {
+    const [ending, sick, ...others] = pods as [Backend, Backend, ...Backend[]]
+    await route(pods)
+    const before = await sessions.reached(KEYS.cookie)
+    await gateway.barrier.put(ending.entry({ keep: 60 }))
+    expect(await sessions.reached(KEYS.cookie)).to.deep.equal(before)
+    const up = [ending, ...others].map(({ node }) => node.host)
+    await route([sick, ...others], { up })
+    const during = await sessions.reached(KEYS.cookie)
+    expect(during).not.include(sick.name)
+    before.forEach((pod, session) => pod === sick.name || expect(during[session]).to.equal(pod))
   })
 })

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { KEEP_SESSIONS, readOptions } from '../../rules/drain/annotations.ts'
 import type { PodFact, ServiceFact } from '../../rules/drain/facts.ts'
 import { formatDuration } from '../../rules/drain/duration.ts'
 import type { HookSpec } from './check-hooks.ts'
@@ -14,6 +15,12 @@ export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindServ
   if (longestMs !== undefined && longestMs > pod.graceMs) {
     problems.push(
       `${its} may take ${formatDuration(longestMs)} with its fallback, longer than terminationGracePeriodSeconds (${formatDuration(pod.graceMs)}): raise the grace or lower the hook's -m`
+    )
+  }
+  const { keepSessionsMs } = readOptions(pod.annotations)
+  if (longestMs !== undefined && longestMs < keepSessionsMs) {
+    problems.push(
+      `${its} ends after ${formatDuration(longestMs)} at the latest, so sessions are not kept for ${KEEP_SESSIONS} (${formatDuration(keepSessionsMs)}): raise its timeout, or --budget of apisix-drain-hook`
     )
   }
   if (!named) {

@@ -15,8 +15,10 @@ export interface BarrierEntry {
   readonly successors?: Readonly<Record<string, readonly string[]>>
   /** The release of agents that puts it. An older plugin refuses the field. */
   readonly by?: string
-  /** For how many seconds the pod keeps its sessions, 0 to 3600; only with `draining`. An older plugin refuses the field. */
+  /** For how many seconds the pod keeps its sessions, 0 to 86 400; only with `draining`. An older plugin refuses it, and `kept`. */
   readonly keep?: number
+  /** For how many seconds it has kept them already. */
+  readonly kept?: number
 }
 
 /** An entry as the gateway reports it. */

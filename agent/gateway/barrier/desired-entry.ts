@@ -13,8 +13,8 @@ export interface DesiredEntry {
   readonly sealIf?: readonly string[]
   /** The nodes that take over, by port. The same object until something changes. */
   readonly successors?: Successors
-  /** The pod keeps the sessions that are bound to it until then, on the agent's clock. Only with `draining`. */
-  readonly keepUntil?: Millis
+  /** The time in which the pod keeps the sessions that are bound to it, on the agent's clock; `until` may be past. Sent with `draining` only. */
+  readonly keep?: { readonly from: Millis; readonly until: Millis }
   /** A hook still waits for it. It is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
@@ -46,7 +46,7 @@ export const sameNodes = (
 /** Whether both entries would be put in the same way. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   a.state === b.state &&
-  a.keepUntil === b.keepUntil &&
+  a.keep?.until === b.keep?.until &&
   sameNodes(a, b) &&
   sameList(a.sealIf, b.sealIf) &&
   a.successors === b.successors
@@ -62,12 +62,12 @@ interface Extras {
 
 /** One entry for each address. */
 export function entriesOf(
-  { uid, nodes, state, sealIf, successors, keepUntil }: DesiredEntry,
+  { uid, nodes, state, sealIf, successors, keep }: DesiredEntry,
   ttlMs: number,
   extras: Extras = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
-  const keep = keepSeconds(keepUntil, extras.keepFrom)
+  const kept = state === 'draining' ? keepFields(keep, extras.keepFrom) : undefined
   return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
     const tag = sealIf?.[i]
@@ -80,20 +80,26 @@ export function entriesOf(
       ...(tag !== undefined && { sealIf: tag }),
       ...(extras.successors && successors && { successors: ofFamily(successors, host) }),
       ...(extras.by !== undefined && { by: extras.by }),
-      ...(keep !== undefined && { keep })
+      ...kept
     }
   })
 }
 
 /** The longest time that the plugin keeps sessions without another put, in s. */
-const MOST_KEPT = 3600
+const MOST_KEPT = 86_400
 
-const keepSeconds = (until: Millis | undefined, now: Millis | undefined): number | undefined =>
-  until === undefined || now === undefined ? undefined : Math.min(MOST_KEPT, Math.max(0, until - now) / 1000)
+function keepFields(
+  keep: DesiredEntry['keep'],
+  now: Millis | undefined
+): Pick<BarrierEntry, 'keep' | 'kept'> | undefined {
+  if (keep === undefined || now === undefined) return undefined
+  const left = Math.min(MOST_KEPT, Math.max(0, keep.until - now) / 1000)
+  return { keep: left, kept: Math.max(0, now - keep.from) / 1000 }
+}
 
 /** Whether it has fields that only some plugins know. */
-export const hasExtras = ({ successors = {}, keepUntil }: DesiredEntry): boolean =>
-  Object.keys(successors).length > 0 || keepUntil !== undefined
+export const hasExtras = ({ successors = {}, keep }: DesiredEntry): boolean =>
+  Object.keys(successors).length > 0 || keep !== undefined
 
 /** A gateway may have only one address family, so an address gets successors of its own family. */
 const ofFamily = (successors: Successors, host: string): Successors =>

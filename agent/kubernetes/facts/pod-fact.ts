@@ -138,8 +138,9 @@ function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
       if (preStop === undefined) continue
       const text = JSON.stringify(preStop)
       if (text.includes('apisix-drain-hook') || (text.includes('/v1/prestop') && text.includes('||')))
-        found ??= 'safe'
+        found = found === 'bare' ? found : 'safe'
       else if (text.includes('/v1/prestop')) found = 'bare'
+      else found ??= 'other'
     }
   }
   return found

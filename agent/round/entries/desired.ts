@@ -4,7 +4,7 @@ import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memories, Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
-import { desiredEntry, entryContext } from './entries.ts'
+import { desiredEntry, entryContext, type keptSessions } from './entries.ts'
 import { createLingering } from './lingering.ts'
 import { takePredecessors } from './predecessor.ts'
 import { createSuccession } from './succession.ts'
@@ -24,7 +24,7 @@ interface EntryFacts {
   /** The pods whose addresses may belong to others now. */
   readonly unsure: ReadonlySet<PodUid>
   /** See `keptSessions`. */
-  readonly keeping: ReadonlyMap<PodUid, Millis>
+  readonly keeping: ReturnType<typeof keptSessions>
   /** Whether addresses of gone pods can be distinguished from those of new pods. */
   readonly isSureOfGone: boolean
   readonly now: Millis

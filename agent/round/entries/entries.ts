@@ -1,8 +1,7 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
-import { HOLD_ALL, judge } from '../../rules/proof/seal.ts'
+import { HOLD_ALL, judge, KEPT } from '../../rules/proof/seal.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import { KEEP_SESSIONS } from '../../rules/drain/annotations.ts'
 import { keepUntil } from '../../rules/drain/budget.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
@@ -16,25 +15,42 @@ import type { Succession } from './succession.ts'
 
 /** How long before the deadline an entry is sealed without the workers' words: from then on a 503 is better than a dead pod. */
 export const SEAL_BEFORE_MS = 250
-const KEPT = `its sessions are kept (${KEEP_SESSIONS})`
 
 /**
- * The pods that keep their sessions now, and until when. Only a hook keeps a pod alive, so such a pod needs a held hook, or a hook that
- * has not called yet. A seal is never taken back.
+ * How long after the beginning of its drain a pod keeps its sessions without a held hook, in ms. Its hook may be on its way, or another
+ * agent may hold it. If no agent gets it, the pod ends.
+ */
+const HOOK_COMES_MS = 10_000
+
+/** The time for which a pod keeps its sessions, on the agent's clock. */
+interface Keeping {
+  readonly from: Millis
+  /** The end of the time that the pod asks for. It is not sealed before. */
+  readonly until: Millis
+  /** The time of which this agent is sure: another agent may name a later one. */
+  readonly sureUntil: Millis
+}
+
+/**
+ * The pods that keep their sessions now. Only a hook keeps a pod alive, so they need one: one that is held, or one that the pod has and
+ * that has not called here yet. A seal is never taken back.
  */
 export function keptSessions(
   drains: Drains,
   memories: Pick<Memories, 'of'>,
   held: ReadonlySet<PodUid>,
   now: Millis
-): ReadonlyMap<PodUid, Millis> {
-  const keeping = new Map<PodUid, Millis>()
+): ReadonlyMap<PodUid, Keeping> {
+  const keeping = new Map<PodUid, Keeping>()
   for (const drain of drains.values()) {
     const until = drain.phase === 'draining' ? keepUntil(drain) : undefined
     if (until === undefined || now >= until) continue
     const { hookAt, sealing, sealForced } = memories.of(drain.uid)
-    const isAlive = held.has(drain.uid) || (hookAt === undefined && drain.pod.hook !== undefined)
-    if (isAlive && !sealing && !sealForced) keeping.set(drain.uid, until)
+    const isHeld = held.has(drain.uid)
+    const mayCome = hookAt === undefined && drain.pod.hook !== undefined
+    if (sealing || sealForced || !(isHeld || mayCome)) continue
+    const sureUntil = isHeld ? until : Math.min(until, drain.since + HOOK_COMES_MS)
+    keeping.set(drain.uid, { from: drain.since, until, sureUntil })
   }
   return keeping
 }
@@ -48,7 +64,7 @@ export interface EntryContext {
   readonly successors: (drain: Drain, memory: Memory) => Successors
   readonly now: Millis
   /** See `keptSessions`. */
-  readonly keeping: ReadonlyMap<PodUid, Millis>
+  readonly keeping: ReadonlyMap<PodUid, Keeping>
   /** How long the holders of other namespaces hold a pod at most, in ms. Absent: until its deadline. */
   readonly foreignHoldMs?: number | undefined
 }
@@ -62,7 +78,7 @@ export function entryContext(
   succession: Pick<Succession, 'of'>,
   now: Millis,
   foreignHoldMs?: number,
-  keeping: ReadonlyMap<PodUid, Millis> = new Map()
+  keeping: ReadonlyMap<PodUid, Keeping> = new Map()
 ): EntryContext {
   // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
@@ -83,11 +99,12 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
   if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
-  const until = context.keeping.get(drain.uid)
-  if (until !== undefined) {
-    memory.keptUntil = until
+  const keeping = context.keeping.get(drain.uid)
+  if (keeping !== undefined) {
+    memory.keptUntil = keeping.until
     for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEPT)
-    return { ...entry, state: 'draining', watch: true, keepUntil: until }
+    const { from, sureUntil: until } = keeping
+    return { ...entry, state: 'draining', watch: true, ...(context.now < until && { keep: { from, until } }) }
   }
   // It may end early: the caller of the hook went away.
   if (memory.keptUntil !== undefined) memory.keptUntil = Math.min(memory.keptUntil, context.now)
@@ -103,7 +120,9 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
     ...entry,
     state: memory.sealing ? 'sealed' : 'draining',
     watch: true,
-    ...(memory.sealing && { agreed })
+    ...(memory.sealing && { agreed }),
+    // The gateways stop at once, even if some cannot be sealed yet.
+    ...(memory.keptUntil !== undefined && { keep: { from: drain.since, until: memory.keptUntil } })
   }
 }
 

@@ -90,6 +90,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
       return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '', unsealed }
     }),
     gatewaysKnown,
+    keptUntil: memory.keptUntil,
     sealForced: memory.sealForced,
     succeeded: memory.succeeded,
     standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),

@@ -45,8 +45,8 @@ export interface PodFact {
    * `waiting`: only this gate keeps the pod from being Ready.
    */
   readonly gate?: 'waiting' | 'open'
-  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. For display only. */
-  readonly hook?: 'bare' | 'safe' | undefined
+  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. `other`: it does not show that. */
+  readonly hook?: 'bare' | 'safe' | 'other' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
   /** The labels that distinguish pods of one workload, as one text, without those that controllers generate. */

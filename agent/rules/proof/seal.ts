@@ -1,3 +1,4 @@
+import { KEEP_SESSIONS } from '../drain/annotations.ts'
 import type { NodeKey } from '../drain/facts.ts'
 import type { Word } from './word.ts'
 
@@ -18,6 +19,9 @@ export const HOLD_ALL: LetGo = { place: () => false, others: () => false, cut: f
 type Judged =
   /** The tags of the judged words. The gateway seals only if they still stand. */
   { readonly tags: readonly string[] } | { readonly why: string }
+
+/** Why a pod is neither sealed nor proved while it keeps its sessions. */
+export const KEPT = `its sessions are kept (${KEEP_SESSIONS})`
 
 /** The problem of a gateway whose plugin reports no words. */
 export const OLDER_PLUGIN =

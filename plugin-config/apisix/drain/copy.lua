@@ -128,9 +128,13 @@ local function refresh(self, id, now, number)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
-    local kept = not entry.sealed and dict:get("k|" .. id)
-    -- `kept`: until when its pod keeps its sessions. `due`: when the entry must be read again
-    entry.kept = kept and kept > now and kept or nil
+    local kept, began
+    if not entry.sealed then
+        kept, began = dict:get("k|" .. id)
+    end
+    -- `kept`: until when its pod keeps its sessions; `began`: since which second of the wall clock.
+    -- `due`: when the entry must be read again
+    entry.kept, entry.began = kept and kept > now and kept or nil, began or 0
     entry.due = min(till, entry.kept or huge)
     name(self, entry, successors.parse(dict:get("n|" .. id)))
     if number then

@@ -30,7 +30,6 @@ local clock_now = clock.now
 local ngx       = ngx
 local floor     = math.floor
 local max       = math.max
-local abs       = math.abs
 
 local SEALED = "sealed"
 
@@ -106,15 +105,19 @@ local function follow(dict, id, successors)
 end
 
 
--- A renewal states the same end again, apart from its delay. That is no change.
-local function keep(dict, id, till, now)
-    local before = dict:get("k|" .. id)
-    if till <= now then
+-- Until when the pod keeps its sessions: the later end of two agents. 0 seconds end it. The flags
+-- are the second of the wall clock in which it began. A renewal states the same end again, apart
+-- from its delay. That is no change.
+local function keep(dict, id, entry, now)
+    local before, began = dict:get("k|" .. id)
+    if entry.keep == 0 then
         dict:delete("k|" .. id)
         return true, nil, before ~= nil
     end
-    local ok, err = dict:safe_set("k|" .. id, till)
-    return ok, err, ok and abs(till - (before or 0)) > SAME
+    local till = max(now + entry.keep, before or 0)
+    local ok, err = dict:safe_set("k|" .. id, till, 0,
+                                  began or floor(ngx.time() - (entry.kept or 0)))
+    return ok, err, ok and till - (before or 0) > SAME
 end
 
 
@@ -159,7 +162,7 @@ local function write(dict, id, entry)
         changed = true
     end
     if entry.keep then
-        ok, err, differs = keep(dict, id, now + entry.keep, now)
+        ok, err, differs = keep(dict, id, entry, now)
         if not ok then
             return refuse(dict, id, not till, err)
         end
@@ -179,8 +182,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, keep?, successors?, by? }: without
---   one of the last three it stays as it is
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by?, keep?, kept? }:
+--   without one of the last four it stays as it is
 -- @treturn boolean stored
 -- @treturn string|nil "no memory" if the dictionary is full; the entry stays as it was
 function _M.put(dict, entry)

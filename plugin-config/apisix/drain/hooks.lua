@@ -197,16 +197,22 @@ function _M.make(own, deps)
 
     function wrapped.header()
         local ctx = ngx.ctx.api_ctx
-        if ctx and held[ctx] then
-            local ok, err = pcall(begin, kinds, ctx)
-            if ok and entries.set.n > 0 then
-                ok, err = pcall(mark, pick, ctx)
-            end
+        if not ctx or not held[ctx] then
+            return own_header()
+        end
+        local ok, err = pcall(begin, kinds, ctx)
+        if not ok then
+            caught(err)
+        end
+        local result = own_header()
+        -- after APISIX's plugins: one of them may set the cookie of a session
+        if entries.set.n > 0 then
+            ok, err = pcall(mark, pick, ctx)
             if not ok then
                 caught(err)
             end
         end
-        return own_header()
+        return result
     end
 
 

@@ -152,6 +152,13 @@ function _M:leave(holder, was_sent)
 end
 
 
+--- The address that a request is counted on. @treturn table|nil nil: it is not known
+function _M:addr_of(holder)
+    local tally = self.opened[self.held[holder]]
+    return tally and tally.addr
+end
+
+
 --- An ordinary request became a long-lived one.
 -- @tparam string kind of _M.KINDS
 function _M:lengthen(holder, kind)

@@ -16,6 +16,7 @@ local request      = require("apisix.drain.request_state")
 local sticky       = require("apisix.drain.sticky")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
+local select       = select
 local setmetatable = setmetatable
 local state_of, use, offers = request.of, request.use, request.offers
 local clock_now    = require("apisix.drain.clock").now
@@ -67,6 +68,42 @@ local function renew(self, ctx, plan, set)
 end
 
 
+-- Offers a bound session its ring. The health checker does not know the nodes that the owner has
+-- removed, so the first pick is without it. If that is a listed node, its health counts, and the
+-- next pick is among the listed nodes (checks).
+-- @treturn boolean false: the ring has no node left
+local function offer_ring(ctx, state, ring)
+    local variant = ring
+    if ring.unlisted then
+        if state.checks then
+            variant = ring.listed
+        else
+            state.checker = ctx.up_checker
+            ctx.up_checker = nil
+        end
+    end
+    if not offers(state, variant) then
+        return false
+    end
+    use(ctx, variant)
+    state.kept = ring
+    return true
+end
+
+
+-- Was a listed node picked without a look at its health?
+local function must_check(ctx, addr)
+    local state = ctx._drain
+    local ring = state and state.kept
+    if not ring or not ring.unlisted or not state.checker or state.checks
+       or ring.unlisted[addr.id] then
+        return false
+    end
+    state.checks = true
+    return true
+end
+
+
 --- Before APISIX picks: offers the nodes it may choose from.
 -- @tparam string|nil failed the last offer, if APISIX found no node in it
 -- @tparam boolean connecting true right before a connect
@@ -95,19 +132,19 @@ function _M:prepare(ctx, failed, connecting)
         plan = renew(self, ctx, plan, set)
     end
     state.next, state.kept = nil, nil
+    if state.checker then
+        ctx.up_checker, state.checker = state.checker, nil
+    end
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
     end
     local ring = plan.kept and not failed and sticky.ring(ctx, plan.kept)
-    if ring and offers(state, ring) then
-        use(ctx, ring)
-        if ring.is_unlisted then
-            -- the health checker does not know these nodes
-            ctx.up_checker = nil
-        end
-        state.kept = true
+    if ring and offer_ring(ctx, state, ring) then
         return _M.KEPT
+    end
+    if state.checker then
+        ctx.up_checker, state.checker = state.checker, nil
     end
     if plan.free and not failed and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
@@ -169,6 +206,9 @@ end
 --- In the access phase, after APISIX has picked: may the request have this server?
 -- @treturn boolean false: another one has to be picked
 function _M:admits(ctx, server, offered)
+    if offered == _M.KEPT then
+        return not must_check(ctx, address.of(server.host, server.port))
+    end
     return offered ~= _M.NEXT or not skips(self, ctx, address.of(server.host, server.port))
 end
 
@@ -195,7 +235,8 @@ end
 --   again, and another one has to be picked
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
-    if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)) then
+    if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)
+                    or must_check(ctx, addr)) then
         return false
     end
 
@@ -257,7 +298,14 @@ function _M:mark(ctx)
     else
         plan = self.plans:of(ctx.upstream_key, ctx.upstream_version, ctx.upstream_conf, set)
     end
-    if plan.kept then
+    if not plan.kept then
+        return
+    end
+    local addr, keeps = self.inflight:addr_of(ctx), nil
+    if addr then
+        keeps = select(2, level_of(set, addr))
+    end
+    if not keeps then
         sticky.mark(ctx, plan.kept)
     end
 end

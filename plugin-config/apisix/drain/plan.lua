@@ -13,6 +13,7 @@ local ipairs       = ipairs
 local pairs        = pairs
 local next         = next
 local min          = math.min
+local sort         = table.sort
 
 -- a plan that no request used for this many sweeps is dropped
 local MAX_IDLE = 10
@@ -98,31 +99,47 @@ local function undenied(self, plan, key, version, base, set)
 end
 
 
--- The rings of bound sessions: the free nodes and the kept ones, without those for which the
--- session is a new one.
+-- The rings of bound sessions: the free nodes and the kept ones, without those that had begun to
+-- end before the session began.
 local function rings_of(base, key, named, offered, variable, retries)
-    local kept, listed = { variable = variable, entries = {}, rings = {}, made = 0 }, {}
+    local all, listed = offered.kept, {}
+    local kept = { variable = variable, entries = {}, rings = {} }
+    sort(all, function(a, b) return a.entry.began < b.entry.began end)
+    for i, one in ipairs(all) do
+        kept.entries[i] = one.entry
+    end
     for _, node in ipairs(base.nodes) do
         listed[node] = true
     end
-    for i, one in ipairs(offered.kept) do
-        kept.entries[i] = one.entry
+
+    -- APISIX keeps one picker for each key, and requests of all kinds take turns
+    local function variant(kind, nodes)
+        local one = variant_of(base, named .. kind, nodes, retries or #nodes - 1)
+        one.key = key .. "#" .. kind
+        return one
     end
-    function kept.ring(names, without)
-        local nodes, is_unlisted = {}, false
+
+    -- @tparam number from the first kept node that the session may have
+    function kept.ring(from)
+        local nodes, known, unlisted = {}, {}, nil
         for i, node in ipairs(offered.unbound) do
-            nodes[i] = node
+            nodes[i], known[i] = node, node
         end
-        for _, one in ipairs(offered.kept) do
-            if not without[one.entry] then
-                nodes[#nodes + 1] = one.node
-                is_unlisted = is_unlisted or not listed[one.node]
+        for i = from, #all do
+            local node = all[i].node
+            nodes[#nodes + 1] = node
+            if listed[node] then
+                known[#known + 1] = node
+            else
+                unlisted = unlisted or {}
+                unlisted[address.of(node.host, node.port).id] = true
             end
         end
-        local ring = variant_of(base, named .. "k" .. names, nodes, retries or #nodes - 1)
-        ring.is_unlisted = is_unlisted
-        -- APISIX keeps one picker for each key, and requests of both kinds take turns
-        ring.key = key .. "#kept" .. names
+        local ring = variant("k" .. from, nodes)
+        if unlisted then
+            ring.unlisted = unlisted
+            ring.listed = next(known) and variant("l" .. from, known)
+        end
         return ring
     end
     return kept

@@ -11,10 +11,11 @@ local str_find = string.find
 local MAX_ITEMS = 1000
 local MAX_TTL   = 3600
 local MAX_WAIT  = 30
-local MAX_KEEP  = 3600
+-- a day, and a month
+local MAX_KEEP, MAX_KEPT = 86400, 2592000
 
 local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
-                   successors = true, by = true, keep = true }
+                   successors = true, by = true, keep = true, kept = true }
 local PUT      = { entries = true }
 local DELETE   = { uids = true }
 local INFLIGHT = { uids = true, wait = true, ["until"] = true }
@@ -112,6 +113,11 @@ local function entry_of(item, where)
         return nil, where .. ".keep must be a number of seconds from 0 to " .. MAX_KEEP
                     .. ", with the state \"draining\""
     end
+    local kept = item.kept
+    if kept ~= nil and not (keep and type(kept) == "number" and kept >= 0 and kept <= MAX_KEPT) then
+        return nil, where .. ".kept must be a number of seconds from 0 to " .. MAX_KEPT
+                    .. ", with the field \"keep\""
+    end
     local following
     if item.successors ~= nil then
         following, wrong = successors.read(item.successors, where .. ".successors")
@@ -125,6 +131,7 @@ local function entry_of(item, where)
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
         successors = following, by = item.by, keep = keep,
+        kept = kept,
     }
 end
 

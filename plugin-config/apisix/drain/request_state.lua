@@ -5,7 +5,9 @@
 --   renewed         the present configuration was read
 --   next            the variant with the successors, while the request is offered that one
 --   succeeded       the request was counted as `succeeded`
---   kept            it is a bound session's, and may have a pod that keeps its sessions
+--   kept            the ring of a bound session, while the request is offered that one
+--   checker         the upstream's health checker, while a ring is offered without it
+--   checks          the ring's pick was a listed node, whose health counts
 local ipairs = ipairs
 
 local _M = {}

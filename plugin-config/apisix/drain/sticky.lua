@@ -1,33 +1,32 @@
 --- Sessions that a cookie binds to a pod (chash), kept while the pod ends: an entry may ask for it
 -- with `keep` (docs/decisions/0066). A bound session is picked from the ring with the pod; a new
--- one from the ring without it. A new session's answer gets a cookie, the marker. It names the kept
--- pods, so that the session stays a new one for them in every gateway.
+-- one from the ring without it. The answer that gives a new session its cookie gets a second one,
+-- the marker. It has the second in which the session began. So the session is a new one, in every
+-- gateway, for the pods that had begun to end before.
 --
 -- An owner may remove the pod from the upstream before the session ends. So a worker notes the
 -- node, with its weight, and the ring keeps it until the entry is sealed or gone.
 local address  = require("apisix.drain.address")
 local level_of = require("apisix.drain.entries").level
 local present  = require("apisix.drain.present")
-local clock_now = require("apisix.drain.clock").now
 local key_of, filled = present.key_of, present.filled
 local ngx      = ngx
 local ipairs   = ipairs
 local pairs    = pairs
 local next     = next
 local type     = type
-local ceil     = math.ceil
 local max      = math.max
-local concat   = table.concat
 local format   = string.format
 local str_find = string.find
-local str_gmatch = string.gmatch
+local str_match = string.match
+local str_sub  = string.sub
+local tonumber = tonumber
 local setmetatable = setmetatable
 
-local COOKIE = "apisix_drain_new"
--- the most pods in a marker, and rings of a plan; sessions that need more count as new ones
-local NAMES, RINGS = 16, 32
--- seconds that a marker outlives the time of its pod
-local LONGER = 10
+-- the name of the marker, before the name of the session's cookie
+local MARKER = "apisix_drain_new_"
+-- seconds by which clocks of gateways may differ, and the rest of a second
+local APART = 1
 local NONE = {}
 local IS_HTTP = ngx.config.subsystem == "http"
 
@@ -131,75 +130,81 @@ function _M:sweep(set)
 end
 
 
-local function name_of(kept)
-    return format("%08x", ngx.crc32_short(kept.uid))
+-- The name of the cookie that a variable stands for.
+local function cookie_of(variable)
+    return str_sub(variable, #"cookie_" + 1)
 end
 
 
-local function marker_of(ctx)
-    return ctx.var["cookie_" .. COOKIE] or ""
+local function checksum(session)
+    return format("%08x", ngx.crc32_short(session))
 end
 
 
-local function is_new(ctx, kept)
-    local session = ctx.var[kept.variable]
-    return not session or session == ""
+-- The second in which a session began, by its marker; nil: before any pod began to end.
+local function began(ctx, variable, session)
+    local marker = ctx.var["cookie_" .. MARKER .. cookie_of(variable)]
+    local sum, second = str_match(marker or "", "^(%x+)%.(%d+)$")
+    return sum == checksum(session) and tonumber(second) or nil
 end
 
 
 --- The ring of a bound session.
--- @tparam table kept of the plan: { variable, entries, rings, ring = function(names, entries) }
+-- @tparam table kept of the plan: { variable, entries, rings, ring = function(from) }; the entries
+--   in the order in which their pods began to end
 -- @treturn table|nil a variant; nil: no kept pod may have this request
 function _M.ring(ctx, kept)
-    if is_new(ctx, kept) then
+    local session = ctx.var[kept.variable]
+    if not session or session == "" then
         return nil
     end
-    local marker, named, without = marker_of(ctx), {}, {}
-    for _, entry in ipairs(kept.entries) do
-        local name = name_of(entry)
-        if str_find(marker, name, 1, true) then
-            named[#named + 1], without[entry] = name, true
-        end
+    local second, from, entries = began(ctx, kept.variable, session), 1, kept.entries
+    while second and entries[from] and entries[from].began <= second do
+        from = from + 1
     end
-    local names = concat(named)
-    local ring = kept.rings[names]
-    if not ring and #named < #kept.entries and kept.made < RINGS then
-        ring = kept.ring(names, without)
-        kept.rings[names], kept.made = ring, kept.made + 1
+    if not entries[from] then
+        return nil
     end
-    return ring
+    kept.rings[from] = kept.rings[from] or kept.ring(from)
+    return kept.rings[from]
 end
 
 
---- Adds the marker to the answer if it begins a session. Called in the header filter.
--- @tparam table kept of the plan
-function _M.mark(ctx, kept)
-    if not is_new(ctx, kept) then
-        return
-    end
-    local names, has, age, now = {}, {}, 0, clock_now()
-    for _, entry in ipairs(kept.entries) do
-        local name = name_of(entry)
-        names[#names + 1], has[name] = name, true
-        age = max(age, (entry.kept or now) - now)
-    end
-    -- the client may have another new session, in another upstream
-    for name in str_gmatch(marker_of(ctx), "%x+") do
-        if #name == 8 and not has[name] then
-            names[#names + 1] = name
+-- The last value that an answer gives to a cookie.
+-- @treturn string|nil value; nil: it does not set it @treturn string|nil its attributes
+local function set_by(cookies, name)
+    local value, attributes
+    for _, cookie in ipairs(type(cookies) == "table" and cookies or { cookies }) do
+        if str_find(cookie, name .. "=", 1, true) == 1 then
+            value, attributes = str_match(cookie, "^%s*([^;]-)%s*(;.*)$", #name + 2)
+            value = value or str_sub(cookie, #name + 2)
         end
     end
-    local cookie = COOKIE .. "=" .. concat(names, ".", 1, #names > NAMES and NAMES or #names)
-                   .. "; Path=/; HttpOnly; Max-Age=" .. ceil(age) + LONGER
-    if ctx.var.scheme == "https" then
-        -- so that the browser sends the marker wherever it sends the session's own cookie
-        cookie = cookie .. "; Secure; SameSite=None"
+    return value, attributes or ""
+end
+
+
+--- Adds the marker to an answer that begins a session. Called in the header filter, if no kept pod
+-- has answered. The marker has the attributes of the session's cookie, so the client sends and
+-- drops both together.
+-- @tparam table kept of the plan
+function _M.mark(ctx, kept)
+    local cookies, name = ngx.header["Set-Cookie"], cookie_of(kept.variable)
+    local session, attributes = set_by(cookies, name)
+    -- an application may set the same cookie again in every answer
+    if not session or session == "" or session == ctx.var[kept.variable] then
+        return
     end
-    local cookies = ngx.header["Set-Cookie"]
+    local second = ngx.time()
+    for _, entry in ipairs(kept.entries) do
+        second = max(second, entry.began)
+    end
+    local marker = checksum(session) .. "." .. second + APART
+    local cookie = MARKER .. name .. "=" .. marker .. attributes
     if type(cookies) == "table" then
         cookies[#cookies + 1] = cookie
     else
-        cookies = cookies and { cookies, cookie } or cookie
+        cookies = { cookies, cookie }
     end
     ngx.header["Set-Cookie"] = cookies
 end

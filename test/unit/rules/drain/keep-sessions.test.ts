@@ -57,8 +57,18 @@ describe('the pods that keep their sessions now', () => {
   }
 
   it('have a hook that is held, or one that has not called yet', () => {
-    expect(kept(0, [])).to.deep.equal([[drain.uid, 10_000]])
-    expect(kept(9999, [drain.uid], { hookAt: 5 })).to.deep.equal([[drain.uid, 10_000]])
+    const keeping = { from: 0, until: 10_000, sureUntil: 10_000 }
+    expect(kept(0, [])).to.deep.equal([[drain.uid, keeping]])
+    expect(kept(9999, [drain.uid], { hookAt: 5 })).to.deep.equal([[drain.uid, keeping]])
+  })
+
+  it('are kept for ten seconds only until a hook is held here: another agent may hold it, or none', () => {
+    const long = ending('20s')
+    const until = Math.min(20_000, long.deadline - 1000)
+    const [[, keeping] = []] = kept(1, [], {}, long)
+    expect(keeping).to.deep.equal({ from: 0, until, sureUntil: 10_000 })
+    expect(kept(1, [long.uid], {}, long)).to.deep.equal([[long.uid, { from: 0, until, sureUntil: until }]])
+    expect(kept(1, [], {}, ending('20s', { hook: 'other' })), 'a script that calls').to.have.lengthOf(1)
   })
 
   it('are not those whose time is over, whose hook is gone, or that have none', () => {
@@ -80,17 +90,22 @@ describe('the pods that keep their sessions now', () => {
       barrier: { reading: () => undefined },
       successors: () => ({}),
       now: 1,
-      keeping: new Map([[drain.uid, 10_000]])
+      keeping: new Map([[drain.uid, { from: 0, until: 10_000, sureUntil: 5000 }]])
     }
     const entry = desiredEntry(drain, memory, context as never)
-    expect(entry).to.deep.include({ state: 'draining', watch: true, keepUntil: 10_000 })
+    expect(entry).to.deep.include({ state: 'draining', watch: true, keep: { from: 0, until: 5000 } })
+    expect(desiredEntry(drain, memory, { ...context, now: 5000 } as never)).not.have.property('keep')
     expect([...memory.unsealed]).to.deep.equal([
       ['g1', 'its sessions are kept (apisix-drain.io/keep-sessions)']
     ])
     expect(sealLookAt(drain, 1)).to.equal(10_000)
     expect(memory.keptUntil).to.equal(10_000)
-    desiredEntry(drain, memory, { ...context, now: 7000, keeping: new Map() } as never)
+    const over = desiredEntry(drain, memory, { ...context, now: 7000, keeping: new Map() } as never)
     expect(memory.keptUntil, 'the caller of the hook went away').to.equal(7000)
+    expect(over, 'told to the gateways too').to.deep.include({
+      state: 'draining',
+      keep: { from: 0, until: 7000 }
+    })
   })
 
   it('have no sync lag before the end of that time', () => {
@@ -124,19 +139,23 @@ describe('an entry that keeps sessions', () => {
     nodes: ['10.0.0.1'],
     state: 'draining',
     watch: true,
-    keepUntil: 10_000
+    keep: { from: 500, until: 10_000 }
   }
-  const keep = (keepFrom: number | undefined, one = entry) => entriesOf(one, 60_000, { keepFrom })[0]?.keep
+  const keep = (keepFrom: number | undefined, one = entry) => {
+    const { keep, kept } = entriesOf(one, 60_000, { keepFrom })[0] ?? {}
+    return [keep, kept]
+  }
 
   it('says for how long, if the plugin knows the field', () => {
-    expect(keep(2500)).to.equal(7.5)
-    expect(keep(undefined)).to.equal(undefined)
-    expect(keep(10_001)).to.equal(0)
-    expect(keep(0, { ...entry, keepUntil: 7_200_000 })).to.equal(3600)
+    expect(keep(2500)).to.deep.equal([7.5, 2])
+    expect(keep(undefined)).to.deep.equal([undefined, undefined])
+    expect(keep(10_001)).to.deep.equal([0, 9.501])
+    expect(keep(2500, { ...entry, state: 'sealed' })).to.deep.equal([undefined, undefined])
+    expect(keep(500, { ...entry, keep: { from: 500, until: 1e9 } })).to.deep.equal([86_400, 0])
   })
 
   it('is put again if the time changes', () => {
     expect(samePut(entry, { ...entry })).to.equal(true)
-    expect(samePut(entry, { ...entry, keepUntil: 9000 })).to.equal(false)
+    expect(samePut(entry, { ...entry, keep: { from: 500, until: 9000 } })).to.equal(false)
   })
 })

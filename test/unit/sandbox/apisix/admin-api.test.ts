@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { WRONG_KEY, type Fault } from '../../../../sandbox/apisix/faults.ts'
-import { adminOfEachTest, eventually, KEY, send, type Reply } from './fixture.ts'
+import { adminOfEachTest, eventually, KEY, type Reply } from './fixture.ts'
 
 describe('sandbox/apisix Admin API', () => {
   const admin = adminOfEachTest()
