@@ -153,7 +153,8 @@ async function whilePodsEnd(
 
 /** When the last gateway sealed each of them. */
 async function sealed({ gateways }: Place, pods: readonly TestPod[]): Promise<readonly number[]> {
-  const seen = (uid: string) => gateways.confirmations().filter(one => one.uid === uid)
+  const seen = (uid: string) =>
+    gateways.confirmations().filter(one => one.uid === uid && one.what === 'sealed')
   await waitFor('all are sealed', () => pods.every(({ uid }) => seen(uid).length === GATEWAYS), READY_MS)
   return pods.map(({ uid }) => Math.max(...seen(uid).map(({ at }) => at)))
 }

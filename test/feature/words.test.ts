@@ -171,7 +171,7 @@ describe('feature: a seal rests on the word of every worker', () => {
   })
 
   test('a plugin without words gives no evidence, and the reason names the version to install', async start => {
-    const rig = await start({ config: { DRAIN_ACCEPTED_SETTLE: '150ms' } })
+    const rig = await start({ config: { DRAIN_ACCEPTED_SETTLE: '2s' } })
     const [gateway] = rig.gateways as [Gateway]
     gateway.barrier!.words = undefined
     const { old } = await pair(rig)

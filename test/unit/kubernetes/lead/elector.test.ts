@@ -144,12 +144,17 @@ describe('elector', () => {
         alarm: (at, wake) => systemClock.alarm(at - ahead, wake)
       }
       const place = { ...PLACE, name }
-      const first = elect('a', { clock, place }).leader
-      await until('it leads', () => first.leads())
-      const second = elect('b', { place }).leader
-      await until('the second follows', () => second.yields())
-      await systemClock.sleep(300)
-      expect([first.leads(), second.leads()]).to.deep.equal([true, false])
+      // So long that no stall of this machine lets the Lease expire.
+      const timings = { ...QUICK, durationMs: 60_000 }
+      const first = elect('a', { clock, place, timings })
+      await until('it leads', () => first.leader.leads())
+      const second = elect('b', { place, timings })
+      await until('the second follows', () => second.leader.yields())
+      const since = [first.calls.length, second.calls.length]
+      await until('both have looked again', () =>
+        [first, second].every(({ calls }, i) => calls.length > since[i]! + 3)
+      )
+      expect([first.leader.leads(), second.leader.leads()]).to.deep.equal([true, false])
     }
   })
 
