@@ -1,18 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { parseDocument, stringify } from 'yaml'
+import type { PluginValuesFlags } from '../start/cli.ts'
 import { LISTENS } from './plugin-server.ts'
 import { mergePluginValues } from './plugin-values.ts'
-
-interface PluginValuesFlags {
-  /** A file, or `-` for standard input. */
-  readonly from: string
-  readonly agent: string
-  readonly allow: readonly string[]
-  readonly listen: string
-  readonly tlsSecret: string
-  readonly json: boolean
-}
 
 /** Line that `helm get values` prints before its YAML, unless it is asked for YAML only. */
 const HEADING = /^USER-SUPPLIED VALUES:\r?\n/

@@ -1,6 +1,17 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../config/nearest.ts'
 
+/** The options of `plugin values`. */
+export interface PluginValuesFlags {
+  /** A file, or `-` for standard input. */
+  readonly from: string
+  readonly agent: string
+  readonly allow: readonly string[]
+  readonly listen: string
+  readonly tlsSecret: string
+  readonly json: boolean
+}
+
 /** A parsed command line. */
 type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
@@ -20,15 +31,7 @@ type Command =
       readonly url: string | undefined
       readonly tokenFile: string | undefined
     }
-  | {
-      readonly kind: 'plugin-values'
-      readonly from: string
-      readonly agent: string
-      readonly allow: readonly string[]
-      readonly listen: string
-      readonly tlsSecret: string
-      readonly json: boolean
-    }
+  | ({ readonly kind: 'plugin-values' } & PluginValuesFlags)
   | { readonly kind: 'help' }
   | { readonly kind: 'version' }
   | { readonly kind: 'wrong'; readonly problem: string }

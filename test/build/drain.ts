@@ -1,7 +1,7 @@
 import type { Drain, Drains, Hook, Proven, Verdict } from '../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
-import { begin } from '../../agent/rules/drain/step.ts'
+import { begin, NOTHING_YET } from '../../agent/rules/drain/step.ts'
 
 export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, onDisruption: false, ghostMs: 600_000 }
 
@@ -38,16 +38,8 @@ export const drainsOf = (drains: Iterable<Drain>): Drains =>
   new Map([...drains].map(drain => [drain.uid, drain]))
 
 export const waiting = (differs: Partial<Extract<Verdict, { kind: 'waiting' }>> = {}): Verdict => ({
-  kind: 'waiting',
-  grade: undefined,
-  lastEndpoint: false,
-  barred: false,
-  contrary: false,
-  floorOver: false,
-  until: undefined,
+  ...NOTHING_YET,
   why: 'waiting',
-  gateways: [],
-  holders: [],
   ...differs
 })
 

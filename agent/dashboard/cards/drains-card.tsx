@@ -9,6 +9,7 @@ import { waitOf, waitsOf } from '../model/waits.ts'
 import { GRADES, STANDING } from '../model/words.ts'
 import type { Shown } from '../store.ts'
 import { agentNow, useNarrow, useTick } from '../use.ts'
+import { Search } from '../parts/search.tsx'
 import { Choice } from '../parts/choice.tsx'
 import { Detail } from '../parts/detail.tsx'
 import { Download } from '../parts/download.tsx'
@@ -53,12 +54,11 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
         <h2 id="drains">
           <Term of="drain">Drains</Term>
         </h2>
-        <input
-          type="search"
+        <Search
+          what="drains"
           placeholder="Pod, namespace, workload"
-          aria-label="Search drains"
           value={find}
-          onInput={event => onView({ find: event.currentTarget.value }, 'typed')}
+          onSearch={find => onView({ find }, 'typed')}
         />
         <Choice label="Show" options={SHOWS} value={show} onChange={to => onView({ show: to })} />
         <Choice label="Order" options={ORDERS} value={order} onChange={to => onView({ order: to })} />

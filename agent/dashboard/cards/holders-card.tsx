@@ -7,6 +7,7 @@ import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
 import type { ViewProps } from '../model/view.ts'
 import { useNarrow } from '../use.ts'
+import { Search } from '../parts/search.tsx'
 import { Choice } from '../parts/choice.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { Term } from '../parts/term.tsx'
@@ -36,12 +37,11 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
         <h2 id="holders">
           <Term of="holder">Holders</Term>
         </h2>
-        <input
-          type="search"
+        <Search
+          what="holders"
           placeholder="Holder, Service, node"
-          aria-label="Search holders"
           value={seek}
-          onInput={event => onView({ seek: event.currentTarget.value }, 'typed')}
+          onSearch={seek => onView({ seek }, 'typed')}
         />
         <Choice
           label="Show"

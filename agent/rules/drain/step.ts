@@ -1,5 +1,5 @@
 import { deadlineOf } from './budget.ts'
-import type { Drain, Verdict, Witness } from './drain.ts'
+import type { Drain, Verdict, Waiting, Witness } from './drain.ts'
 import { eligible, isOver, witnessesOf } from './eligible.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
@@ -20,7 +20,8 @@ type Course =
   | { readonly phase: 'draining'; readonly verdict: Verdict }
   | { readonly phase: 'proven' | 'expired' | 'gone'; readonly verdict: Verdict; readonly at: Millis }
 
-const NOTHING_YET: Verdict = {
+/** The verdict on a drain that has just begun. */
+export const NOTHING_YET: Waiting = {
   kind: 'waiting',
   grade: undefined,
   lastEndpoint: false,
