@@ -20,7 +20,7 @@ import { checkEntries, checkGateways } from './checks/check-gateways.ts'
 import { checkHidden } from './checks/check-holders.ts'
 import { checkHolders } from './checks/check-holders.ts'
 import { checkInjection } from './rights/check-injection.ts'
-import { createSurvey } from './checks/kept-lists.ts'
+import { createClusterLists } from './checks/cluster-lists.ts'
 import { answersThatL4IsCovered } from './checks/l4-cover.ts'
 import { listDocuments, type createDocumentReader } from '../gateway/inventory/documents.ts'
 import { checkNamespaces } from './rights/check-kubernetes.ts'
@@ -58,7 +58,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
   }
   const each = (collection: (namespace: string | undefined) => Collection) => (signal: AbortSignal) =>
     pagesOf(kubernetes.namespaces, collection, connection, signal)
-  const survey = createSurvey({
+  const survey = createClusterLists({
     clock,
     owner: apisix.owner,
     lists: { pods: each(podsIn), slices: each(slicesIn), services: each(servicesIn) },

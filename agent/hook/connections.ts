@@ -18,7 +18,7 @@ interface Open {
 
 /**
  * Bounds connections that send no request, or half of one, by mistake or to keep callers out. A hook sends its request at once, and a
- * connection is never ended here while it is being answered: `HookLimit` bounds those. The dashboard's stream counts as waiting: the page
+ * connection is never ended here while it is being answered: `HookSlots` bounds those. The dashboard's stream counts as waiting: the page
  * reconnects by itself. If the port is full, the address with the most waiting connections loses one. So a flood from a few addresses
  * ends its own connections, however slow this process is.
  */

@@ -8,7 +8,7 @@ import type { Log } from '../base/log.ts'
 import type { Rare } from '../base/rare.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
 import { CannotVouch } from '../round/hold/cannot-vouch.ts'
-import { SHUTTING_DOWN, type HookLimit, type Slot } from './hook-limit.ts'
+import { SHUTTING_DOWN, type HookSlots, type Slot } from './hook-slots.ts'
 import type { HoldRequest, Holds } from '../round/hold/holds.ts'
 import { identifyByToken } from './identify-token.ts'
 import { identify, NAME_THE_POD, type Identity } from './identify.ts'
@@ -20,7 +20,7 @@ import { endOfGrace, reserveOf } from '../rules/drain/budget.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
-  readonly limit: HookLimit
+  readonly slots: HookSlots
   readonly clock: Clock
   readonly log: Log
   /** For the line `hook refused`, which any caller can cause. */
@@ -54,8 +54,8 @@ const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden',
 
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller disconnects, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
-  const { limit, metrics, log, rare } = parts
-  const slot = limit.enter()
+  const { slots, metrics, log, rare } = parts
+  const slot = slots.enter()
   if (!slot.ok) return refused(parts, slot)
   metrics.hookWaiting.inc()
   try {

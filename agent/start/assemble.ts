@@ -5,14 +5,14 @@ import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
 import { createRare } from '../base/rare.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
-import { meter } from '../report/metrics/meter.ts'
-import { narrate } from '../report/tell/narrate.ts'
+import { meter } from '../report/metrics/round-metrics.ts'
+import { narrate } from '../report/tell/drain-log.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
-import { tell } from '../report/tell/tell.ts'
+import { tell } from '../report/tell/drain-events.ts'
 import { createReadinessGate } from '../report/tell/readiness-gate.ts'
 import { createViews } from '../report/show/views.ts'
-import { metered } from '../report/metrics/metered.ts'
+import { metered } from '../report/metrics/client-metrics.ts'
 import { createExposition } from '../report/metrics/exposition.ts'
 import { createMetrics, type Metrics } from '../report/metrics/metrics.ts'
 import { createPage, type Page } from './start-page.ts'
@@ -21,7 +21,7 @@ import { reportReadiness } from './report-readiness.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
 import { createConditions } from '../report/tell/conditions.ts'
 import { createEvents, type Events } from '../report/tell/events.ts'
-import { createHookLimit, type HookLimit } from '../hook/hook-limit.ts'
+import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
 import { createApp, type App, type ServeParts } from '../hook/app.ts'
 import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
@@ -42,7 +42,7 @@ interface Assembly {
   readonly app: App
   /** The app on `serve.pagePort`, if that is set. */
   readonly pages: App | undefined
-  readonly limit: HookLimit
+  readonly slots: HookSlots
   readonly page: Page | undefined
   readonly readiness: Readiness
   /** Updates the readiness. */
@@ -119,11 +119,11 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     log: log.child({ part: 'dashboard' })
   })
   if (page) loop.observe({ round: () => page.poke() })
-  const limit = createHookLimit(config.serve)
+  const slots = createHookSlots(config.serve)
   const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(cluster, clock, log) : undefined
   const served: ServeParts = {
     holds: loop.holds,
-    limit,
+    slots,
     clock,
     log: log.child({ part: 'serve' }),
     rare: createRare(clock),
@@ -144,7 +144,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     loop,
     app: createApp(served, isApart ? 'hooks' : 'all'),
     pages: isApart ? createApp(served, 'pages') : undefined,
-    limit,
+    slots,
     page,
     readiness,
     report: reportReadiness(readiness, sources),

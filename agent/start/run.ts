@@ -17,7 +17,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
   const parts = assemble({ config, version, clock, log })
-  const { limit, loop, page, readiness, report, sources, stop } = parts
+  const { slots, loop, page, readiness, report, sources, stop } = parts
   const addingHooks = async (): Promise<() => Promise<void>> => {
     const { inject, serve } = config
     if (!inject) return async () => {}
@@ -58,20 +58,20 @@ export async function run(config: Config, version: string): Promise<number> {
     clock,
     log: log.child({ part: 'shutdown' }),
     stopPromising() {
-      limit.close()
+      slots.close()
       readiness.part('shutdown').notReady('the agent is stopping')
       // This agent still finishes the hooks that it holds; other agents take the new ones.
       void sources.leader.release()
     },
-    finishHolds: signal => limit.emptied(signal),
+    finishHolds: signal => slots.emptied(signal),
     async handOver(signal) {
       loop.rest()
-      limit.letGo()
+      slots.releaseAll()
       await page?.handOver(signal)
     },
     async close() {
       loop.rest()
-      limit.letGo()
+      slots.releaseAll()
       await stopInjection()
       await ports.close()
       await stop()

@@ -17,11 +17,11 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
   },
   word: {
     holds: "the worker's word: the places in which it could choose an address",
-    files: 'about affected names nodes places records revision source speaker union word words'
+    files: 'affected names nodes places records revision source speaker union word word_store word_text'
   },
   pick: {
     holds: 'a request: which node it may use, and what is counted',
-    files: 'hooks install offer pick plan present request_state sticky'
+    files: 'install offer pick plan present request_state sticky wrappers'
   },
   parts: {
     holds: 'all parts of one nginx process, and the other workers',

@@ -55,7 +55,7 @@ export async function startAgent(
     log,
     settings
   })
-  const { limit, loop, readiness, sources } = parts
+  const { slots, loop, readiness, sources } = parts
   const ports = await openPorts(config.serve, parts)
   let closed = false
   return {
@@ -81,7 +81,7 @@ export async function startAgent(
     async close() {
       if (closed) return
       closed = true
-      limit.letGo()
+      slots.releaseAll()
       await parts.page?.handOver(AbortSignal.timeout(2000)).catch(() => {})
       await ports.close()
       await parts.stop()

@@ -5,7 +5,7 @@ import type { Clock } from '../../agent/base/clock.ts'
 import { createLog, type Log } from '../../agent/base/log.ts'
 import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.ts'
 import { createReadiness } from '../../agent/base/readiness.ts'
-import { createHookLimit } from '../../agent/hook/hook-limit.ts'
+import { createHookSlots } from '../../agent/hook/hook-slots.ts'
 import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/holds.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
@@ -109,7 +109,7 @@ export function serveParts(
     log,
     lines,
     metrics,
-    limit: createHookLimit({ maxHooks: 10, maxHooksPerPod: 2 }),
+    slots: createHookSlots({ maxHooks: 10, maxHooksPerPod: 2 }),
     rare: createRare(clock),
     trustedQuery: true,
     reserveMs: 3000,

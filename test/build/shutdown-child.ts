@@ -41,13 +41,13 @@ const ending = supervise({
   log: createLog({ level: 'info', pretty: false }),
   stopPromising() {
     served.notReady('stopping')
-    parts.limit.close()
+    parts.slots.close()
     say('stopping')
   },
-  finishHolds: signal => parts.limit.emptied(signal),
+  finishHolds: signal => parts.slots.emptied(signal),
   handOver: async () => {},
   async close() {
-    parts.limit.letGo()
+    parts.slots.releaseAll()
     await listening.close()
     if (!values.stuck) return
     // From here on nothing keeps the process alive, and this step never ends.

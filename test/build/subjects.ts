@@ -14,7 +14,7 @@ import {
   candidatesOf,
   groupOf,
   mayTakeOver,
-  standingOf,
+  servicePortsOf,
   successorsOf
 } from '../../agent/rules/plan/successors.ts'
 import { decideGate, type WaitingPod } from '../../agent/rules/members/gate-rule.ts'
@@ -171,7 +171,7 @@ function succeeding(given: {
   )
   const byUid = new Map([...all.values()].map(fact => [fact.uid, fact]))
   const isWhole = areWhole((given.holders ?? []).map(differs => holder('web', ['10.0.0.1:8080'], differs)))
-  const standing = standingOf(
+  const standing = servicePortsOf(
     old,
     slices.filter(({ namespace }) => namespace === old.namespace)
   )

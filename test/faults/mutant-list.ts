@@ -192,7 +192,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '3: names no successor while the last one ends',
-    edits: [{ file: 'round/entries/succession.ts', name: 'createSuccession.remaining', replace: 'NO_SUCCESSORS' }],
+    edits: [
+      { file: 'round/entries/succession.ts', name: 'createSuccession.remaining', replace: 'NO_SUCCESSORS' }
+    ],
     found: {
       file: 'test/feature/successors.test.ts',
       title: 'the only successor ends before the next pod is Ready: it serves until then'
@@ -338,7 +340,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'W2: the silent are left out',
     edits: [
       {
-        file: 'round/entries/entries.ts',
+        file: 'round/entries/seal-decision.ts',
         name: 'agreement.judged',
         replace: `reading?.word ? judge({ ...reading.word, complete: true }, serves) : { why: 'not asked' }`
       },
@@ -350,7 +352,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'W4: seals though a worker has nothing else left',
     edits: [
       {
-        file: 'round/entries/entries.ts',
+        file: 'round/entries/seal-decision.ts',
         name: 'agreement.judged',
         replace: `reading?.word ? judge({ ...reading.word, sole: [] }, serves) : { why: 'not asked' }`
       },
@@ -377,7 +379,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'S4: a holder of another namespace holds a pod until its deadline',
-    edits: [{ file: 'rules/plan/holder.ts', name: 'isForeign', replace: 'false' }],
+    edits: [{ file: 'rules/plan/holder.ts', name: 'isOfOtherNamespace', replace: 'false' }],
     found: {
       file: 'test/unit/round/entries/let-go.test.ts',
       title: 'are let go where they list no other node, and no other place is'

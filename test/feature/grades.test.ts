@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
 import type { Millis, PodUid } from '../../agent/rules/drain/facts.ts'
-import { SEAL_BEFORE_MS } from '../../agent/round/entries/entries.ts'
+import { SEAL_BEFORE_MS } from '../../agent/round/entries/seal-decision.ts'
 import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'

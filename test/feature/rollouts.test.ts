@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { PodUid } from '../../agent/rules/drain/facts.ts'
-import { SEAL_BEFORE_MS } from '../../agent/round/entries/entries.ts'
+import { SEAL_BEFORE_MS } from '../../agent/round/entries/seal-decision.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { serving } from '../build/pair.ts'

@@ -1,5 +1,8 @@
 import type { Mistake, Place } from './mistake.ts'
 
+// `npm run mistakes` prints what the operator sees; `--main <older checkout>/agent/main.ts` prints it as it was. docs/mistakes.md compares
+// both: `npm run -s mistakes -- --page <older checkout>/agent/main.ts > docs/mistakes.md`. The older one was commit daf4b29.
+
 const HOOK = 'http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 const CURL = 'curl -fsS --noproxy "*"'
 

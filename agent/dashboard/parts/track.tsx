@@ -18,6 +18,7 @@ export function Track({ lane, scaleMs, now }: TrackProps) {
   })
   const end = isOpen(drain) ? now : (moments.confirmedAt ?? moments.ackAt ?? moments.goneAt ?? drain.deadline)
   const held = moments.hookAt === null ? undefined : (moments.ackAt ?? (lane.live ? now : moments.goneAt))
+  const isWeak = drain.verdict?.kind === 'proven' && drain.verdict.grade !== 'barrier'
   const longer = (moments.ackAt ?? end) - start > scaleMs
   const marks = [
     ...drain.gateways.flatMap(({ at }) => (at ? [{ at, kind: 'gateway' }] : [])),
@@ -28,7 +29,7 @@ export function Track({ lane, scaleMs, now }: TrackProps) {
   ].filter(({ at }) => at - start <= scaleMs)
   return (
     <div class="track" aria-hidden="true">
-      <span class={`bar ${standing}`} style={span(moments.seenAt, end)} />
+      <span class={`bar ${isWeak ? 'weak' : standing}`} style={span(moments.seenAt, end)} />
       {held !== undefined && held !== null && moments.hookAt !== null && (
         <span class="held" style={span(moments.hookAt, held)} />
       )}

@@ -5,12 +5,12 @@ import { nameOfOwner } from '../../gateway/apisix/owner.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
 import { tellLeadsTo } from '../../rules/plan/leads-to.ts'
 import { ok, warn, wordsOf, type Check } from './finding.ts'
-import type { Survey } from './kept-lists.ts'
+import type { ClusterLists } from './cluster-lists.ts'
 
 const NAME = 'holders'
 
 /** Counts holders by their other writer: an ingress controller writes before the agent, and discovered nodes are never written. */
-export function checkHolders(survey: Pick<Survey, 'inventory'>): Check {
+export function checkHolders(survey: Pick<ClusterLists, 'inventory'>): Check {
   return async signal => {
     try {
       const holders = [...(await survey.inventory(signal)).holders().values()]
@@ -38,7 +38,10 @@ const HIDDEN = 'hidden'
  *
  * @param coversL4 asks whether every gateway covers L4; called only if APISIX proxies L4
  */
-export function checkHidden(survey: Survey, coversL4: (signal: AbortSignal) => Promise<boolean>): Check {
+export function checkHidden(
+  survey: ClusterLists,
+  coversL4: (signal: AbortSignal) => Promise<boolean>
+): Check {
   return async signal => {
     try {
       const inventory = await survey.inventory(signal)
@@ -73,7 +76,10 @@ const NAMED = 5
  *
  * @param allow `sync.allow`
  */
-export function checkSync(survey: Pick<Survey, 'services' | 'inventory'>, allow: readonly string[]): Check {
+export function checkSync(
+  survey: Pick<ClusterLists, 'services' | 'inventory'>,
+  allow: readonly string[]
+): Check {
   return async signal => {
     try {
       const [services, inventory] = await Promise.all([survey.services(signal), survey.inventory(signal)])

@@ -8,7 +8,7 @@ import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
 import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import { hookProblems, type FindService } from './hook-problems.ts'
-import type { Survey, SurveyedPods } from './kept-lists.ts'
+import type { ClusterLists, SurveyedPods } from './cluster-lists.ts'
 
 interface PodBudget {
   readonly reserveMs: number
@@ -26,7 +26,7 @@ const NAMED = 5
  * @param namespaces the namespaces whose Services are read; empty: all
  */
 export function checkPods(
-  survey: Pick<Survey, 'pods' | 'services' | 'inventory'>,
+  survey: Pick<ClusterLists, 'pods' | 'services' | 'inventory'>,
   budget: PodBudget,
   namespaces: readonly string[]
 ): Check {
@@ -131,7 +131,7 @@ interface LongLivedTimes {
  */
 export function checkLongLived(
   calls: LongLivedCalls,
-  survey: Pick<Survey, 'pods'>,
+  survey: Pick<ClusterLists, 'pods'>,
   { reserveMs, longLivedMs }: LongLivedTimes
 ): Check {
   return async signal => {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
-import type { Survey } from '../checks/kept-lists.ts'
+import type { ClusterLists } from '../checks/cluster-lists.ts'
 
 /** One call to the API server: resolves with any status, rejects without an answer. `transport/connection.ts` implements it. */
 export type AskKubernetes = (
@@ -87,7 +87,7 @@ const NAMESPACES = 'namespaces'
 /** Each configured namespace exists. If the agent may not read it, a namespace without any pod is a warning. */
 export function checkNamespaces(
   ask: AskKubernetes,
-  survey: Pick<Survey, 'pods'>,
+  survey: Pick<ClusterLists, 'pods'>,
   namespaces: readonly string[]
 ): Check {
   return async signal => {

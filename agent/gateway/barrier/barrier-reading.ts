@@ -2,7 +2,7 @@ import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierState } from '../apisix/barrier-wire.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { OLDER_PLUGIN } from '../../rules/proof/seal.ts'
-import { numberOf, together, type LongLived } from '../../rules/drain/long-lived.ts'
+import { countOf, together, type LongLived } from '../../rules/drain/long-lived.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { wordOf } from './merge-words.ts'
 
@@ -42,7 +42,7 @@ export function readingOf(
   const word = wordOf(states.map(s => s?.word))
   // An older plugin reports no words. That matters only until its entry is sealed, by another agent or at the deadline.
   const isOlder = entry === 'draining' && word === undefined
-  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + numberOf(inflight.long) > 0)
+  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
     at: told.at,
     countedAt: told.countedAt,

@@ -27,7 +27,7 @@ export interface Identity {
   doubt(): string
 }
 
-interface Seen {
+interface InstanceSeen {
   /** When it first answered that it is fit. */
   readonly fitAt: Millis
   /** When another instance first answered a request that was sent later than `fitAt`. */
@@ -52,7 +52,7 @@ const MOST = 16
  * @param byHand the address comes from an operator; the address of a pod always counts as one gateway
  */
 export function createIdentity(byHand: boolean): Identity {
-  const seen = new Map<string, Seen>()
+  const seen = new Map<string, InstanceSeen>()
   let last: string | undefined
   let looks = byHand ? LOOKS : 0
   let isSeveral = false

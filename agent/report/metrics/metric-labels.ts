@@ -41,7 +41,7 @@ export const LONG_LIVED = keysOf({
   streams: 1
 } satisfies Record<Exclude<keyof LongLived, 'oldestMs'>, unknown>)
 /** Why the node of an ending pod stays listed. */
-export const KEPT = keysOf({
+export const KEPT_REASONS = keysOf({
   'last-node': 1,
   discovery: 1,
   standalone: 1,

@@ -9,7 +9,7 @@ import {
   DECISIONS,
   DIRECTIONS,
   EVIDENCE,
-  KEPT,
+  KEPT_REASONS,
   keysOf,
   LONG_LIVED,
   OK,
@@ -241,7 +241,7 @@ export function createMetrics() {
       api: ['control', 'barrier'],
       gateway: GATEWAY
     }),
-    inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', { why: KEPT }),
+    inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', { why: KEPT_REASONS }),
 
     watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {
       kind: WATCHES,

@@ -4,7 +4,14 @@ import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 import { same } from '../../base/same.ts'
 import { isUnproved, LIMITS } from '../show/history.ts'
 import { ackHere, createClocks, lagHere } from './clocks.ts'
-import { countedBefore, mostCounted, NO_DRAINS, plus, type DrainCounts, type StartCounts } from './counts.ts'
+import {
+  countedBefore,
+  mostCounted,
+  NO_DRAINS,
+  addCounts,
+  type DrainCounts,
+  type StartCounts
+} from './counts.ts'
 import { finishedBy, joinedHere, joinFinished, type Finished } from './finished.ts'
 import { joinLags } from './merge.ts'
 import { createRecords } from './records.ts'
@@ -130,7 +137,7 @@ export function createBook(): Book {
     starts.put({ id, startedAt, hooks: own.totals.hooks, savedMs: own.totals.savedMs })
     last = own
   }
-  const counted = (): DrainCounts => plus(before ?? NO_DRAINS, last?.totals ?? NO_DRAINS)
+  const counted = (): DrainCounts => addCounts(before ?? NO_DRAINS, last?.totals ?? NO_DRAINS)
 
   return {
     note,

@@ -34,7 +34,7 @@ function combine(a: DrainCounts, b: DrainCounts, of: (a: number, b: number) => n
   }
 }
 
-export const plus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => x + y)
+export const addCounts = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => x + y)
 const minus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => Math.max(0, x - y))
 
 /** This drain's share of the counts. */
@@ -68,7 +68,9 @@ export const countedBefore = (
 ): DrainCounts =>
   minus(
     counts,
-    theirs.filter(({ uid }) => own.has(uid)).reduce((sum, drain) => plus(sum, countsOf(drain)), NO_DRAINS)
+    theirs
+      .filter(({ uid }) => own.has(uid))
+      .reduce((sum, drain) => addCounts(sum, countsOf(drain)), NO_DRAINS)
   )
 
 /** The largest counts, which are those of the agent that has counted for longest; among equal ones, those with the best evidence. */

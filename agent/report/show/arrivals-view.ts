@@ -5,7 +5,7 @@ import type { Observer } from '../../round/observer.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { arrivalOf, type Arrival } from '../../rules/members/arrivals.ts'
 import type { ArrivalView } from '../snapshot/snapshot.ts'
-import { createArrivalEvidence, nothingSeen, type SeenComing } from '../../upkeep/arrival-evidence.ts'
+import { createArrivalEvidence, nothingSeen, type SeenComing } from '../tell/arrival-evidence.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 
 /** Follows every pod that becomes Ready until every gateway routes to it. It asks no gateway: `behind-view.ts` requests the readings. */

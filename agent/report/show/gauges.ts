@@ -3,7 +3,7 @@ import type { Drain } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import { OTHER } from '../metrics/gateway-names.ts'
-import { DECISIONS, KEPT, PHASES, PROOFS } from '../metrics/metric-labels.ts'
+import { DECISIONS, KEPT_REASONS, PHASES, PROOFS } from '../metrics/metric-labels.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
@@ -169,7 +169,7 @@ function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources']
   metrics.syncHolders.set(sync?.counts().holders ?? 0)
   metrics.syncProblems.set(sync?.counts().problems ?? 0)
   metrics.inventoryGhosts.set(ghostsOf([...loop.drains().values()], uid => loop.memory(uid)).length)
-  for (const why of KEPT) metrics.inventoryKept.set({ why }, 0)
+  for (const why of KEPT_REASONS) metrics.inventoryKept.set({ why }, 0)
   for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
 }
 

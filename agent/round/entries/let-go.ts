@@ -1,6 +1,6 @@
 import { HOLD_ALL, type LetGo } from '../../rules/proof/seal.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
-import { isForeign, type Holder } from '../../rules/plan/holder.ts'
+import { isOfOtherNamespace, type Holder } from '../../rules/plan/holder.ts'
 
 /** A holder that lists a pod, or has listed it since its drain began. */
 export interface ListedIn {
@@ -24,9 +24,9 @@ export const objectOf = (name: string): string => name.split('/', 2).join('/')
  */
 export function letGoOf(pod: Pick<PodFact, 'namespace'>, listedIn: Iterable<ListedIn>, now: Millis): LetGo {
   const all = [...listedIn]
-  const foreign = all.filter(({ holder }) => isForeign(pod, holder))
+  const foreign = all.filter(({ holder }) => isOfOtherNamespace(pod, holder))
   if (foreign.length === 0) return HOLD_ALL
-  const own = all.filter(({ holder }) => !isForeign(pod, holder))
+  const own = all.filter(({ holder }) => !isOfOtherNamespace(pod, holder))
   const objects = new Set(foreign.map(({ holder }) => objectOf(holder.key)))
   const isClear = own.every(({ removedAt }) => removedAt !== undefined && removedAt + APPLIED_MS <= now)
   const has = ({ holder }: ListedIn, node: NodeKey) => holder.nodes.some(({ key }) => key === node)

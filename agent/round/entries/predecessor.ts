@@ -2,7 +2,7 @@ import { addressOf } from '../../gateway/apisix/nodes.ts'
 import type { InheritedEntry } from '../../gateway/barrier/inherited.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
 import type { NodeKey, PodFact } from '../../rules/drain/facts.ts'
-import { standingOf, type Standing } from '../../rules/plan/successors.ts'
+import { servicePortsOf, type ServicePort } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
 import { areLive } from '../../kubernetes/reflect/parts.ts'
 
@@ -10,7 +10,7 @@ import { areLive } from '../../kubernetes/reflect/parts.ts'
 export interface Predecessor {
   readonly pod: PodFact
   readonly nodes: readonly NodeKey[]
-  readonly standing: readonly Standing[]
+  readonly standing: readonly ServicePort[]
 }
 
 /**
@@ -39,7 +39,7 @@ export function predecessorOf(
   )
     return undefined
   const standing = living.flatMap(({ pod, port, itsPort }) =>
-    standingOf(pod, slices.listing(pod))
+    servicePortsOf(pod, slices.listing(pod))
       .filter(at => at.port === itsPort)
       .map(at => ({ ...at, port }))
   )

@@ -4,8 +4,8 @@ import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/
 import { observable } from '../../gateway/apisix/control-api.ts'
 import type { Kept, Plan } from '../../rules/plan/change.ts'
 import { endingNodes, nodesOf, serves, type Match } from '../../rules/plan/match.ts'
-import { isForeign, type Holder, type HolderKey } from '../../rules/plan/holder.ts'
-import { standingOf } from '../../rules/plan/successors.ts'
+import { isOfOtherNamespace, type Holder, type HolderKey } from '../../rules/plan/holder.ts'
+import { servicePortsOf } from '../../rules/plan/successors.ts'
 import { standbysFor, type Standbys } from '../../rules/plan/standby.ts'
 import type { World } from '../../rules/plan/world.ts'
 import { rememberHidden } from './hidden-places.ts'
@@ -108,7 +108,7 @@ export function remember(
 ): void {
   const ports = world.portsOf(drain.pod)
   if (ports.length > 0) memory.ports = ports
-  memory.standing = standingOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
+  memory.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
   if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
@@ -169,7 +169,7 @@ const letGoWords = ({ namespace = '' }: Holder): string =>
 
 /** Whether a place of another namespace lists no node that stays, and the seal did not wait for one. */
 const isLetGo = (pod: PodFact, { letGo }: Memory, { holder }: Place, { world, drains }: Gathering): boolean =>
-  letGo && isForeign(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
+  letGo && isOfOtherNamespace(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
 
 function report(drain: Drain, memory: Memory, place: Place, round: Gathering): Evidence['holders'][number] {
   const { sources, kept } = round

@@ -2,7 +2,7 @@ import type { Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HiddenPlace } from '../../rules/plan/hidden.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
-import { NO_SUCCESSORS, type Standing, type Successors } from '../../rules/plan/successors.ts'
+import { NO_SUCCESSORS, type ServicePort, type Successors } from '../../rules/plan/successors.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 
 /** One place in APISIX that lists the pod, or has listed it since the drain began. */
@@ -25,7 +25,7 @@ export interface Memory {
   /** Resolved target ports, kept because the slices drop the pod before it is gone. */
   ports: readonly number[]
   /** Its ports by Service, kept for the same reason. */
-  standing: readonly Standing[]
+  standing: readonly ServicePort[]
   /** The successors that its entry last named. */
   successors: Successors
   /** Places in which only its successors are left, according to the workers' words. */

@@ -19,7 +19,7 @@ export interface Look {
   readonly evidence: Evidence | undefined
 }
 
-interface Observing {
+interface RoundInput {
   readonly sources: Sources
   readonly world: World
   readonly drains: Drains
@@ -37,7 +37,7 @@ interface Observing {
 const WITNESSES = ['pods', 'endpointslices'] as const
 
 /** All present facts about each pod that ends, may end, or has a held hook. */
-export function observe(round: Observing): Map<PodUid, Look> {
+export function observe(round: RoundInput): Map<PodUid, Look> {
   const { cluster } = round.sources
   const held = Map.groupBy(round.hooks.held(), ({ hook }) => hook.uid)
   const uids = new Set<PodUid>([
@@ -59,7 +59,7 @@ export function observe(round: Observing): Map<PodUid, Look> {
 function observeOne(
   uid: PodUid,
   held: readonly HeldHook[],
-  round: Observing,
+  round: RoundInput,
   shared: Gathering,
   current: boolean
 ): Look | undefined {

@@ -6,7 +6,7 @@ import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { ReadGateway } from '../../gateway/apisix/control-api.ts'
 import { createListeners } from '../../base/listeners.ts'
 import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
-import { createObserving, type Observing } from './observing.ts'
+import { createControlReads, type ControlReads } from './control-reads.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** Reads the Control API of every gateway while some drain wants evidence. One read serves all drains. */
@@ -47,7 +47,7 @@ const BACK_OFF_MS = { first: 50, longest: 5000 }
 
 interface Lane {
   readonly gateway: GatewayFact
-  readonly observing: Observing
+  readonly observing: ControlReads
   readonly ended: AbortController
   readers: number
   failures: number
@@ -121,7 +121,7 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
       for (const lane of lanes.values()) if (current.get(lane.gateway.id)?.ip !== lane.gateway.ip) close(lane)
       for (const gateway of current.values()) {
         if (lanes.has(gateway.id)) continue
-        const observing = createObserving()
+        const observing = createControlReads()
         observing.want(wanted)
         const ended = new AbortController()
         const lane = {

@@ -13,7 +13,7 @@ export interface LongLived {
   readonly oldestMs: number
 }
 
-export const numberOf = ({ upgraded, sse, streams }: LongLived): number => upgraded + sse + streams
+export const countOf = ({ upgraded, sse, streams }: LongLived): number => upgraded + sse + streams
 
 /** Those of several addresses or gateways together. */
 export function together(all: readonly LongLived[]): LongLived {

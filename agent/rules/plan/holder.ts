@@ -52,7 +52,7 @@ export interface Holder {
 }
 
 /** Whether the holder is known to belong to another namespace. A holder of unknown origin counts as the pod's own. */
-export const isForeign = (
+export const isOfOtherNamespace = (
   { namespace }: Pick<PodFact, 'namespace'>,
   holder: Pick<Holder, 'namespace'>
 ): boolean => holder.namespace !== undefined && holder.namespace !== namespace

@@ -18,7 +18,7 @@ export interface LeadsTo {
   readonly count: number
 }
 
-export interface Seen {
+export interface LeadsToFacts {
   readonly world: Pick<World, 'holders' | 'holdersOf' | 'ownersOf' | 'portsOf'>
   readonly pods: Iterable<PodFact>
   readonly isL4: (holder: HolderKey) => boolean
@@ -31,7 +31,7 @@ const NAMED = 5
  * Every place that hides pods, whether they end or not. One pod is checked for all pods with the same Services, except for pods that
  * use the address or a port of their host.
  */
-export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[] {
+export function leadsTo({ world, pods, isL4, behind }: LeadsToFacts): readonly LeadsTo[] {
   const found = new Map<string, { readonly place: HiddenPlace; readonly pods: PodFact[] }>()
   const add = (place: HiddenPlace, more: readonly PodFact[]) => {
     const key = `${place.holder} ${place.why}`
@@ -65,7 +65,7 @@ export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[]
   })
 }
 
-const isListedIn = (world: Seen['world'], { ips }: PodFact): boolean =>
+const isListedIn = (world: LeadsToFacts['world'], { ips }: PodFact): boolean =>
   ips.some(ip => world.holdersOf(ip).length > 0)
 
 /** As one line, without the remedy. */

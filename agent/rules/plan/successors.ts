@@ -8,7 +8,7 @@ import { isEnding } from './match.ts'
 import type { World } from './world.ts'
 
 /** A port at which a Service lists a pod. It is kept after the pod has left the slices. */
-export interface Standing {
+export interface ServicePort {
   readonly service: string
   readonly portName: string
   readonly port: number
@@ -34,11 +34,11 @@ export const NO_SUCCESSORS: Successors = Object.freeze({})
  * The ports at which the slices of its own namespace list this pod, or did. Entries from `before` stay: Services drop an ending pod one
  * after another, and each of them limits which pods may follow. A slice without a port number gives no port.
  */
-export function standingOf(
+export function servicePortsOf(
   pod: Pick<PodFact, 'uid' | 'namespace'>,
   slices: Iterable<EndpointFact>,
-  before: readonly Standing[] = []
-): readonly Standing[] {
+  before: readonly ServicePort[] = []
+): readonly ServicePort[] {
   const standing = new Map(before.map(one => [keyOf(one), one]))
   for (const { namespace, service, ports, endpoints } of slices) {
     if (namespace !== pod.namespace || service === '' || !endpoints.some(e => e.podUid === pod.uid)) continue
@@ -48,7 +48,7 @@ export function standingOf(
   return standing.size === before.length ? before : [...standing.values()]
 }
 
-const keyOf = ({ service, portName, port }: Standing): string => `${service} ${portName} ${port}`
+const keyOf = ({ service, portName, port }: ServicePort): string => `${service} ${portName} ${port}`
 
 /**
  * Whether every holder that lists this address has the pods of whole Services, whatever their labels. Only then may a pod with other
@@ -67,7 +67,7 @@ export const areWhole = (holders: readonly Pick<Holder, 'discovery' | 'owner' | 
   )
 
 /** Pods in the same group have the same candidates. Empty: this pod has no successors. */
-export function groupOf(pod: PodFact, standing: readonly Standing[], isWhole: boolean): string {
+export function groupOf(pod: PodFact, standing: readonly ServicePort[], isWhole: boolean): string {
   if (!readOptions(pod.annotations).successors || pod.owner === undefined || standing.length === 0) return ''
   const family = pod.ips.map(familyOf).join()
   const places = standing.map(keyOf).sort()
@@ -80,7 +80,7 @@ export function groupOf(pod: PodFact, standing: readonly Standing[], isWhole: bo
  */
 export function candidatesOf(
   pod: PodFact,
-  standing: readonly Standing[],
+  standing: readonly ServicePort[],
   isWhole: boolean,
   slicesOf: (service: string) => readonly EndpointFact[],
   podOf: (uid: PodUid) => PodFact | undefined
@@ -153,7 +153,7 @@ function nodesIn(
   services: ReadonlyMap<string, ReadonlyMap<PodUid, Families>>,
   other: PodFact,
   pod: PodFact,
-  standing: readonly Standing[]
+  standing: readonly ServicePort[]
 ): Successors {
   if (services.values().some(ready => !ready.has(other.uid))) return NO_SUCCESSORS
   const nodes: Record<string, NodeKey[]> = {}

@@ -1,7 +1,7 @@
 import type { BarrierReading, Evidence, Observation, ProofSettings } from './evidence.ts'
 import type { GatewayReport } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
-import { longLivedWords, numberOf } from '../drain/long-lived.ts'
+import { longLivedWords, countOf } from '../drain/long-lived.ts'
 import { plus } from '../drain/times.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
@@ -92,8 +92,8 @@ function entryOf(
   // Reported first, because it may last, whereas requests in flight end.
   if (!sealed && unsealed !== '') return busy(`not sealed: ${unsealed}`, false)
   if (requests > 0)
-    return busy(`${requests} in flight${numberOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`, sealed)
-  if (waitsForLong && numberOf(long) > 0)
+    return busy(`${requests} in flight${countOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`, sealed)
+  if (waitsForLong && countOf(long) > 0)
     return { ...busy(`waits for ${longLivedWords(long)}`, sealed), waitsForLong }
   if (!sealed) return busy('the entry is not sealed yet', false)
   if (!barrier.readAfterSeal) return busy('in flight was not read after the seal yet', true)

@@ -21,7 +21,7 @@ export const REQUESTS_LAST_MS = 120_000
  *
  * @param interfaces the most conclusive first
  */
-export function endOf(vanishedAt: Millis, interfaces: readonly Heard[]): Millis {
+export function gatewayEndsAt(vanishedAt: Millis, interfaces: readonly Heard[]): Millis {
   const heard = interfaces.filter(({ lastSuccessAt }) => lastSuccessAt !== undefined)
   const [first] = heard
   if (first?.refused && (first.lastAttemptAt ?? -Infinity) >= vanishedAt) return vanishedAt

@@ -1,13 +1,13 @@
 import { readOptions } from '../drain/annotations.ts'
 import type { Drain, Grade, HolderReport, Verdict } from '../drain/drain.ts'
 import { formatDuration } from '../drain/duration.ts'
-import { longLivedWords, numberOf, together, type LongLived } from '../drain/long-lived.ts'
+import { longLivedWords, countOf, together, type LongLived } from '../drain/long-lived.ts'
 import type { Millis } from '../drain/facts.ts'
 import { GRADES, atLeast } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import { standbyWords } from '../plan/standby.ts'
 import type { Evidence, ProofSettings } from './evidence.ts'
-import { KEPT } from './seal.ts'
+import { KEEPS_SESSIONS } from './seal.ts'
 import { isNowhere } from './word.ts'
 import { earliest, latest, plus } from '../drain/times.ts'
 import { assess, type Assessment } from './gateway-proof.ts'
@@ -50,7 +50,7 @@ export function prove(
   ]
   const longLived = longLivedOf(evidence)
   const obstacles = [
-    ...(isKept ? [KEPT] : []),
+    ...(isKept ? [KEEPS_SESSIONS] : []),
     ...hidden.map(nameOfHidden),
     ...obstaclesTo(grade, evidence, assessed)
   ]
@@ -153,7 +153,7 @@ export const isUnlisted = ({ holders, absentSince, hiddenBy, gateways }: Evidenc
       !observation?.stillListed &&
       (barrier === undefined ||
         (barrier.inflight.requests === 0 &&
-          numberOf(barrier.inflight.long) === 0 &&
+          countOf(barrier.inflight.long) === 0 &&
           (barrier.word?.places ?? 0) === 0))
   )
 
@@ -217,7 +217,7 @@ const leftWords = (longLived: LongLived | undefined): string =>
 /** By the last count of each gateway. */
 function longLivedOf({ gateways }: Evidence): LongLived | undefined {
   const longLived = together(gateways.flatMap(({ barrier }) => barrier?.inflight.long ?? []))
-  return numberOf(longLived) === 0 ? undefined : longLived
+  return countOf(longLived) === 0 ? undefined : longLived
 }
 
 /** The answer must state what happens to the last requests. */

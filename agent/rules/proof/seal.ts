@@ -21,7 +21,7 @@ type Judged =
   { readonly tags: readonly string[] } | { readonly why: string }
 
 /** Why a pod is neither sealed nor proved while it keeps its sessions. */
-export const KEPT = `its sessions are kept (${KEEP_SESSIONS})`
+export const KEEPS_SESSIONS = `its sessions are kept (${KEEP_SESSIONS})`
 
 /** The problem of a gateway whose plugin reports no words. */
 export const OLDER_PLUGIN =

@@ -25,7 +25,7 @@ function _M.of(kind, item, rest)
     end
 
     local id = tostring(value.id or str_match(item.key or "", "([^/]+)$"))
-    -- `kind/id` without the characters that separate names in a line (about.lua)
+    -- `kind/id` without the characters that separate names in a line (word_text.lua)
     local name = kind .. "/" .. str_gsub(id, "[^%w._-]", "_")
     local function place(conf, within, upstream)
         local list, moves = nodes_of(conf, nil, rest)

@@ -1,7 +1,7 @@
 --- Decides when this worker updates its word (word.lua): when it is woken, and by a timer in any
 -- case. A request of the Barrier API waits here for the words of all workers.
 local word_mod = require("apisix.drain.word")
-local words    = require("apisix.drain.words")
+local words    = require("apisix.drain.word_store")
 local wake     = require("apisix.drain.wake")
 local ngx      = ngx
 local clock_now = require("apisix.drain.clock").now

@@ -1,8 +1,8 @@
 --- Merges the statements of all workers about an entry, so that no reason against a seal is lost.
 -- The largest number of places counts. A place that is sole for one worker is sole. The result has
 -- each list of other choices that any worker has.
-local LISTS     = require("apisix.drain.about").LISTS
-local NAMES     = require("apisix.drain.about").NAMES
+local LISTS     = require("apisix.drain.word_text").LISTS
+local NAMES     = require("apisix.drain.word_text").NAMES
 local json      = require("apisix.drain.json")
 local setmetatable = setmetatable
 local ipairs    = ipairs
@@ -92,7 +92,7 @@ end
 --- @tparam number said how many workers have reported
 -- @tparam number asked how many serve
 -- @tparam number hidden the largest number of places whose nodes one of them cannot read
--- @tparam table texts their texts, see about.lua
+-- @tparam table texts their texts, see word_text.lua
 -- @tparam boolean l4 whether L4 is covered: see l4.lua
 -- @treturn table for json.encode; `tag` identifies the words of all, nil until all have reported
 function _M.of(said, asked, hidden, texts, l4)

@@ -8,9 +8,9 @@
 -- The worker repeats only statements that may have changed (affected). Without entries a check is
 -- one read of the dictionary.
 local places_mod   = require("apisix.drain.places")
-local about_mod    = require("apisix.drain.about")
+local about_mod    = require("apisix.drain.word_text")
 local affected_mod = require("apisix.drain.affected")
-local words        = require("apisix.drain.words")
+local words        = require("apisix.drain.word_store")
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs

@@ -18,7 +18,7 @@
 -- because the dictionary is full.
 local process      = require("apisix.drain.process")
 local totals       = require("apisix.drain.totals")
-local words        = require("apisix.drain.words")
+local words        = require("apisix.drain.word_store")
 local revision     = require("apisix.drain.revision")
 local ngx          = ngx
 local ngx_now      = ngx.now

@@ -9,7 +9,7 @@ import { inCalls, quoted, sentences, sources, tells, type Message } from './mess
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/troubleshooting.md').replaceAll('\\|', '|')
 
-const SERVE = 'agent/hook/{identify,identify-token,token,query,hook-limit}.ts'
+const SERVE = 'agent/hook/{identify,identify-token,token,query,hook-slots}.ts'
 const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\]|\\.)*)"/g
 const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
 /** The first literal of a line, unless a comment comes before it. */

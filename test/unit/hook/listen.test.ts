@@ -94,7 +94,7 @@ describe('listen', () => {
     if (!signal) throw new Error('not held')
     child.kill('SIGKILL')
     if (!signal.aborted) await once(signal, 'abort')
-    await parts.limit.emptied(AbortSignal.timeout(2000))
+    await parts.slots.emptied(AbortSignal.timeout(2000))
   })
 
   it('holds a hook for longer than the time limit of request headers', async () => {

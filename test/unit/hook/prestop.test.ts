@@ -276,7 +276,7 @@ describe('prestop', () => {
     caller.abort()
     expect((await answer).status).to.equal(499)
     expect(holds.held[0]?.signal.aborted).to.equal(true)
-    expect(parts.limit.waiting).to.equal(0)
+    expect(parts.slots.waiting).to.equal(0)
     expect(await metric('hook_abandoned')).to.deep.equal(['apisix_drain_hook_abandoned_total 1'])
   })
 
@@ -285,7 +285,7 @@ describe('prestop', () => {
       const { call, holds, waiting, parts } = setUp()
       const [first, second] = [call(), call()]
       await waiting(2)
-      parts.limit.close()
+      parts.slots.close()
       const late = await call()
       expect(late.status).to.equal(503)
       expect(late.headers.get('retry-after')).to.equal('1')
@@ -293,11 +293,11 @@ describe('prestop', () => {
       expect((await json(late)).error).to.equal('shutting-down')
 
       let empty = false
-      const emptied = parts.limit.emptied(new AbortController().signal).then(() => (empty = true))
+      const emptied = parts.slots.emptied(new AbortController().signal).then(() => (empty = true))
       holds.held[0]?.answer()
       expect((await first)?.status).to.equal(200)
       expect(empty).to.equal(false)
-      parts.limit.letGo()
+      parts.slots.releaseAll()
       const response = await second
       expect(response?.status).to.equal(503)
       expect((await json(response)).error).to.equal('shutting-down')
@@ -309,10 +309,10 @@ describe('prestop', () => {
       const answer = call()
       await waiting(1)
       const over = new AbortController()
-      const emptied = parts.limit.emptied(over.signal).catch((err: unknown) => err)
+      const emptied = parts.slots.emptied(over.signal).catch((err: unknown) => err)
       over.abort(new Error('the bound'))
       expect(await emptied).to.have.property('message', 'the bound')
-      expect(await parts.limit.emptied(over.signal).catch(() => 'at once')).to.equal('at once')
+      expect(await parts.slots.emptied(over.signal).catch(() => 'at once')).to.equal('at once')
       holds.held[0]?.answer()
       await answer
     })

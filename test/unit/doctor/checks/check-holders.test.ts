@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { systemClock } from '../../../../agent/base/clock.ts'
 import { checkHidden } from '../../../../agent/doctor/checks/check-holders.ts'
-import { createSurvey, type Pages } from '../../../../agent/doctor/checks/kept-lists.ts'
+import { createClusterLists, type Pages } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { startAdmin } from '../../../build/apisix.ts'
 
 const metadata = (name: string) => ({ namespace: 'shop', name, uid: name })
@@ -41,7 +41,7 @@ describe('doctor: places that hide pods', () => {
     coversL4: () => Promise<boolean> = () => Promise.reject(new Error('nothing is proxied as L4'))
   ) =>
     checkHidden(
-      createSurvey({
+      createClusterLists({
         clock: systemClock,
         owner: undefined,
         holders: async () => apisix.client,

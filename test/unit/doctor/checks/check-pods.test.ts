@@ -3,7 +3,7 @@ import { systemClock } from '../../../../agent/base/clock.ts'
 import { checkNamespaces } from '../../../../agent/doctor/rights/check-kubernetes.ts'
 import { checkPods } from '../../../../agent/doctor/checks/check-pods.ts'
 import type { Check } from '../../../../agent/doctor/checks/finding.ts'
-import { createSurvey } from '../../../../agent/doctor/checks/kept-lists.ts'
+import { createClusterLists } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { startAdmin } from '../../../build/apisix.ts'
 
 const SERVICE = {
@@ -51,7 +51,7 @@ describe('doctor: pods and their hooks', () => {
   afterEach(() => apisix.close())
 
   const surveyOf = (pods: readonly unknown[], services = true) =>
-    createSurvey({
+    createClusterLists({
       clock: systemClock,
       owner: undefined,
       holders: async () => apisix.client,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { HOLD_ALL } from '../../../../agent/rules/proof/seal.ts'
-import { isForeign } from '../../../../agent/rules/plan/holder.ts'
+import { isOfOtherNamespace } from '../../../../agent/rules/plan/holder.ts'
 import { letGoOf, objectOf, type ListedIn } from '../../../../agent/round/entries/let-go.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
@@ -21,7 +21,11 @@ const EVIL = listed('evil', 'evil', ['10.0.0.1:80', '10.0.0.9:80'])
 
 describe('holders of other namespaces', () => {
   it('are those that are known to be of another one', () => {
-    expect([OWN, HAND, EVIL].map(one => isForeign(POD, one.holder))).to.deep.equal([false, false, true])
+    expect([OWN, HAND, EVIL].map(one => isOfOtherNamespace(POD, one.holder))).to.deep.equal([
+      false,
+      false,
+      true
+    ])
   })
 
   it('have one name with the places of workers', () => {

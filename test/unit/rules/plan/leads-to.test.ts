@@ -1,13 +1,13 @@
 import { expect } from 'chai'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import type { Holder } from '../../../../agent/rules/plan/holder.ts'
-import { leadsTo, tellLeadsTo, type Seen } from '../../../../agent/rules/plan/leads-to.ts'
+import { leadsTo, tellLeadsTo, type LeadsToFacts } from '../../../../agent/rules/plan/leads-to.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
 /** The first part of a pod's name is its Service. */
-const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Partial<Seen> = {}) =>
+const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Partial<LeadsToFacts> = {}) =>
   leadsTo({
     world: worldOf(holders, pods),
     pods,
@@ -84,7 +84,7 @@ describe('places that lead to pods', () => {
   })
 
   it('are none while Services are not known yet', () => {
-    const behind: Seen['behind'] = () => ({
+    const behind: LeadsToFacts['behind'] = () => ({
       services: [{ namespace: 'shop', name: 'web' }],
       aliasesTo: () => [],
       servicesKnown: false,

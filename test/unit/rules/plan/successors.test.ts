@@ -7,7 +7,7 @@ import {
   groupOf,
   mayTakeOver,
   MOST_SUCCESSORS,
-  standingOf,
+  servicePortsOf,
   successorsOf
 } from '../../../../agent/rules/plan/successors.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
@@ -80,7 +80,7 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
   const byUid = new Map(facts.map(fact => [fact.uid, fact]))
   const places = whole ? [holder('web', [], { owner: 'ingress-controller-2' })] : [holder('web', [])]
   const isWhole = areWhole(places)
-  const standing = standingOf(old, slices)
+  const standing = servicePortsOf(old, slices)
   const found =
     groupOf(old, standing, isWhole) === ''
       ? {}
@@ -199,9 +199,9 @@ describe('the Services and labels by which a pod gets successors', () => {
   })
 
   it('keeps the Services that have dropped it', () => {
-    const before = standingOf(pod('a'), [of('web'), of('web-stable')])
+    const before = servicePortsOf(pod('a'), [of('web'), of('web-stable')])
     expect(before.map(({ service }) => service)).to.deep.equal(['web', 'web-stable'])
-    expect(standingOf(pod('a'), [of('web')], before)).to.equal(before)
-    expect(standingOf(pod('a'), [], before)).to.equal(before)
+    expect(servicePortsOf(pod('a'), [of('web')], before)).to.equal(before)
+    expect(servicePortsOf(pod('a'), [], before)).to.equal(before)
   })
 })

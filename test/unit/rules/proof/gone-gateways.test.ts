@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 
-import { endOf, REQUESTS_LAST_MS, type Heard } from '../../../../agent/rules/proof/gone-gateways.ts'
+import { gatewayEndsAt, REQUESTS_LAST_MS, type Heard } from '../../../../agent/rules/proof/gone-gateways.ts'
 
 const heard = (differs: Partial<Heard>): Heard => ({
   lastSuccessAt: undefined,
@@ -13,33 +13,33 @@ const AT = 1_000_000
 describe('a gateway that vanished', () => {
   it('has ended when the port it answered on refuses connections', () => {
     const now = heard({ lastSuccessAt: AT - 10, lastAttemptAt: AT + 10, refused: true })
-    expect(endOf(AT, [now])).to.equal(AT)
+    expect(gatewayEndsAt(AT, [now])).to.equal(AT)
   })
 
   it('has not ended because it refused before it vanished', () => {
     const before = heard({ lastSuccessAt: AT - 100, lastAttemptAt: AT - 10, refused: true })
-    expect(endOf(AT, [before])).to.equal(AT - 100 + REQUESTS_LAST_MS)
+    expect(gatewayEndsAt(AT, [before])).to.equal(AT - 100 + REQUESTS_LAST_MS)
   })
 
   it('has not ended because a port on which it never answered is closed', () => {
     const closed = heard({ lastAttemptAt: AT + 10, refused: true })
-    expect(endOf(AT, [closed])).to.equal(AT + REQUESTS_LAST_MS)
+    expect(gatewayEndsAt(AT, [closed])).to.equal(AT + REQUESTS_LAST_MS)
     const answers = heard({ lastSuccessAt: AT + 5, lastAttemptAt: AT + 5 })
-    expect(endOf(AT, [closed, answers])).to.equal(AT + 5 + REQUESTS_LAST_MS)
+    expect(gatewayEndsAt(AT, [closed, answers])).to.equal(AT + 5 + REQUESTS_LAST_MS)
   })
 
   it('is judged by its barrier, if both ports have answered', () => {
     const barrier = heard({ lastSuccessAt: AT + 50, lastAttemptAt: AT + 50 })
     const control = heard({ lastSuccessAt: AT - 50, lastAttemptAt: AT + 60, refused: true })
-    expect(endOf(AT, [barrier, control])).to.equal(AT + 50 + REQUESTS_LAST_MS)
+    expect(gatewayEndsAt(AT, [barrier, control])).to.equal(AT + 50 + REQUESTS_LAST_MS)
   })
 
   it('that answers is polled on; a silent one counts until its requests are over', () => {
-    expect(endOf(AT, [heard({ lastSuccessAt: AT + 10 * REQUESTS_LAST_MS })])).to.equal(
+    expect(gatewayEndsAt(AT, [heard({ lastSuccessAt: AT + 10 * REQUESTS_LAST_MS })])).to.equal(
       AT + 11 * REQUESTS_LAST_MS
     )
-    expect(endOf(AT, [heard({ lastSuccessAt: AT - 30 })])).to.equal(AT - 30 + REQUESTS_LAST_MS)
+    expect(gatewayEndsAt(AT, [heard({ lastSuccessAt: AT - 30 })])).to.equal(AT - 30 + REQUESTS_LAST_MS)
     // Its host died long before its object was deleted.
-    expect(endOf(AT, [heard({ lastSuccessAt: AT - 2 * REQUESTS_LAST_MS })])).to.be.below(AT)
+    expect(gatewayEndsAt(AT, [heard({ lastSuccessAt: AT - 2 * REQUESTS_LAST_MS })])).to.be.below(AT)
   })
 })

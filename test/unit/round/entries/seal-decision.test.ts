@@ -8,7 +8,7 @@ import {
   entryContext,
   SEAL_BEFORE_MS,
   sealLookAt
-} from '../../../../agent/round/entries/entries.ts'
+} from '../../../../agent/round/entries/seal-decision.ts'
 import { createMemories } from '../../../../agent/round/gather/memory.ts'
 import { drainOf, seen } from '../../../build/drain.ts'
 import { barrier } from '../../../build/evidence.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import { createMemories } from '../../../../agent/round/gather/memory.ts'
-import { tell } from '../../../../agent/report/tell/tell.ts'
+import { tell } from '../../../../agent/report/tell/drain-events.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 

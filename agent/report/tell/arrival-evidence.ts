@@ -1,8 +1,8 @@
-import type { Millis, PodFact } from '../rules/drain/facts.ts'
-import type { ArrivalEvidence, GatewayKnowledge } from '../rules/members/arrivals.ts'
-import type { Holder, HolderKey } from '../rules/plan/holder.ts'
-import { expectedNodes } from './expected.ts'
-import type { Sources } from '../round/gather/sources.ts'
+import type { Millis, PodFact } from '../../rules/drain/facts.ts'
+import type { ArrivalEvidence, GatewayKnowledge } from '../../rules/members/arrivals.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
+import { expectedNodes } from '../../upkeep/expected.ts'
+import type { Sources } from '../../round/gather/sources.ts'
 
 /** The observations of one arriving pod so far. */
 export interface SeenComing {

@@ -20,7 +20,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
       if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
         since('ack-gone', memory.ackAt, clock.now())
         // Only now, because a barrier proves a drain before its holders drop the node.
-        letGo(before, memory)
+        observeHolderLags(before, memory)
       }
     },
     ack(_ack, drain, memory) {
@@ -33,7 +33,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     }
   }
 
-  function letGo(drain: Drain, memory: Memory): void {
+  function observeHolderLags(drain: Drain, memory: Memory): void {
     if (drain.phase === 'undone') return
     const due = sealDueAt(momentsOf(drain, memory))
     for (const { holder, removedAt } of memory.places.values()) {

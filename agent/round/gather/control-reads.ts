@@ -4,7 +4,7 @@ import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */
-export interface Observing {
+export interface ControlReads {
   /** Sets the complete list. Returns whether any observation starts from nothing. */
   want(list: readonly Wanted[]): boolean
   /** Takes a completed read. Returns whether it shows that a node appeared or disappeared. */
@@ -28,7 +28,7 @@ const NOTHING: Observation = {
   problem: ''
 }
 
-export function createObserving(): Observing {
+export function createControlReads(): ControlReads {
   const watched = new Map<PodUid, Watched>()
   return {
     want(list) {

@@ -1,7 +1,7 @@
-import type { Clock } from '../base/clock.ts'
-import { endOf, type Heard } from '../rules/proof/gone-gateways.ts'
-import type { Log } from '../base/log.ts'
-import type { Sources } from '../round/gather/sources.ts'
+import type { Clock } from '../../base/clock.ts'
+import { gatewayEndsAt, type Heard } from '../../rules/proof/gone-gateways.ts'
+import type { Log } from '../../base/log.ts'
+import type { Sources } from './sources.ts'
 
 /** The interval of checks without an event, in ms, so that an end by time is noticed. */
 const LOOK_MS = 1000
@@ -24,7 +24,7 @@ export function watchVanished(
   }
   const look = (): void => {
     for (const { id, name, vanishedAt } of cluster.gateways()) {
-      if (vanishedAt === undefined || endOf(vanishedAt, heard(id)) > clock.now()) continue
+      if (vanishedAt === undefined || gatewayEndsAt(vanishedAt, heard(id)) > clock.now()) continue
       log.info({ gateway: name }, 'a gateway that had vanished serves no more')
       cluster.gatewayEnded(id)
     }

@@ -18,7 +18,7 @@ import { hooksOf, type HookSpec } from './check-hooks.ts'
 export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
 
 /** The lists that several checks need. Each is read once, at the first call, and its failure is the same for all callers. */
-export interface Survey {
+export interface ClusterLists {
   pods(signal: AbortSignal): Promise<SurveyedPods>
   slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>
   services(signal: AbortSignal): Promise<ServiceStore>
@@ -40,7 +40,7 @@ interface SurveyOptions {
   readonly owner: Owner | undefined
 }
 
-export function createSurvey({ clock, lists, holders, owner }: SurveyOptions): Survey {
+export function createClusterLists({ clock, lists, holders, owner }: SurveyOptions): ClusterLists {
   return {
     pods: once(async signal => {
       const { store, sink } = createPodStore(clock)

@@ -11,14 +11,14 @@ export interface Slot {
 }
 
 /** Bounds how many hooks wait, and is emptied in three phases when the agent stops. */
-export interface HookLimit {
+export interface HookSlots {
   enter(): Slot | Refusal
   /** Phase 1 of a shutdown: no further hook is admitted. */
   close(): void
   /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
   emptied(signal: AbortSignal): Promise<void>
   /** Phase 3: every remaining hook gets 503, so that its fallback runs. */
-  letGo(): void
+  releaseAll(): void
   readonly waiting: number
 }
 
@@ -27,10 +27,10 @@ export const SHUTTING_DOWN = refuse(
   'this agent is stopping; try again at once and another replica answers, or run the fallback'
 )
 
-export function createHookLimit(limits: {
+export function createHookSlots(limits: {
   readonly maxHooks: number
   readonly maxHooksPerPod: number
-}): HookLimit {
+}): HookSlots {
   const perPod = new Map<string, number>()
   const release = new AbortController()
   const onLeave = new Set<() => void>()
@@ -54,7 +54,7 @@ export function createHookLimit(limits: {
     async emptied(signal) {
       while (!isEmpty()) await nextLeave(signal)
     },
-    letGo() {
+    releaseAll() {
       open = false
       release.abort(SHUTTING_DOWN)
     },

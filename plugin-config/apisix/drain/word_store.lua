@@ -6,7 +6,7 @@
 --   t|number       "hidden mark": the number of places that it cannot read, and how often it
 --                  has taken its word back
 --   t|number|part  lines of some entries: the id, the generation in which the line was written, and
---                  the text (about.lua). In parts, so that one changed entry does not rewrite all
+--                  the text (word_text.lua). In parts: one changed entry does not rewrite all
 local union     = require("apisix.drain.union")
 local ngx       = ngx
 local crc32     = ngx.crc32_short

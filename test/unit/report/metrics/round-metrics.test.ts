@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain, Waiting } from '../../../../agent/rules/drain/drain.ts'
 import { createMemories } from '../../../../agent/round/gather/memory.ts'
-import { meter } from '../../../../agent/report/metrics/meter.ts'
+import { meter } from '../../../../agent/report/metrics/round-metrics.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'

@@ -1,6 +1,6 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
-import { HOLD_ALL, judge, KEPT } from '../../rules/proof/seal.ts'
+import { HOLD_ALL, judge, KEEPS_SESSIONS } from '../../rules/proof/seal.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import { keepUntil } from '../../rules/drain/budget.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
@@ -8,52 +8,14 @@ import { addressOf } from '../../gateway/apisix/nodes.ts'
 import { letGoOf } from './let-go.ts'
 import { leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
 import type { World } from '../../rules/plan/world.ts'
-import type { Memories, Memory } from '../gather/memory.ts'
+import type { Memory } from '../gather/memory.ts'
+import type { Keeping } from './kept-sessions.ts'
 import type { Successors } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
 import type { Succession } from './succession.ts'
 
 /** How long before the deadline an entry is sealed without the workers' words: from then on a 503 is better than a dead pod. */
 export const SEAL_BEFORE_MS = 250
-
-/**
- * How long after the beginning of its drain a pod keeps its sessions without a held hook, in ms. Its hook may be on its way, or another
- * agent may hold it. If no agent gets it, the pod ends.
- */
-const HOOK_COMES_MS = 10_000
-
-/** The time for which a pod keeps its sessions, on the agent's clock. */
-interface Keeping {
-  readonly from: Millis
-  /** The end of the time that the pod asks for. It is not sealed before. */
-  readonly until: Millis
-  /** The time of which this agent is sure: another agent may name a later one. */
-  readonly sureUntil: Millis
-}
-
-/**
- * The pods that keep their sessions now. Only a hook keeps a pod alive, so they need one: one that is held, or one that the pod has and
- * that has not called here yet. A seal is never taken back.
- */
-export function keptSessions(
-  drains: Drains,
-  memories: Pick<Memories, 'of'>,
-  held: ReadonlySet<PodUid>,
-  now: Millis
-): ReadonlyMap<PodUid, Keeping> {
-  const keeping = new Map<PodUid, Keeping>()
-  for (const drain of drains.values()) {
-    const until = drain.phase === 'draining' ? keepUntil(drain) : undefined
-    if (until === undefined || now >= until) continue
-    const { hookAt, sealing, sealForced } = memories.of(drain.uid)
-    const isHeld = held.has(drain.uid)
-    const mayCome = hookAt === undefined && drain.pod.hook !== undefined
-    if (sealing || sealForced || !(isHeld || mayCome)) continue
-    const sureUntil = isHeld ? until : Math.min(until, drain.since + HOOK_COMES_MS)
-    keeping.set(drain.uid, { from: drain.since, until, sureUntil })
-  }
-  return keeping
-}
 
 export interface EntryContext {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
@@ -102,7 +64,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   const keeping = context.keeping.get(drain.uid)
   if (keeping !== undefined) {
     memory.keptUntil = keeping.until
-    for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEPT)
+    for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEEPS_SESSIONS)
     const { from, sureUntil: until } = keeping
     return { ...entry, state: 'draining', watch: true, ...(context.now < until && { keep: { from, until } }) }
   }
