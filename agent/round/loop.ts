@@ -162,7 +162,10 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const unsure = new Set(
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
-    const keeping = barrier ? keptSessions(next, memories, hooks.uids(), now) : NOTHING_KEPT
+    const keeping =
+      barrier && !settings.plan.dryRun
+        ? keptSessions(next, memories, hooks.uids(), now, cluster.serverBehindMs())
+        : NOTHING_KEPT
     const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure, keeping))
     entries.renew({ drains: next, unsure, keeping, isSureOfGone: ownership.isSureOfGone(now), now })
     apply(next, wanted, looks, now)
@@ -214,11 +217,12 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     store.replace(next, entries.current())
     lookedAt = now
-    const deferred = deferredUntil(planned, next, settings.plan.deferMs)
+    const behindMs = cluster.serverBehindMs()
+    const deferred = deferredUntil(planned, next, settings.plan.deferMs, behindMs)
     const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
-      times.push(drain.deadline, sealLookAt(drain, now, settings.foreignHoldMs))
+      times.push(drain.deadline, sealLookAt(drain, now, behindMs, settings.foreignHoldMs))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
     memories.keep(next, hooks.uids())

@@ -1,5 +1,5 @@
 import type { Drains } from '../rules/drain/drain.ts'
-import { keepUntil } from '../rules/drain/budget.ts'
+import { keepTime } from '../rules/drain/budget.ts'
 import type { Millis, PodUid } from '../rules/drain/facts.ts'
 import type { Plan } from '../rules/plan/change.ts'
 import { returnsUntil, sealedUntil } from '../rules/plan/policies.ts'
@@ -39,11 +39,16 @@ export function planSettings(
 }
 
 /** Nodes that stay listed until a certain time: those times. A new plan is due then, even without an event. */
-export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
+export function deferredUntil(
+  { kept }: Plan,
+  drains: Drains,
+  deferMs: number,
+  serverBehindMs: Millis
+): readonly Millis[] {
   return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)
     if (drain && why === 'deferred') return [drain.since + deferMs]
-    if (drain && why === 'sessions') return [keepUntil(drain) ?? drain.since]
+    if (drain && why === 'sessions') return [keepTime(drain, serverBehindMs)?.until ?? drain.since]
     if (drain && why === 'whole-write') return [sealedUntil(drain)]
     return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
   })

@@ -191,9 +191,16 @@ describe('Sticky sessions (chash)', () => {
       ['another cookie', 'other=a', {}],
       ['a cookie with a longer name', 'sid2=a', {}],
       ['the cookie is deleted', 'sid=; Max-Age=0', {}],
-      ['the session has this cookie already', 'sid=a; Path=/', { cookie: 'sid=a' }]
+      ['a bound session gets its cookie again', 'sid=a; Path=/', { cookie: 'sid=a' }]
     ] as const)
       expect((await asked(cookie, headers)).cookies, why).to.deep.equal([cookie])
+
+    const [marker = ''] = (cookies[1] ?? '').split(';')
+    const rolling = await asked('sid=a; Max-Age=60', { cookie: `sid=a; ${marker}` })
+    expect(rolling.cookies, 'a new session gets both again').to.deep.equal([
+      'sid=a; Max-Age=60',
+      `${marker}; Max-Age=60`
+    ])
   })
 
   it('stay bound after requests without their cookie, and after a marker of another session', async () => {

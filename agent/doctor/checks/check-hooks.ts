@@ -17,6 +17,8 @@ export interface HookSpec {
   readonly container: string
   /** The hook's own limit in ms: `timeout`, curl's `-m` or `?timeout=`, plus the fallback's sleep; or the helper's budget. */
   readonly longestMs: number | undefined
+  /** The limit of the call alone, in ms: how long an agent can hold it. */
+  readonly callMs: number | undefined
   /** Whether the call identifies its pod by name or token. A call that has only an address may be refused (docs/decisions/0022). */
   readonly named: boolean
   /** Whether the call uses a proxy from the container's environment: the agent then sees the proxy's address. */
@@ -39,6 +41,7 @@ interface HookTarget {
 const HELPER = {
   name: 'apisix-drain-hook',
   budgetMs: 24_000,
+  budgetVariable: 'APISIX_DRAIN_BUDGET',
   urlVariable: 'APISIX_DRAIN_URL',
   url: 'http://apisix-drain.apisix:8080'
 }
@@ -71,6 +74,7 @@ function getHook(path: string, { host, port }: { readonly host: unknown; readonl
   const number = portOf(port)
   return {
     longestMs: timeoutOfQuery(path),
+    callMs: timeoutOfQuery(path),
     named: isNamed(path),
     followsProxy: false,
     target: number === undefined ? undefined : { host: textOf(host) ?? '', port: number },
@@ -80,10 +84,14 @@ function getHook(path: string, { host, port }: { readonly host: unknown; readonl
 }
 
 function helperHook(command: readonly string[], env: readonly unknown[]): Rest {
-  const variable = env.map(fieldsOf<V1EnvVar>).find(({ name }) => name === HELPER.urlVariable)
-  const url = optionOf(command, 'url') ?? (variable ? textOf(variable.value) : HELPER.url)
+  const variable = (wanted: string) => env.map(fieldsOf<V1EnvVar>).find(({ name }) => name === wanted)
+  const urlVariable = variable(HELPER.urlVariable)
+  const url = optionOf(command, 'url') ?? (urlVariable ? textOf(urlVariable.value) : HELPER.url)
+  const budget = optionOf(command, 'budget') ?? textOf(variable(HELPER.budgetVariable)?.value)
+  const budgetMs = parseDuration(budget ?? '') ?? HELPER.budgetMs
   return {
-    longestMs: parseDuration(optionOf(command, 'budget') ?? '') ?? HELPER.budgetMs,
+    longestMs: budgetMs,
+    callMs: budgetMs,
     named: true,
     followsProxy: false,
     target: targetOf(url ?? ''),
@@ -100,8 +108,10 @@ function shellHook(text: string): Rest {
   const waits = [timeoutMs(words), usesCurl ? maxTimeOf(call) : undefined, timeoutOfQuery(text)].filter(
     wait => wait !== undefined
   )
+  const callMs = waits.length === 0 ? undefined : Math.min(...waits)
   return {
-    longestMs: waits.length === 0 ? undefined : Math.min(...waits) + (fallbackMs(words) ?? 0),
+    longestMs: callMs === undefined ? undefined : callMs + (fallbackMs(words) ?? 0),
+    callMs,
     named: isNamed(text),
     followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text),
     target: targetOf(words[at] ?? ''),

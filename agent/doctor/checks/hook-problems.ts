@@ -9,7 +9,7 @@ export type FindService = (namespace: string, name: string) => ServiceFact | 'no
 
 /** The mistakes in one hook, each with a remedy; empty if there are none. */
 export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindService): readonly string[] {
-  const { container, longestMs, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
+  const { container, longestMs, callMs, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
   const its = `the hook of container ${container}`
   const problems = [targetProblem(hook, pod, findService)]
   if (longestMs !== undefined && longestMs > pod.graceMs) {
@@ -18,9 +18,9 @@ export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindServ
     )
   }
   const { keepSessionsMs } = readOptions(pod.annotations)
-  if (longestMs !== undefined && longestMs < keepSessionsMs) {
+  if (callMs !== undefined && callMs < keepSessionsMs) {
     problems.push(
-      `${its} ends after ${formatDuration(longestMs)} at the latest, so sessions are not kept for ${KEEP_SESSIONS} (${formatDuration(keepSessionsMs)}): raise its timeout, or --budget of apisix-drain-hook`
+      `${its} ends its call after ${formatDuration(callMs)}, so sessions are not kept for ${KEEP_SESSIONS} (${formatDuration(keepSessionsMs)}): raise its timeout, or --budget of apisix-drain-hook`
     )
   }
   if (!named) {

@@ -5,6 +5,7 @@ import type {
   V1ContainerStateRunning,
   V1ContainerStatus,
   V1Lifecycle,
+  V1LifecycleHandler,
   V1ObjectMeta,
   V1OwnerReference,
   V1Pod,
@@ -140,7 +141,7 @@ function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
       if (text.includes('apisix-drain-hook') || (text.includes('/v1/prestop') && text.includes('||')))
         found = found === 'bare' ? found : 'safe'
       else if (text.includes('/v1/prestop')) found = 'bare'
-      else found ??= 'other'
+      else if ('exec' in fieldsOf<V1LifecycleHandler>(preStop)) found ??= 'other'
     }
   }
   return found

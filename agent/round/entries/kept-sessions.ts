@@ -1,4 +1,4 @@
-import { keepUntil } from '../../rules/drain/budget.ts'
+import { keepTime } from '../../rules/drain/budget.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { Memories } from '../gather/memory.ts'
@@ -26,18 +26,20 @@ export function keptSessions(
   drains: Drains,
   memories: Pick<Memories, 'of'>,
   held: ReadonlySet<PodUid>,
-  now: Millis
+  now: Millis,
+  serverBehindMs: Millis
 ): ReadonlyMap<PodUid, Keeping> {
   const keeping = new Map<PodUid, Keeping>()
   for (const drain of drains.values()) {
-    const until = drain.phase === 'draining' ? keepUntil(drain) : undefined
-    if (until === undefined || now >= until) continue
+    const time = drain.phase === 'draining' ? keepTime(drain, serverBehindMs) : undefined
+    if (time === undefined || now >= time.until) continue
+    const { from, until } = time
     const { hookAt, sealing, sealForced } = memories.of(drain.uid)
     const isHeld = held.has(drain.uid)
     const mayCome = hookAt === undefined && drain.pod.hook !== undefined
     if (sealing || sealForced || !(isHeld || mayCome)) continue
-    const sureUntil = isHeld ? until : Math.min(until, drain.since + HOOK_COMES_MS)
-    keeping.set(drain.uid, { from: drain.since, until, sureUntil })
+    const sureUntil = isHeld ? until : Math.min(until, from + HOOK_COMES_MS)
+    keeping.set(drain.uid, { from, until, sureUntil })
   }
   return keeping
 }

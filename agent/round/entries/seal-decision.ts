@@ -2,7 +2,7 @@ import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
 import { HOLD_ALL, judge, KEEPS_SESSIONS } from '../../rules/proof/seal.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import { keepUntil } from '../../rules/drain/budget.ts'
+import { keepTime } from '../../rules/drain/budget.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import { letGoOf } from './let-go.ts'
@@ -92,11 +92,16 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
 const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => since + foreignHoldMs
 
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
-export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
+export function sealLookAt(
+  drain: Drain,
+  now: Millis,
+  serverBehindMs: Millis,
+  foreignHoldMs?: number
+): Millis | undefined {
   if (drain.phase !== 'draining') return undefined
   const times = [
     foreignUntil(drain, foreignHoldMs),
-    keepUntil(drain) ?? Infinity,
+    keepTime(drain, serverBehindMs)?.until ?? Infinity,
     drain.deadline - SEAL_BEFORE_MS
   ]
   return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]

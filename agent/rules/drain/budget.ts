@@ -39,14 +39,18 @@ export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Mil
 /** How long before the deadline kept sessions end at the latest, in ms: the seal, and its proof, need this time. */
 const SEAL_MS = 1000
 
-/** Until when a pod that ends keeps its sessions (ms, the agent's clock), if it may; `undefined`: it does not ask for that. */
-export function keepUntil({
-  pod,
-  since,
-  deadline
-}: Pick<Drain, 'pod' | 'since' | 'deadline'>): Millis | undefined {
+/**
+ * The time in which a pod that ends keeps its sessions (ms, the agent's clock), if it may; `undefined`: it does not ask for that. It begins
+ * with the decision, so it is the same for all agents, also for one that has just started.
+ */
+export function keepTime(
+  { pod, since, decidedAt, deadline }: Pick<Drain, 'pod' | 'since' | 'decidedAt' | 'deadline'>,
+  serverBehindMs: Millis
+): { readonly from: Millis; readonly until: Millis } | undefined {
   const { keepSessionsMs } = readOptions(pod.annotations)
-  return keepSessionsMs > 0 ? Math.min(since + keepSessionsMs, deadline - SEAL_MS) : undefined
+  if (keepSessionsMs === 0) return undefined
+  const from = Math.min(since, (decidedAt ?? Infinity) + serverBehindMs)
+  return { from, until: Math.min(from + keepSessionsMs, deadline - SEAL_MS) }
 }
 
 /**

@@ -45,7 +45,7 @@ export interface PodFact {
    * `waiting`: only this gate keeps the pod from being Ready.
    */
   readonly gate?: 'waiting' | 'open'
-  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. `other`: it does not show that. */
+  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. `other`: a command that may. */
   readonly hook?: 'bare' | 'safe' | 'other' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>

@@ -13,7 +13,8 @@
 --                  the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
---   k|uid|ip|port  until when its pod keeps its sessions (clock.now); absent if it keeps none
+--   k|uid|ip|port  until when its pod keeps its sessions (clock.now); absent if it keeps none. Its
+--                  flags: the second of the wall clock in which it began
 --   late           the sum of those late requests over all entries, ever
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --

@@ -11,6 +11,7 @@
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
+local bound        = require("apisix.drain.bound")
 local entries_mod  = require("apisix.drain.entries")
 local request      = require("apisix.drain.request_state")
 local sticky       = require("apisix.drain.sticky")
@@ -68,42 +69,6 @@ local function renew(self, ctx, plan, set)
 end
 
 
--- Offers a bound session its ring. The health checker does not know the nodes that the owner has
--- removed, so the first pick is without it. If that is a listed node, its health counts, and the
--- next pick is among the listed nodes (checks).
--- @treturn boolean false: the ring has no node left
-local function offer_ring(ctx, state, ring)
-    local variant = ring
-    if ring.unlisted then
-        if state.checks then
-            variant = ring.listed
-        else
-            state.checker = ctx.up_checker
-            ctx.up_checker = nil
-        end
-    end
-    if not offers(state, variant) then
-        return false
-    end
-    use(ctx, variant)
-    state.kept = ring
-    return true
-end
-
-
--- Was a listed node picked without a look at its health?
-local function must_check(ctx, addr)
-    local state = ctx._drain
-    local ring = state and state.kept
-    if not ring or not ring.unlisted or not state.checker or state.checks
-       or ring.unlisted[addr.id] then
-        return false
-    end
-    state.checks = true
-    return true
-end
-
-
 --- Before APISIX picks: offers the nodes it may choose from.
 -- @tparam string|nil failed the last offer, if APISIX found no node in it
 -- @tparam boolean connecting true right before a connect
@@ -128,24 +93,20 @@ function _M:prepare(ctx, failed, connecting)
     end
 
     state = state_of(ctx)
+    request.restore_checker(ctx)
     if plan.denied and connecting and not offers(state, plan.free) then
         plan = renew(self, ctx, plan, set)
     end
     state.next, state.kept = nil, nil
-    if state.checker then
-        ctx.up_checker, state.checker = state.checker, nil
-    end
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
     end
     local ring = plan.kept and not failed and sticky.ring(ctx, plan.kept)
-    if ring and offer_ring(ctx, state, ring) then
+    if ring and bound.offer(ctx, state, ring) then
         return _M.KEPT
     end
-    if state.checker then
-        ctx.up_checker, state.checker = state.checker, nil
-    end
+    request.restore_checker(ctx)
     if plan.free and not failed and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
         return _M.FREE
@@ -207,7 +168,7 @@ end
 -- @treturn boolean false: another one has to be picked
 function _M:admits(ctx, server, offered)
     if offered == _M.KEPT then
-        return not must_check(ctx, address.of(server.host, server.port))
+        return not bound.must_check(ctx, address.of(server.host, server.port))
     end
     return offered ~= _M.NEXT or not skips(self, ctx, address.of(server.host, server.port))
 end
@@ -236,7 +197,7 @@ end
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
     if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)
-                    or must_check(ctx, addr)) then
+                    or bound.must_check(ctx, addr)) then
         return false
     end
 
@@ -301,11 +262,9 @@ function _M:mark(ctx)
     if not plan.kept then
         return
     end
-    local addr, keeps = self.inflight:addr_of(ctx), nil
-    if addr then
-        keeps = select(2, level_of(set, addr))
-    end
-    if not keeps then
+    -- an answer of a kept pod gets no marker, and that of an unknown one may be such an answer
+    local addr = self.inflight:addr_of(ctx)
+    if addr and not select(2, level_of(set, addr)) then
         sticky.mark(ctx, plan.kept)
     end
 end
@@ -313,6 +272,7 @@ end
 
 --- Undoes every change to a request after a failure: APISIX continues without the plugin.
 function _M.forsake(ctx)
+    request.restore_checker(ctx)
     local state = ctx._drain
     if state and state.base then
         ctx.upstream_conf, ctx.upstream_version = state.base, state.version

@@ -57,6 +57,15 @@ function _M.use(ctx, variant)
 end
 
 
+--- Gives APISIX its health checker back, if a ring was offered without it.
+function _M.restore_checker(ctx)
+    local state = ctx._drain
+    if state and state.checker then
+        ctx.up_checker, state.checker = state.checker, nil
+    end
+end
+
+
 --- Is there a node in it that this request has not tried?
 function _M.offers(state, variant)
     if not variant then

@@ -186,21 +186,28 @@ end
 
 --- Adds the marker to an answer that begins a session. Called in the header filter, if no kept pod
 -- has answered. The marker has the attributes of the session's cookie, so the client sends and
--- drops both together.
+-- drops both together. If an answer repeats the cookie, it repeats the marker too.
 -- @tparam table kept of the plan
 function _M.mark(ctx, kept)
     local cookies, name = ngx.header["Set-Cookie"], cookie_of(kept.variable)
     local session, attributes = set_by(cookies, name)
-    -- an application may set the same cookie again in every answer
-    if not session or session == "" or session == ctx.var[kept.variable] then
+    if not session or session == "" then
         return
     end
-    local second = ngx.time()
-    for _, entry in ipairs(kept.entries) do
-        second = max(second, entry.began)
+    local second
+    if session == ctx.var[kept.variable] then
+        second = began(ctx, kept.variable, session)
+        if not second then
+            return
+        end
+    else
+        second = ngx.time()
+        for _, entry in ipairs(kept.entries) do
+            second = max(second, entry.began)
+        end
+        second = second + APART
     end
-    local marker = checksum(session) .. "." .. second + APART
-    local cookie = MARKER .. name .. "=" .. marker .. attributes
+    local cookie = MARKER .. name .. "=" .. checksum(session) .. "." .. second .. attributes
     if type(cookies) == "table" then
         cookies[#cookies + 1] = cookie
     else

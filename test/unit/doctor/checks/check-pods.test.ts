@@ -92,7 +92,7 @@ describe('doctor: pods and their hooks', () => {
     const annotations = { 'apisix-drain.io/keep-sessions': '10m' }
     const keeping = (seconds: number) => raw('a', documented(seconds), { annotations, grace: 640 })
     expect(await check([keeping(24)])).to.deep.equal([
-      'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app ends after 29s at the latest, so sessions are not kept for apisix-drain.io/keep-sessions (10m): raise its timeout, or --budget of apisix-drain-hook'
+      'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app ends its call after 24s, so sessions are not kept for apisix-drain.io/keep-sessions (10m): raise its timeout, or --budget of apisix-drain-hook'
     ])
     expect((await check([keeping(605)]))[0]).to.match(/^ok/)
   })

@@ -143,8 +143,8 @@ describe('entries to seal for a pod that is being drained', () => {
     expect([own.now(5000)[0], own.memory.letGo]).to.deep.equal(['draining', false])
     const free = round({ g1: open(said()) })
     expect([free.now(5000)[0], free.memory.letGo]).to.deep.equal(['sealed', false])
-    expect(sealLookAt(drain, 0, 5000)).to.equal(5000)
-    expect(sealLookAt(drain, 5000, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
+    expect(sealLookAt(drain, 0, 0, 5000)).to.equal(5000)
+    expect(sealLookAt(drain, 5000, 0, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
   })
 
   it('are none while all other nodes are pods that end or are not Ready', () => {
@@ -174,8 +174,8 @@ describe('entries to seal for a pod that is being drained', () => {
 
   it('include every gateway when the deadline is near; the seal counts as forced if a gateway still needed the pod', () => {
     const at = drain.deadline - SEAL_BEFORE_MS
-    expect(sealLookAt(drain, 0)).to.equal(at)
-    expect(sealLookAt(drain, at)).to.equal(undefined)
+    expect(sealLookAt(drain, 0, 0)).to.equal(at)
+    expect(sealLookAt(drain, at, 0)).to.equal(undefined)
     const forced = round({ g1: open(said(['routes/1'])) })
     expect(forced.now(at - 1)).to.deep.equal(['draining', undefined])
     expect(forced.memory.sealForced).to.equal(false)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { entriesOf, samePut, type DesiredEntry } from '../../../../agent/gateway/barrier/desired-entry.ts'
 import { KEEP_SESSIONS } from '../../../../agent/rules/drain/annotations.ts'
-import { budgetProblems, keepUntil } from '../../../../agent/rules/drain/budget.ts'
+import { budgetProblems, keepTime } from '../../../../agent/rules/drain/budget.ts'
 import type { PodFact, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { plan } from '../../../../agent/rules/plan/plan.ts'
 import { createMemories } from '../../../../agent/round/gather/memory.ts'
@@ -28,17 +28,28 @@ const ending = (time: string, differs: Partial<PodFact> = {}) => drainOf(seen(ke
 
 describe('the time for which an ending pod keeps its sessions', () => {
   it('is what the pod asks for', () => {
-    expect(keepUntil(ending('10s'))).to.equal(10_000)
+    expect(keepTime(ending('10s'), 0)).to.deep.equal({ from: 0, until: 10_000 })
   })
 
   it('ends before the deadline, so that the seal has time', () => {
     const drain = ending('1h')
-    expect(keepUntil(drain)).to.equal(drain.deadline - 1000)
+    expect(keepTime(drain, 0)?.until).to.equal(drain.deadline - 1000)
   })
 
   it('is nothing without the annotation, or with one that cannot be read', () => {
     for (const annotations of [{}, { [KEEP_SESSIONS]: 'long' }, { [KEEP_SESSIONS]: '0s' }])
-      expect(keepUntil(ending('', { annotations }))).to.equal(undefined)
+      expect(keepTime(ending('', { annotations }), 0)).to.equal(undefined)
+  })
+
+  it('begins with the decision, also for an agent that starts later', () => {
+    const late = { ...ending('10s'), since: 6000, decidedAt: 1000 }
+    expect(keepTime(late, 0)).to.deep.equal({ from: 1000, until: 11_000 })
+    expect(keepTime(late, 500), 'the API server is behind').to.deep.equal({ from: 1500, until: 11_500 })
+    expect(keepTime({ ...late, decidedAt: 9000 }, 0), 'it is ahead').to.deep.equal({
+      from: 6000,
+      until: 16_000
+    })
+    expect(keepTime({ ...late, decidedAt: undefined }, 0)).to.deep.equal({ from: 6000, until: 16_000 })
   })
 
   it('is a problem for `doctor` if the hook is not held for as long', () => {
@@ -54,7 +65,7 @@ describe('the pods that keep their sessions now', () => {
   const kept = (at: number, held: readonly PodUid[], differs: object = {}, one = drain) => {
     const memories = createMemories()
     Object.assign(memories.of(one.uid), differs)
-    return [...keptSessions(drainsOf([one]), memories, new Set(held), at)]
+    return [...keptSessions(drainsOf([one]), memories, new Set(held), at, 0)]
   }
 
   it('have a hook that is held, or one that has not called yet', () => {
@@ -99,7 +110,7 @@ describe('the pods that keep their sessions now', () => {
     expect([...memory.unsealed]).to.deep.equal([
       ['g1', 'its sessions are kept (apisix-drain.io/keep-sessions)']
     ])
-    expect(sealLookAt(drain, 1)).to.equal(10_000)
+    expect(sealLookAt(drain, 1, 0)).to.equal(10_000)
     expect(memory.keptUntil).to.equal(10_000)
     const over = desiredEntry(drain, memory, { ...context, now: 7000, keeping: new Map() } as never)
     expect(memory.keptUntil, 'the caller of the hook went away').to.equal(7000)
@@ -129,7 +140,7 @@ describe('the pods that keep their sessions now', () => {
     expect(kept.kept).to.deep.equal([
       { holder: holder('web', []).key, node: '10.0.0.1:80', uid: drain.uid, why: 'sessions' }
     ])
-    expect(deferredUntil(kept, drainsOf([drain]), 0)).to.deep.equal([10_000])
+    expect(deferredUntil(kept, drainsOf([drain]), 0, 0)).to.deep.equal([10_000])
     expect(planned([drain.uid]).changes).to.have.lengthOf(1)
   })
 })
