@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 /**
- * The agent's time. Only this file uses Date and timers. All other code gets a Clock, so tests can move it.
+ * The agent's time. All code that decides gets a Clock, so tests can move it.
  */
 export interface Clock {
   /** Milliseconds since the epoch. Never goes backwards, even if the host's clock is set. */

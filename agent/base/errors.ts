@@ -129,6 +129,7 @@ export function codeForStatus(api: Api, status: number, body: string): ErrorCode
   return status >= 400 ? `${api}_REFUSED` : `${api}_GARBLED`
 }
 
+/** Whether this is a status of HTTP that reports success. */
 export const isSuccess = (status: number): boolean => status >= 200 && status < 300
 
 const codeOf = (error: unknown): ErrorCode | undefined =>

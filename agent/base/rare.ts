@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-/** Bounds how often a line is logged that a stranger can cause. */
+/** A rate limit for lines of the log that a stranger can cause. */
 export interface Rare {
   /** `undefined`: leave the line out. Otherwise: log it, with the number of lines that were left out since the last one. */
   next(): number | undefined

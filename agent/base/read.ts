@@ -16,14 +16,17 @@ export function fieldsOf<T extends object = Fields>(value: unknown): FieldsOf<T>
   return (isObject ? value : NO_FIELDS) as FieldsOf<T>
 }
 
+/** The value if it is a list, else an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
+/** The value if it is a text, and not empty. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
+/** The value if it is a finite number. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }

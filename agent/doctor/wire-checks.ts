@@ -1,7 +1,5 @@
-import axios from 'axios'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
-import type { GatewayFact } from '../rules/drain/facts.ts'
 import type { AdminApi } from '../gateway/apisix/admin-api.ts'
 import type { BarrierClient } from '../gateway/apisix/barrier-api.ts'
 import type { ReadGateway } from '../gateway/apisix/control-api.ts'
@@ -10,24 +8,20 @@ import { readInjectSettings } from '../hook/inject/settings.ts'
 import type { Resource } from '../rules/plan/holder.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
-import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-fact.ts'
-import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import { leasePlace, releaseName } from '../start/wire.ts'
 import { checkAdmin } from './checks/check-admin.ts'
 import { checkClocks } from './checks/check-clocks.ts'
 import type { Step } from './doctor.ts'
+import { adminDate, kubernetesDate, listGateways, pagesOf } from './reads.ts'
 import { checkEntries, checkGateways } from './checks/check-gateways.ts'
-import { checkHidden } from './checks/check-holders.ts'
-import { checkHolders } from './checks/check-holders.ts'
+import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
 import { checkInjection } from './rights/check-injection.ts'
 import { createClusterLists } from './checks/cluster-lists.ts'
 import { answersThatL4IsCovered } from './checks/l4-cover.ts'
 import { listDocuments, type createDocumentReader } from '../gateway/inventory/documents.ts'
-import { checkNamespaces } from './rights/check-kubernetes.ts'
-import { checkKubernetes } from './rights/check-kubernetes.ts'
+import { checkKubernetes, checkNamespaces } from './rights/check-kubernetes.ts'
 import { checkLease } from './rights/check-lease.ts'
 import { checkLongLived, checkPods } from './checks/check-pods.ts'
-import { checkSync } from './checks/check-holders.ts'
 import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from './rights/check-rbac.ts'
 
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */
@@ -39,10 +33,6 @@ export interface DoctorClients {
   readonly readDocument: ReturnType<typeof createDocumentReader>['read']
   readonly clock: Clock
 }
-
-const PAGE = 500
-/** Reads gateways' pods as if the cluster were on this machine, because operators run the doctor on theirs. */
-const readGatewayPod = gatewayPodReader(true)
 
 /** All checks, in the order in which a person would make them: the first failure often explains the later ones. */
 export function doctorChecks(config: Config, clients: DoctorClients): readonly Step[] {
@@ -175,69 +165,4 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     },
     ...barrierChecks
   ]
-}
-
-async function listGateways(
-  { apisix }: Config,
-  connection: DoctorClients['connection'],
-  signal: AbortSignal
-): Promise<GatewayFact[]> {
-  const source = apisix.gateways
-  if (source.kind === 'static') return source.gateways.map(staticGateway)
-  const gateways: GatewayFact[] = []
-  for await (const pods of listPages(podsIn(source.namespace).path, connection, signal, source.selector)) {
-    for (const pod of pods) {
-      const found = readGatewayPod(pod)
-      if (found && !found.ended) gateways.push(found.gateway)
-    }
-  }
-  return gateways
-}
-
-async function* pagesOf(
-  namespaces: readonly string[],
-  collection: (namespace: string | undefined) => Collection,
-  connection: DoctorClients['connection'],
-  signal: AbortSignal
-): AsyncIterable<readonly unknown[]> {
-  const scopes = namespaces.length > 0 ? namespaces : [undefined]
-  for (const namespace of scopes) yield* listPages(collection(namespace).path, connection, signal)
-}
-
-/** @throws Error on any status but 200 */
-async function* listPages(
-  path: string,
-  connection: DoctorClients['connection'],
-  signal: AbortSignal,
-  labelSelector?: string
-): AsyncIterable<readonly unknown[]> {
-  let next: string | undefined
-  do {
-    const query = new URLSearchParams({
-      limit: String(PAGE),
-      ...(labelSelector !== undefined && { labelSelector }),
-      ...(next !== undefined && { continue: next })
-    })
-    const { status, json } = await connection.request('GET', `${path}?${query.toString()}`, undefined, signal)
-    if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
-    yield listOf(fieldsOf(json)['items'])
-    next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
-  } while (next !== undefined)
-}
-
-async function kubernetesDate(connection: DoctorClients['connection'], signal: AbortSignal) {
-  const { headers } = await connection.request('GET', '/version', undefined, signal)
-  return headers.date
-}
-
-/** Any answer carries the date, even a refusal, so no key is sent. */
-async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
-  const { headers } = await axios.head<unknown>(`${url}/`, {
-    signal,
-    timeout: timeoutMs,
-    proxy: false,
-    maxRedirects: 0,
-    validateStatus: () => true
-  })
-  return textOf(headers['date'])
 }

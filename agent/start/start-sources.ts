@@ -172,6 +172,7 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
 /** Without the Control API there are no reads, so no drain can reach `observed`. */
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
+/** Stops all watches, reads and writes. Resolves when none is under way. */
 export async function stopSources(sources: StartedSources): Promise<void> {
   const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
   mode.stop()

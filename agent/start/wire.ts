@@ -9,8 +9,7 @@ import type { LeasePlace } from '../kubernetes/lead/lease.ts'
 import type { GatewaySelector } from '../kubernetes/facts/cluster.ts'
 import type { CredentialSource } from '../kubernetes/transport/credentials.ts'
 
-/** Turns the configuration into the clients' options, for the agent and the doctor alike. */
-
+/** The options of the client of the Admin API, from the configuration. The doctor uses them too, and those of the other clients. */
 export function adminOptions({ url, key, ca, timeoutMs, pageSize }: Config['apisix']['admin']): AdminOptions {
   return { url, key: () => key.read(), ca: ca && (() => ca.read()), timeoutMs, pageSize }
 }
@@ -33,6 +32,7 @@ export function barrierOptions({
   return { port, scheme, token: () => token.read(), ca: ca && (() => ca.read()), serverName, timeoutMs }
 }
 
+/** Which pods are gateways, from the configuration. */
 export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySelector {
   return source.kind === 'static'
     ? { static: source.gateways }

@@ -10,13 +10,16 @@ export interface Finding {
 /** A check returns at least one finding. It never rejects because of a failure that it detects: that is a finding too. */
 export type Check = (signal: AbortSignal) => Promise<readonly Finding[]>
 
+/** All is well. */
 export const ok = (name: string, what: string): Finding => ({ name, level: 'ok', what, change: '' })
+/** A problem with which the agent works. `change`: what to do about it. */
 export const warn = (name: string, what: string, change: string): Finding => ({
   name,
   level: 'warn',
   what,
   change
 })
+/** A problem with which the agent cannot do its work. The exit code becomes 1. */
 export const fail = (name: string, what: string, change: string): Finding => ({
   name,
   level: 'fail',

@@ -15,6 +15,7 @@ export function batches(uids: readonly string[]): string[][] {
 const MOST_ADDRESSES = 18_000
 const ADDRESSES_AN_ENTRY = 8
 
+/** Splits entries into requests of the size that the plugin accepts. */
 export function putBatches(entries: readonly BarrierEntry[]): BarrierEntry[][] {
   const all: BarrierEntry[][] = []
   let room = 0

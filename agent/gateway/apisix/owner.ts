@@ -52,6 +52,7 @@ const NAMES: Readonly<Record<Owner, string>> = {
   unknown: 'an unknown writer'
 }
 
+/** The owner, in words for a person. */
 export const nameOfOwner = (owner: Owner): string => NAMES[owner]
 
 /** The writer of this holder, in words, with the evidence: `ingress controller 1.x (its label managed-by)`. */

@@ -40,6 +40,7 @@ const WRITTEN: Readonly<Record<'etcd' | 'standalone', string>> = {
   standalone: 'APISIX is in API-driven standalone mode: nothing is ever written'
 }
 
+/** Detects the mode of APISIX, and again from time to time. */
 export function watchMode({ admin, clock, log, forced }: ModeWatchOptions): ModeWatch {
   const listeners = createListeners()
   const ended = new AbortController()

@@ -83,6 +83,7 @@ export interface Cluster {
   stop(): Promise<void>
 }
 
+/** Starts all watches, and keeps the stores that they fill. */
 export function startCluster(options: ClusterOptions): Cluster {
   const { credentials, gatewaySelector: gatewaysAre, clock, log } = options
   const listeners = createListeners()

@@ -43,6 +43,7 @@ export function parseWatchEvent(path: string, line: string): WatchEvent {
   }
 }
 
+/** The uid and revision of an object; `undefined` if it has no uid. */
 export function metaOf(object: unknown): ObjectMeta | undefined {
   const { uid, namespace, name, resourceVersion } = fieldsOf(fieldsOf(object)['metadata'])
   const id = textOf(uid)

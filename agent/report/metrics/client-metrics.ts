@@ -14,6 +14,7 @@ export interface Metered {
   barrier(api: BarrierApi): BarrierApi
 }
 
+/** Wraps the agent's clients, so that their calls are counted and timed. */
 export function metered(metrics: Metrics, clock: Clock): Metered {
   const timed = async <T>(
     call: () => Promise<T>,

@@ -1,8 +1,8 @@
 import type { Snapshot } from '../snapshot/snapshot.ts'
 
-/** A snapshot is frozen, so it is serialised once for all requests. */
 const texts = new WeakMap<Snapshot, string>()
 
+/** The snapshot as JSON. A snapshot is frozen, so it is serialised once for all requests. */
 export function snapshotText(snapshot: Snapshot): string {
   const known = texts.get(snapshot)
   if (known !== undefined) return known

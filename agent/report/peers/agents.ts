@@ -183,6 +183,6 @@ export function createAgents(options: AgentsOptions): Agents {
   }
 }
 
-/** For an address, the result is that address. */
+/** The addresses of a name; an address stands for itself. */
 const addressesOf = async (host: string): Promise<readonly string[]> =>
   (await lookup(host, { all: true })).map(({ address }) => address)

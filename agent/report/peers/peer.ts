@@ -49,6 +49,7 @@ interface Failure {
   readonly problem: string
 }
 
+/** Begins to poll one other agent. */
 export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions): Peer {
   const client = createLean({ keepAlive: true, maxBytes: LARGEST })
   const ended = new AbortController()

@@ -1,7 +1,7 @@
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { AgentView, GatewayView, Snapshot } from './snapshot.ts'
 
-/** The agent that was asked, in the form of the list of all agents. */
+/** The agent that was asked, as an item of the list of all agents. */
 export function selfView(
   at: Millis,
   { id, name, version, startedAt, dryRun, leader, apisix, missingParts }: Snapshot['agent'],

@@ -13,6 +13,7 @@ export interface SeenComing {
   readonly observedAt: Map<string, Millis>
 }
 
+/** The evidence about a pod that has just become known. */
 export const nothingSeen = (): SeenComing => ({
   listedAt: new Map(),
   expected: new Set(),

@@ -48,6 +48,7 @@ export function createConditions({ patch, leader, clock, log, metrics }: Conditi
   }
 }
 
+/** The condition of a pod that states how far its drain is. */
 export function conditionOf(drain: Drain): PodCondition {
   const proven = drain.phase === 'proven'
   return {

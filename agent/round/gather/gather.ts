@@ -46,6 +46,7 @@ export interface Gathering {
   readonly now: Millis
 }
 
+/** Collects the facts that all drains of a round share. */
 export function gathering(
   sources: Sources,
   round: Pick<Gathering, 'world' | 'drains' | 'now'> & { readonly before: Plan }

@@ -23,6 +23,7 @@ export interface Refusal {
   readonly why: string
 }
 
+/** A refusal of a hook. `why` says what to change. */
 export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
 
 /** Seconds after which a retry may help: at another replica, or at this one once it has synced. */

@@ -13,6 +13,7 @@ export interface LongLived {
   readonly oldestMs: number
 }
 
+/** How many there are, of all kinds. */
 export const countOf = ({ upgraded, sse, streams }: LongLived): number => upgraded + sse + streams
 
 /** Those of several addresses or gateways together. */

@@ -98,5 +98,6 @@ function twice(ids: readonly string[]): ReadonlySet<string> {
   return new Set(ids.filter(id => seen.has(id) || !seen.add(id)))
 }
 
+/** `namespace/name` of a Service. */
 export const serviceName = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
   `${namespace}/${name}`

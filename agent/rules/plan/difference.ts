@@ -32,7 +32,7 @@ export interface AgedDeviation extends Deviation {
   readonly since: Millis
 }
 
-/** The differences of the three. A gateway is compared with the Admin API, and the Admin API with the endpoints. */
+/** Compares each gateway with the Admin API, and the Admin API with the endpoints of Kubernetes. */
 export function difference({ endpoints, isGone, admin, gateways }: Sides): readonly Deviation[] {
   const listed = new Set(admin)
   const found: Deviation[] = []

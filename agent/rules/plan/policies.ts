@@ -40,6 +40,7 @@ const deferToOwner: Policy = (plan, { drains, now, settings }) =>
 /** How long after its deadline a pod at a fixed address is removed anyway, in ms, because its next pod may never come. */
 const RETURNS_MS = 60_000
 
+/** Until when a node stays listed for the next pod of the same address. */
 export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
 
 /**

@@ -18,6 +18,11 @@ export interface Assessment {
   readonly waitsUntil: Millis | undefined
 }
 
+/**
+ * What the reports of one gateway are worth for one drain.
+ *
+ * @param longLivedUntil until when the drain waits for long-lived requests, in ms
+ */
 export function assess(
   { gateway, barrier, observation, doubt, unsealed }: GatewayEvidence,
   since: Millis,

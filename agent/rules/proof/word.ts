@@ -29,7 +29,7 @@ export interface Word {
 export const isNowhere = (word: Word | undefined): boolean =>
   word?.complete === true && word.places === 0 && word.hidden === 0
 
-/** The other choices of as many places, each as `address:port`; `more` of them are left out. */
+/** The nodes that are left in this many places, each as `address:port`. `more` of them are not listed. */
 interface OtherChoices {
   readonly places: number
   readonly nodes: readonly string[]

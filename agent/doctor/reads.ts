@@ -1,0 +1,82 @@
+import axios from 'axios'
+import { fieldsOf, listOf, textOf } from '../base/read.ts'
+import type { Config } from '../config/types.ts'
+import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-fact.ts'
+import { podsIn, type Collection } from '../kubernetes/reflect/collection.ts'
+import type { Connection } from '../kubernetes/transport/connection.ts'
+import type { GatewayFact } from '../rules/drain/facts.ts'
+
+/** The reads of the doctor that no client of the agent makes. */
+type ApiServer = Pick<Connection, 'request'>
+
+const PAGE = 500
+/** Reads gateways' pods as if the cluster were on this machine, because operators run the doctor on theirs. */
+const readGatewayPod = gatewayPodReader(true)
+
+/** The gateways that the configuration selects. @throws Error if the API server cannot list them */
+export async function listGateways(
+  { apisix }: Config,
+  connection: ApiServer,
+  signal: AbortSignal
+): Promise<GatewayFact[]> {
+  const source = apisix.gateways
+  if (source.kind === 'static') return source.gateways.map(staticGateway)
+  const gateways: GatewayFact[] = []
+  for await (const pods of listPages(podsIn(source.namespace).path, connection, signal, source.selector)) {
+    for (const pod of pods) {
+      const found = readGatewayPod(pod)
+      if (found && !found.ended) gateways.push(found.gateway)
+    }
+  }
+  return gateways
+}
+
+/** The objects of one kind in these namespaces; in all of them if none is named. */
+export async function* pagesOf(
+  namespaces: readonly string[],
+  collection: (namespace: string | undefined) => Collection,
+  connection: ApiServer,
+  signal: AbortSignal
+): AsyncIterable<readonly unknown[]> {
+  const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  for (const namespace of scopes) yield* listPages(collection(namespace).path, connection, signal)
+}
+
+/** @throws Error on any status but 200 */
+async function* listPages(
+  path: string,
+  connection: ApiServer,
+  signal: AbortSignal,
+  labelSelector?: string
+): AsyncIterable<readonly unknown[]> {
+  let next: string | undefined
+  do {
+    const query = new URLSearchParams({
+      limit: String(PAGE),
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(next !== undefined && { continue: next })
+    })
+    const { status, json } = await connection.request('GET', `${path}?${query.toString()}`, undefined, signal)
+    if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
+    yield listOf(fieldsOf(json)['items'])
+    next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
+  } while (next !== undefined)
+}
+
+/** The text of the API server's `Date` header. */
+export async function kubernetesDate(connection: ApiServer, signal: AbortSignal) {
+  const { headers } = await connection.request('GET', '/version', undefined, signal)
+  return headers.date
+}
+
+/** The text of the Admin API's `Date` header. Any answer carries it, even a refusal, so no key is sent. */
+export async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
+  const { headers } = await axios.head<unknown>(`${url}/`, {
+    signal,
+    timeout: timeoutMs,
+    proxy: false,
+    maxRedirects: 0,
+    validateStatus: () => true
+  })
+  return textOf(headers['date'])
+}
