@@ -215,7 +215,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    store.replace(next, entries.current())
+    store.replace(next, entries.current(), planned.kept)
     lookedAt = now
     const behindMs = cluster.serverBehindMs()
     const deferred = deferredUntil(planned, next, settings.plan.deferMs, behindMs)

@@ -86,7 +86,13 @@ const PLACES: Readonly<Record<string, Hidden>> = {
     pod: { hostNetwork: true, declaresNone: true },
     inService: false,
     upstream: ({ node }) => onlyNode(node),
-    why: ({ node }) => `upstreams/web: ${node} is at its host’s address, and the pod declares no ports`
+    why: ({ node }) => `upstreams/web: ${node} is at its host’s address, and no pod declares this port`
+  },
+  'hostNetwork with another declared port': {
+    pod: { hostNetwork: true },
+    inService: false,
+    upstream: ({ node }) => onlyNode(node.replace(/:\d+$/, ':9999')),
+    why: ':9999 is at its host’s address, and no pod declares this port'
   },
   'ExternalName of its Service': {
     upstream: { nodes: { 'outer.bank:80': 1 } },
@@ -139,6 +145,27 @@ describe('feature: places that hide a pod', () => {
         expect(body.why).to.contain(typeof why === 'function' ? why(old) : why)
         expect(body.change).to.be.a('string').that.is.not.empty
       })
+
+  test('may be new if the holders were not read since the pod began to end: nothing is proved', async start => {
+    const rig = await start({ barrier: true })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.service('web', [old, fresh])
+    serviceIs(rig, 'web', { clusterIP: '10.97.0.12', clusterIPs: ['10.97.0.12'] })
+    rig.put('upstreams', 'other', { nodes: { '192.0.2.7:80': 1 } })
+    await rig.settled()
+    await until('the agent has seen the Services', () => servicesSeen(rig))
+    await until('the agent has read the holders', () => rig.agent.holder('upstreams/other') !== undefined)
+    await rig.admin.listener.reach('refused')
+    rig.put('upstreams', 'web', { nodes: { '10.97.0.12:80': 1 } })
+    await rig.settled()
+    rig.end(old)
+    const { status, body } = await rig.hook(old)
+    expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 503, evidence: 'none' })
+    expect(body.why).to.contain('the holders have not been read since the pod began to end')
+
+    await rig.admin.listener.reach('open')
+    await until('the agent has read the new one', () => rig.agent.holder('upstreams/web') !== undefined)
+  })
 
   for (const barrier of [false, true])
     test(`machines, external names and other Services${barrier ? ', with the barrier' : ''} hide nothing`, async start => {

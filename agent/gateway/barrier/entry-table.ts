@@ -82,8 +82,9 @@ export function createEntryTable(
   const isDue = (entry: DesiredEntry, at: Millis): boolean => {
     const known = stored.get(entry.uid)
     if (!known || at >= known.sentAt + ttlMs / 3) return true
-    // Another agent has sealed it there, so no later put changes it.
-    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
+    // A sealed entry stays sealed, whichever agent sealed it. Only its nodes and successors can change.
+    const isSealed = readings.get(entry.uid)?.entry === 'sealed'
+    if (isSealed && sameNodes(known.entry, entry) && known.entry.successors === entry.successors) return false
     return known.entry !== entry && !samePut(known.entry, entry)
   }
 

@@ -18,8 +18,8 @@ export interface RemovalTools {
   readonly clock: Clock
   /** Asked before every read that a write depends on. `undefined`: not known now, so the node is left alone for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
-  /** The same from local knowledge, right before the write: it must not wait. */
-  readonly isEnding: (uid: PodUid, node: NodeKey) => boolean
+  /** The same from local knowledge, right before the write: it must not wait. `false` too if a later plan keeps the node. */
+  readonly isRemovable: (uid: PodUid, node: NodeKey, holder: HolderKey) => boolean
   /** Whether this process was away since then; earlier answers are then void. */
   readonly wasAwaySince: (at: Millis) => boolean
   /** Gets the facts that `wishes` needs, before the object is read. */
@@ -127,7 +127,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     const { answers, object } = await askThenRead(tools, target, removal)
     if (tools.wasAwaySince(askedAt)) continue
     const found = object ? holdersOf(object) : []
-    const unsure = dropWhatStays(removal, found, answers, tools.isEnding)
+    const unsure = dropWhatStays(removal, found, answers, tools.isRemovable)
     const { edits: drained, outcomes } = reconcile(removal, found)
     const { edits: wishes, create } = tools.wishes(target, object && found)
     const edits = withWishes(drained, wishes, found)
@@ -204,7 +204,7 @@ function dropWhatStays(
   { wanted }: Removal,
   found: readonly Holder[],
   answers: Answers,
-  isEnding: RemovalTools['isEnding']
+  isRemovable: RemovalTools['isRemovable']
 ): readonly Outcome[] {
   const unsure: Outcome[] = []
   for (const { key: holder, nodes } of found) {
@@ -212,7 +212,7 @@ function dropWhatStays(
       const uid = wanted.get(holder)?.get(node)
       if (uid === undefined) continue
       const answer = answers.get(nameOf(holder, node))
-      if (answer === true && isEnding(uid, node)) continue
+      if (answer === true && isRemovable(uid, node, holder)) continue
       wanted.get(holder)?.delete(node)
       if (answer === undefined) unsure.push({ holder, node, uid, state: 'failed', why: UNSURE })
     }

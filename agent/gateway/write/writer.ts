@@ -56,8 +56,8 @@ export interface WriterOptions {
    * `false` leaves the node alone (the drain was undone, or a new pod has the address); `undefined` leaves it alone for now.
    */
   readonly stillEnding?: RemovalTools['stillEnding']
-  /** See `RemovalTools.isEnding`. */
-  readonly isEnding?: RemovalTools['isEnding']
+  /** See `RemovalTools.isRemovable`. */
+  readonly isRemovable?: RemovalTools['isRemovable']
   /** See `RemovalTools.wasAwaySince`. */
   readonly wasAwaySince?: RemovalTools['wasAwaySince']
   /** See `RemovalTools.prepare`. */
@@ -92,7 +92,7 @@ export function createWriter(options: WriterOptions): Writer {
     inventory,
     clock,
     stillEnding: options.stillEnding ?? (() => true),
-    isEnding: options.isEnding ?? (() => true),
+    isRemovable: options.isRemovable ?? (() => true),
     wasAwaySince: options.wasAwaySince ?? (() => false),
     prepare: options.prepare ?? (() => Promise.resolve()),
     wishes: options.wishes ?? (() => ({ edits: [] })),

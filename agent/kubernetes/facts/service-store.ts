@@ -11,6 +11,7 @@ export interface ServiceStore {
   byName(namespace: string, name: string): ServiceFact | undefined
   /** Services that only alias another name (type ExternalName), if that name has this key (`keysOfName`). */
   aliasesTo(key: string): readonly ServiceFact[]
+  isNodePort(port: number): boolean
 }
 
 /** The store, and the interface that only its reflector may use. */
@@ -18,6 +19,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
   const services = new Map<string, ServiceFact>()
   const names = new Map<string, ServiceFact>()
   const aliases = createMultiMap<string, ServiceFact>()
+  const byNodePort = createMultiMap<number, ServiceFact>()
   const targetsOf = ({ externalName }: ServiceFact) =>
     externalName === undefined ? [] : keysOfName(externalName)
   let asking: readonly ServiceFact[] = []
@@ -30,6 +32,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
     if (!service) return undefined
     services.delete(uid)
     for (const key of targetsOf(service)) aliases.remove(key, service)
+    for (const port of service.nodePorts ?? []) byNodePort.remove(port, service)
     if (names.get(nameOf(service))?.uid === uid) names.delete(nameOf(service))
     return service
   }
@@ -42,6 +45,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
         services.set(service.uid, service)
         names.set(nameOf(service), service)
         for (const key of targetsOf(service)) aliases.add(key, service)
+        for (const port of service.nodePorts ?? []) byNodePort.add(port, service)
         return changed(before, service)
       },
       gone(uid) {
@@ -52,7 +56,8 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
     store: {
       asking: () => asking,
       byName: (namespace, name) => names.get(nameOf({ namespace, name })),
-      aliasesTo: key => aliases.get(key)
+      aliasesTo: key => aliases.get(key),
+      isNodePort: port => byNodePort.get(port).length > 0
     }
   }
 }

@@ -1,7 +1,8 @@
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
-import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
-import { hiddenPlaces, streamed, type Behind } from '../../rules/plan/hidden.ts'
+import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { hiddenPlaces, streamed, type Behind, type HiddenPlace } from '../../rules/plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
@@ -17,13 +18,18 @@ export interface HiddenParts {
 /** The facts about a pod's Services, and about names that may stand for the pod. */
 function behindOf(
   { cluster, inventory }: HiddenParts,
+  pod: PodFact,
   services: readonly ServiceName[],
   isListed: boolean
 ): Behind {
+  const known = ({ namespace, name }: ServiceName) => cluster.services.byName(namespace, name)
+  // The watch of slices may be ahead of the watch of Services.
+  const isCurrent = cluster.slices.servicesOf(pod).every(service => known(service) !== undefined)
   return {
-    services: services.map(service => cluster.services.byName(service.namespace, service.name) ?? service),
+    services: services.map(service => known(service) ?? service),
     aliasesTo: key => cluster.services.aliasesTo(key),
-    servicesKnown: cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
+    servicesKnown: isCurrent && cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
+    isNodePort: port => port !== undefined && cluster.services.isNodePort(port),
     hosts: () => cluster.pods.hosts(),
     names: inventory.names(),
     discovered: inventory.discovered(),
@@ -48,33 +54,64 @@ export function everyHidden(parts: HiddenParts, coversL4 = false): readonly Lead
     },
     pods,
     isL4: key => !coversL4 && inventory.isL4(key),
-    behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod), isListed)
+    behind: (pod, isListed) => behindOf(parts, pod, cluster.slices.servicesOf(pod), isListed)
   })
 }
 
 /** Updates the places that no list of nodes shows, and from which requests may reach the pod. */
-export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
+export function rememberHidden(
+  { pod, since }: Pick<Drain, 'pod' | 'since'>,
+  memory: Memory,
+  world: World,
+  sources: Sources
+): void {
   const { cluster, inventory } = sources
   const services = cluster.slices.servicesOf(pod)
   if (services.length > 0) memory.services = services
   const places = [...memory.places.values()]
+  const unread = unreadPlace(pod.uid, since, places.length > 0, memory.services, sources)
   const found = [
-    ...hiddenPlaces(world, pod, behindOf(sources, memory.services, places.length > 0)),
+    ...hiddenPlaces(world, pod, behindOf(sources, pod, memory.services, places.length > 0)),
     ...(coversL4(pod.uid, sources)
       ? []
-      : places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : [])))
+      : places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : []))),
+    ...(unread ? [unread] : [])
   ]
   for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
   for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
-  const nothing = voidOf(sources, memory.services)
-  if (nothing !== undefined && places.length === 0)
-    memory.hidden.set('', {
-      holder: 'inventory',
-      best: 'timer',
-      isPassing: true,
-      why: nothing,
-      change: 'check apisix.admin: is it the etcd of these gateways?'
-    })
+}
+
+/**
+ * Only the inventory shows places that lead to the pod without its address, such as a ClusterIP. So nothing is proved without one. For a
+ * pod that no worker would choose by its address, the inventory must be newer than its end: such a place may be new.
+ */
+function unreadPlace(
+  uid: PodUid,
+  since: Millis,
+  isListed: boolean,
+  services: readonly ServiceName[],
+  sources: Sources
+): HiddenPlace | undefined {
+  const { inventory, cluster, barrier } = sources
+  const readAt = inventory.readAt()
+  const isChosen = () =>
+    isListed || cluster.gateways().some(({ id }) => (barrier?.reading(uid, id)?.word?.places ?? 0) > 0)
+  const place = (why: string, change: string): HiddenPlace => ({
+    holder: 'inventory',
+    best: 'timer',
+    isPassing: true,
+    why,
+    change
+  })
+  if (readAt === undefined || (readAt < since && !isChosen()))
+    return place(
+      `the holders have not been read since ${readAt === undefined ? 'this agent started' : 'the pod began to end'}`,
+      'wait for the next listing; if it fails, the log says why (apisix.admin)'
+    )
+  const nothing = isListed ? undefined : voidOf(sources, services)
+  return nothing === undefined
+    ? undefined
+    : place(nothing, 'check apisix.admin: is it the etcd of these gateways?')
 }
 
 /** Whether every worker of every gateway seals and counts L4 sessions too. `states`: what each gateway reports; `undefined`: nothing. */
@@ -97,8 +134,7 @@ function voidOf(
   { cluster, inventory, survey, barrier }: Sources,
   services: readonly ServiceName[]
 ): string | undefined {
-  if (inventory.holders().size > 0 || services.length === 0 || inventory.readAt() === undefined)
-    return undefined
+  if (inventory.holders().size > 0 || services.length === 0) return undefined
   const other = cluster.gateways().find(({ id }) => {
     const workers = barrier?.state(id)?.told?.workers ?? []
     return (

@@ -76,7 +76,9 @@ function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis)
 }
 
 const isBarred = (verdict: Waiting): verdict is Waiting & { barred: true } => verdict.barred
-const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } => verdict.lastEndpoint
+/** If another holder could not be written, gateways send requests to the pod that other pods could have: that is no planned end. */
+const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } =>
+  verdict.lastEndpoint && verdict.holders.every(({ state }) => state !== 'failed')
 
 /** The answer for a hook whose drain is proven; `undefined`: it is not proven. Later observations do not change a proof. */
 export function answerProven(hook: Hook, drain: Drain, now: Millis): Ack | undefined {

@@ -25,8 +25,10 @@ export interface Behind {
   readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
   /** Services of type ExternalName whose target has this key (`keysOfName`). */
   readonly aliasesTo: (key: string) => readonly ServiceFact[]
-  /** The agent may read Services, and has read them. */
+  /** The agent may read Services, and has read all of them that the pod is in now. */
   readonly servicesKnown: boolean
+  /** Whether some Service has this NodePort: at the address of a host it leads to that Service. */
+  readonly isNodePort: (port: number | undefined) => boolean
   /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
   readonly hosts: () => Iterable<string>
   /** All hosts in holders that are domain names. */
@@ -83,10 +85,14 @@ export function hiddenPlaces(
   const { hostIp, hostPorts = [] } = pod
   if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
     at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
-  if (pod.hostNetwork && pod.containerPorts.length === 0 && world.portsOf(pod).length === 0) {
+  // Ports in a spec are informational: a pod may listen at one that it does not declare.
+  if (pod.hostNetwork && (!behind.isListed || declaresNone(world, pod)))
     for (const ip of pod.ips)
-      at(ip, 'at its host’s address, and the pod declares no ports', node => isFreePort(world, node))
-  }
+      at(
+        ip,
+        'at its host’s address, and no pod declares this port',
+        node => isFreePort(world, node) && !behind.isNodePort(node.port)
+      )
   return [...found, ...unseen(behind)]
 }
 
@@ -136,6 +142,9 @@ function namesOf({
     return key === undefined ? undefined : meant.get(key)
   }
 }
+
+const declaresNone = (world: Pick<World, 'portsOf'>, pod: PodFact): boolean =>
+  pod.containerPorts.length === 0 && world.portsOf(pod).length === 0
 
 const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: HolderNode): boolean =>
   port === undefined ||

@@ -118,6 +118,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
       services: [service('s0')],
       aliasesTo: (key: string) => store.aliasesTo(key),
       servicesKnown: true,
+      isNodePort: () => false,
       hosts: () => [],
       names: [`s${size}.shop`],
       discovered: [],

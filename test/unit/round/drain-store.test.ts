@@ -12,14 +12,14 @@ describe('drain store', () => {
   it('holds the drains of the last round', () => {
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
     expect(store.current().size).to.equal(0)
-    store.replace(drainsOf([drain]), [])
+    store.replace(drainsOf([drain]), [], [])
     expect(store.current().get(old.uid)).to.equal(drain)
   })
 
   it('reports an address as ending only for the drain that has it', () => {
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080', '10.0.0.2:8080'])], [old]))
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
-    store.replace(drainsOf([drain]), [])
+    store.replace(drainsOf([drain]), [], [])
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(true)
     expect(store.isEnding(old.uid, '10.0.0.2:8080')).to.equal(false)
     expect(store.isEnding('another' as typeof old.uid, '10.0.0.1:8080')).to.equal(false)
@@ -28,7 +28,18 @@ describe('drain store', () => {
   it('reports no address as ending once another pod has it', () => {
     const next = pod('next', { ips: ['10.0.0.1'] })
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old, next]))
-    store.replace(drainsOf([drain]), [])
+    store.replace(drainsOf([drain]), [], [])
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
+  })
+
+  it('knows the nodes that the last plan keeps because they are the last ones', () => {
+    const store = createDrainStore(worldOf([], [old]))
+    const at = { uid: old.uid, node: '10.0.0.1:8080', holder: 'upstreams/a' } as const
+    const kept = (why: 'last-node' | 'deferred') => store.replace(drainsOf([drain]), [], [{ ...at, why }])
+    kept('last-node')
+    expect(store.isKeptLast(at.uid, at.node, at.holder)).to.equal(true)
+    expect(store.isKeptLast(at.uid, at.node, 'upstreams/b')).to.equal(false)
+    kept('deferred')
+    expect(store.isKeptLast(at.uid, at.node, at.holder)).to.equal(false)
   })
 })

@@ -29,6 +29,7 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
     drains: {
       successors: () => [],
       isEnding: () => isEnding,
+      isKeptLast: () => false,
       current: () => new Map(drain ? [[drain.uid, drain]] : [])
     },
     cluster: { verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 },

@@ -29,6 +29,7 @@ function hiding(
     services: [service('web')],
     aliasesTo: () => [],
     servicesKnown: true,
+    isNodePort: () => false,
     hosts: () => [],
     names: web.nodes.map(({ host }) => host).filter(host => /[a-z]/.test(host)),
     discovered: [],
@@ -105,14 +106,21 @@ describe('places that hide a pod', () => {
     expect(hiding(nodes, {}, fact)).to.deep.equal(['10.9.0.1:9000'])
   })
 
-  it('are ports at the host’s address that no pod declares, if the pod declares none', () => {
+  it('are ports at the host’s address that no pod declares, unless a holder lists a port that the pod declares', () => {
     const onHost = { hostNetwork: true, ips: ['10.9.0.1'] }
     const nodes = ['10.9.0.1:8080', '10.9.0.1:9090', '10.9.0.2:8080']
     const others = [pod('dns', { ...onHost, containerPorts: [9090] })]
     expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [] }))).to.deep.equal([
       '10.9.0.1:8080'
     ])
-    expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [8080] }))).to.deep.equal([])
+    const declares = (port: number) => pod('web-1', { ...onHost, containerPorts: [port] })
+    expect(hiding(nodes, { others }, declares(8080))).to.deep.equal([])
+    expect(hiding(nodes, { others }, declares(9100)), 'it may listen at 8080 too').to.deep.equal([
+      '10.9.0.1:8080'
+    ])
+    expect(hiding(nodes, { others, isListed: true }, declares(9100))).to.deep.equal([])
+    const isNodePort = (port: number | undefined) => port === 8080
+    expect(hiding(nodes, { others, isNodePort }, declares(9100))).to.deep.equal([])
   })
 
   it('are unreadable registries and Services, for a pod that no holder lists', () => {
