@@ -114,7 +114,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     ended: tookMs => told(observer => observer.round?.(tookMs))
   })
   const wake = (): void => schedule.wake()
-  const replies = createReplies({ drains: store, memories, settings: drainSettings, told, clock })
+  const replies = createReplies({ sources, drains: store, memories, settings: drainSettings, told, clock })
   const questions = createQuestions(cluster, clock)
   const freshWatch = createFreshWatch(cluster, clock)
   const earlyEnds = createEarlyEnds(cluster, questions, clock)
@@ -167,7 +167,14 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
         ? keptSessions(next, memories, hooks.uids(), now, cluster.serverBehindMs())
         : NOTHING_KEPT
     const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure, keeping))
-    entries.renew({ drains: next, unsure, keeping, isSureOfGone: ownership.isSureOfGone(now), now })
+    entries.renew({
+      drains: next,
+      held: hooks.uids(),
+      unsure,
+      keeping,
+      isSureOfGone: ownership.isSureOfGone(now),
+      now
+    })
     apply(next, wanted, looks, now)
     publish(next, looks, now)
   }

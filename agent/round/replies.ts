@@ -7,6 +7,7 @@ import type { DrainSettings } from '../rules/drain/seen.ts'
 import type { DrainStore } from './drain-store.ts'
 import type { Memories } from './gather/memory.ts'
 import type { Look } from './gather/observe.ts'
+import type { Sources } from './gather/sources.ts'
 import type { Observer } from './observer.ts'
 
 /** Answers hooks by the drains of the last round, and notes each answer. */
@@ -18,6 +19,7 @@ interface Replies {
 }
 
 interface RepliesOptions {
+  readonly sources: Pick<Sources, 'cluster' | 'barrier'>
   readonly drains: Pick<DrainStore, 'current'>
   readonly memories: Pick<Memories, 'of'>
   readonly settings: () => DrainSettings
@@ -25,7 +27,8 @@ interface RepliesOptions {
   readonly clock: Clock
 }
 
-export function createReplies({ drains, memories, settings, told, clock }: RepliesOptions): Replies {
+export function createReplies(options: RepliesOptions): Replies {
+  const { sources, drains, memories, settings, told, clock } = options
   const note = ({ uid }: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
     const memory = memories.of(uid)
     memory.ackAt ??= now
@@ -34,18 +37,36 @@ export function createReplies({ drains, memories, settings, told, clock }: Repli
   return {
     now(hook, look, now) {
       const drain = drains.current().get(hook.uid)
-      const said = answer(hook, drain, look.seen, now, settings())
+      const said = answer(hook, drain, look.seen, now, settings(), drain && unsealedSince(drain, sources))
       if (said.kind === 'ack') note(hook, said.ack, drain, now)
       return said
     },
     atOnce(hook) {
       const drain = drains.current().get(hook.uid)
       const now = clock.now()
-      const ack = drain && answerProven(hook, drain, now)
+      const ack = drain && answerProven(hook, drain, now, unsealedSince(drain, sources))
       if (!ack) return undefined
       memories.of(hook.uid).hookAt ??= hook.receivedAt
       note(hook, ack, drain, now)
       return ack
     }
   }
+}
+
+/**
+ * A hook may come long after the proof. A gateway that restarted or joined meanwhile may send requests to the pod until it has its
+ * entry, so its own seal is needed too.
+ */
+function unsealedSince(drain: Drain, { cluster, barrier }: RepliesOptions['sources']): string | undefined {
+  if (drain.phase !== 'proven' || drain.verdict.kind !== 'proven' || drain.verdict.grade !== 'barrier')
+    return undefined
+  const isSealed = (id: string): boolean => {
+    const reading = barrier?.reading(drain.uid, id)
+    const state = barrier?.state(id)
+    // The state is read often, so it shows a restart before an entry does.
+    const isSame = state?.problem === '' && state.told?.instance === reading?.instance
+    return isSame && reading?.entry === 'sealed' && reading.problem === '' && reading.inflight.requests === 0
+  }
+  return cluster.gateways().find(({ id, ready, terminating }) => (ready || terminating) && !isSealed(id))
+    ?.name
 }

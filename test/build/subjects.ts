@@ -195,6 +195,8 @@ function answering(
     began?: number | null
     /** A slice began the drain, and does not report the end any more. */
     undone?: true
+    /** A gateway without the seal that the proof rested on. */
+    unsealed?: string
     settings?: Partial<DrainSettings>
   },
   now: number
@@ -206,7 +208,7 @@ function answering(
   const drain =
     began === null ? undefined : begin(before, began, { ...settings, ...(undone && { onDisruption: true }) })
   const later = drain && step(drain, fact, now, settings)
-  const told = answer(hook(fact.pod, differs), later, fact, now, settings)
+  const told = answer(hook(fact.pod, differs), later, fact, now, settings, given.unsealed)
   if (told.kind === 'wait') return { wait: told.until, why: told.why }
   const { ack } = told
   const { status, result, evidence, elapsedMs, why } = ack

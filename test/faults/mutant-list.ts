@@ -99,7 +99,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'round/replies.ts',
         name: 'createReplies.now.said',
-        replace: `((said, until) => (said.kind === 'wait' || now < until ? { kind: 'wait', until } : said))(answer(hook, drain, look.seen, now, settings()), (drain?.deadline ?? now) + 2000)`
+        replace: `((said, until) => (said.kind === 'wait' || now < until ? { kind: 'wait', until } : said))(answer(hook, drain, look.seen, now, settings(), undefined), (drain?.deadline ?? now) + 2000)`
       },
       {
         file: 'hook/prestop.ts',

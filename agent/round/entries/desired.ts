@@ -22,6 +22,8 @@ interface DesiredEntries {
 /** The facts of one round. */
 interface EntryFacts {
   readonly drains: Drains
+  /** The pods whose hooks are held. */
+  readonly held: ReadonlySet<PodUid>
   /** The pods whose addresses may belong to others now. */
   readonly unsure: ReadonlySet<PodUid>
   /** See `keptSessions`. */
@@ -55,9 +57,19 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
     ended(drain, memory, now) {
       if (barrier) lingering.add(drain, memory, now)
     },
-    renew({ drains, unsure, keeping, isSureOfGone, now }) {
+    renew({ drains, held, unsure, keeping, isSureOfGone, now }) {
       if (!barrier) return
-      const context = entryContext(sources, barrier, world, drains, succession, now, foreignHoldMs, keeping)
+      const context = entryContext(
+        sources,
+        barrier,
+        world,
+        drains,
+        succession,
+        now,
+        foreignHoldMs,
+        keeping,
+        held
+      )
       const entries: DesiredDrain[] = []
       for (const drain of drains.values()) {
         const entry = desiredEntry(drain, memories.of(drain.uid), context)

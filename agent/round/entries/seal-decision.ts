@@ -27,6 +27,8 @@ export interface EntryContext {
   readonly now: Millis
   /** See `keptSessions`. */
   readonly keeping: ReadonlyMap<PodUid, Keeping>
+  /** The pods whose hooks are held. */
+  readonly held: ReadonlySet<PodUid>
   /** How long the holders of other namespaces hold a pod at most, in ms. Absent: until its deadline. */
   readonly foreignHoldMs?: number | undefined
 }
@@ -40,7 +42,8 @@ export function entryContext(
   succession: Pick<Succession, 'of'>,
   now: Millis,
   foreignHoldMs?: number,
-  keeping: ReadonlyMap<PodUid, Keeping> = new Map()
+  keeping: ReadonlyMap<PodUid, Keeping> = new Map(),
+  held: ReadonlySet<PodUid> = new Set()
 ): EntryContext {
   // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
@@ -51,7 +54,7 @@ export function entryContext(
     return found
   }
   const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
-  return { cluster, barrier, world, serves: mayServe, successors, now, keeping, foreignHoldMs }
+  return { cluster, barrier, world, serves: mayServe, successors, now, keeping, held, foreignHoldMs }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
@@ -60,7 +63,9 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
-  if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
+  // A hook that is still held waits for a gateway that has restarted or joined since the proof.
+  if (drain.phase !== 'draining')
+    return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const keeping = context.keeping.get(drain.uid)
   if (keeping !== undefined) {
     memory.keptUntil = keeping.until

@@ -24,13 +24,16 @@ const CHANGE = {
 /**
  * The present answer for a held hook. Any number of hooks share one drain: those of two containers of a pod, or a repeated call. A call
  * after the drain is over gets the kept verdict. `?timeout=` can only shorten the wait.
+ *
+ * @param unsealed the name of a gateway that holds no seal any more, or not yet, although the drain was proven by seals
  */
 export function answer(
   hook: Hook,
   drain: Drain | undefined,
   seen: Seen,
   now: Millis,
-  settings: DrainSettings
+  settings: DrainSettings,
+  unsealed?: string
 ): Answer {
   const yes = (basis: Basis): Answer => ({ kind: 'ack', ack: proved(hook, seen.pod, now, basis) })
   const no = (said: Parameters<typeof unproved>[3]): Answer => ({
@@ -43,12 +46,18 @@ export function answer(
   if (drain === undefined || drain.phase === 'undone')
     return withoutDrain(hook, seen, now, settings, { yes, no, due })
   const { verdict } = drain
-  if (verdict.kind === 'proven') return yes({ on: 'gateways', verdict })
+  const end = due(drain.deadline)
+  if (verdict.kind === 'proven') {
+    if (unsealed === undefined) return yes({ on: 'gateways', verdict })
+    const why = `${unsealed} has not sealed the pod since the proof: it is new, has restarted, or does not answer`
+    return now < end
+      ? { kind: 'wait', until: end, why }
+      : no({ result: 'deadline', why, change: CHANGE.unproved })
+  }
 
   const until = hook.until ?? readOptions(drain.pod.annotations).until ?? 'drained'
   if (until === 'barrier' && isBarred(verdict) && !verdict.lastEndpoint)
     return yes({ on: 'seal', verdict, isOverdue: false })
-  const end = due(drain.deadline)
   if (now < end && drain.phase === 'draining') {
     return { kind: 'wait', until: Math.min(end, Math.max(now, verdict.until ?? Infinity)), why: verdict.why }
   }
@@ -80,9 +89,9 @@ const isBarred = (verdict: Waiting): verdict is Waiting & { barred: true } => ve
 const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } =>
   verdict.lastEndpoint && verdict.holders.every(({ state }) => state !== 'failed')
 
-/** The answer for a hook whose drain is proven; `undefined`: it is not proven. Later observations do not change a proof. */
-export function answerProven(hook: Hook, drain: Drain, now: Millis): Ack | undefined {
-  if (drain.phase === 'undone' || drain.verdict.kind !== 'proven') return undefined
+/** The answer for a hook whose drain is proven; `undefined`: it is not proven, or its seals have to be renewed first (see `answer`). */
+export function answerProven(hook: Hook, drain: Drain, now: Millis, unsealed?: string): Ack | undefined {
+  if (drain.phase === 'undone' || drain.verdict.kind !== 'proven' || unsealed !== undefined) return undefined
   return proved(hook, drain.pod, now, { on: 'gateways', verdict: drain.verdict })
 }
 
