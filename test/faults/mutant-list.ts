@@ -404,7 +404,7 @@ export const MUTANTS: readonly Mutant[] = [
           '({ edits: [...upkeep.wishes(target, found ?? []).edits, ...(found ?? []).map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] })',
         imports: [
           "import { expectedNodes } from '../upkeep/expected.ts'",
-          "import { nodeOf } from '../apisix/nodes.ts'"
+          "import { nodeOf } from '../gateway/apisix/nodes.ts'"
         ]
       }
     ],

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { MUTANTS } from '../../faults/mutant-list.ts'
 import { parse, replaceByName } from '../../faults/replace-by-name.ts'
 
@@ -23,6 +23,18 @@ describe('mutants', () => {
     expect(stale).to.deep.equal([])
     expect(mutated.size).to.be.greaterThan(MUTANTS.length)
     expect(problemsOf(mutated)).to.deep.equal([])
+  })
+
+  it('import files that exist', () => {
+    const missing = MUTANTS.flatMap(({ name, edits }) =>
+      edits.flatMap(({ file, imports = [] }) =>
+        imports.flatMap(line => {
+          const [, path = ''] = /from '(\.[^']+)'/.exec(line) ?? []
+          return path === '' || existsSync(new URL(path, new URL(file, AGENT))) ? [] : [`${name}: ${path}`]
+        })
+      )
+    )
+    expect(missing).to.deep.equal([])
   })
 
   it('are found by tests that exist', () => {
