@@ -1,9 +1,7 @@
 import type { Drain } from '../rules/drain/drain.ts'
 import { isOver } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
-
-/** How long the watch of pods may be down before its knowledge of addresses is too old, in ms. */
-export const BLIND_MS = 10_000
+import { createBlindness } from './blindness.ts'
 
 /** Whether an address may still be assumed to be the old pod's. */
 interface AddressOwnership {
@@ -28,23 +26,22 @@ interface AddressOwnership {
  */
 export function createAddressOwnership(someNamespacesOnly: boolean): AddressOwnership {
   let isLive = false
-  let blindSince: Millis | undefined
-  const isBlind = (now: Millis) => blindSince !== undefined && now - blindSince > BLIND_MS
+  const watch = createBlindness()
   const hasLeft = ({ phase, pod, witnesses }: Drain) =>
     someNamespacesOnly &&
     (phase === 'gone' || (isOver(pod) && !(phase === 'draining' && witnesses.hook !== undefined)))
   return {
     look(live, now) {
       isLive = live
-      blindSince = live ? undefined : (blindSince ?? now)
+      watch.look(live, now)
     },
     isLive: () => isLive,
-    isSure: (drain, now) => !hasLeft(drain) && (drain.phase === 'draining' || !isBlind(now)),
+    isSure: (drain, now) => !hasLeft(drain) && (drain.phase === 'draining' || !watch.isBlind(now)),
     mayStillServe(drain, serverBehindMs, now) {
       const { pod, since } = drain
       const end = pod.deletionAt === undefined ? since + pod.graceMs : pod.deletionAt + serverBehindMs
       return now < end && !(isOver(pod) && hasLeft(drain))
     },
-    isSureOfGone: now => !someNamespacesOnly && !isBlind(now)
+    isSureOfGone: now => !someNamespacesOnly && !watch.isBlind(now)
   }
 }

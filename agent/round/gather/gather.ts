@@ -37,7 +37,7 @@ export interface Gathering {
   readonly world: World
   readonly drains: Drains
   readonly gateways: readonly GatewayFact[]
-  /** The gateway watch is synced, so `gateways` is complete. */
+  /** The watch of gateways has listed all of them, and was not down alone for long, so `gateways` is complete. */
   readonly gatewaysKnown: boolean
   /** See `BarrierKeeper.doubt`, by gateway. */
   readonly doubts: ReadonlyMap<string, string>
@@ -49,18 +49,21 @@ export interface Gathering {
 /** Collects the facts that all drains of a round share. */
 export function gathering(
   sources: Sources,
-  round: Pick<Gathering, 'world' | 'drains' | 'now'> & { readonly before: Plan }
+  round: Pick<Gathering, 'world' | 'drains' | 'now'> & {
+    readonly before: Plan
+    readonly gatewaysAreOld: boolean
+  }
 ): Gathering {
   const { cluster, barrier } = sources
   const gateways = cluster.gateways()
-  const { world, drains, before, now } = round
+  const { world, drains, before, now, gatewaysAreOld } = round
   return {
     sources,
     world,
     drains,
     gateways,
     doubts: new Map(gateways.map(({ id }) => [id, barrier?.doubt(id) ?? ''])),
-    gatewaysKnown: cluster.parts().every(part => part.name !== 'gateways' || part.synced),
+    gatewaysKnown: !gatewaysAreOld && cluster.parts().every(part => part.name !== 'gateways' || part.synced),
     kept: new Map(before.kept.map(kept => [placeOf(kept.holder, kept.node, kept.uid), kept])),
     now
   }

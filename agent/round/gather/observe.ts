@@ -31,6 +31,8 @@ interface RoundInput {
   readonly now: Millis
   /** The time of the previous round. Pods whose objects have gone since then are handled once more. */
   readonly since: Millis
+  /** See `Gathering.gatewaysKnown`. */
+  readonly gatewaysAreOld: boolean
 }
 
 /** The watches that show the ends of pods. */

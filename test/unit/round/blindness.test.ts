@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import { BLIND_MS, createBlindness } from '../../../agent/round/blindness.ts'
+import { gathering } from '../../../agent/round/gather/gather.ts'
+import type { Sources } from '../../../agent/round/gather/sources.ts'
+
+describe('a watch that is down', () => {
+  it('is too old after a while, counted from its end, and not once it is back', () => {
+    const watch = createBlindness()
+    expect(watch.isBlind(1e9)).to.equal(false)
+    watch.look(false, 1000)
+    watch.look(false, 5000)
+    expect(watch.isBlind(1000 + BLIND_MS)).to.equal(false)
+    expect(watch.isBlind(1001 + BLIND_MS)).to.equal(true)
+    watch.look(true, 1002 + BLIND_MS)
+    expect(watch.isBlind(1e9)).to.equal(false)
+  })
+
+  it('leaves the list of gateways incomplete if it is the watch of gateways', () => {
+    const sources = { cluster: { gateways: () => [], parts: () => [{ name: 'gateways', synced: true }] } }
+    const known = (gatewaysAreOld: boolean) =>
+      gathering(sources as unknown as Sources, {
+        world: {} as never,
+        drains: new Map(),
+        before: { changes: [], kept: [] },
+        now: 0,
+        gatewaysAreOld
+      }).gatewaysKnown
+    expect([known(false), known(true)]).to.deep.equal([true, false])
+  })
+})
