@@ -13,7 +13,7 @@ export interface Asset {
 export type Assets = ReadonlyMap<string, Asset>
 
 /** Where `npm run build:dashboard` puts the page. */
-const BUILT_AT = fileURLToPath(new URL('../../dist/dashboard/', import.meta.url))
+const BUILT_AT = fileURLToPath(new URL('../../../dist/dashboard/', import.meta.url))
 
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
