@@ -47,7 +47,6 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
 export const observation = (differs: Partial<Observation> = {}): Observation => ({
   cleanReads: 4,
   firstCleanAt: 100,
-  lastReadAt: 150,
   stillListed: false,
   problem: '',
   ...differs

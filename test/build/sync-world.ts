@@ -41,7 +41,6 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     gatewayEnded() {},
     assurePods() {},
     podsAssuredAt: () => -Infinity,
-    gatewaysWithoutIp: () => 0,
     parts: () =>
       (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => ({
         ...staticPart(name, 0),

@@ -53,8 +53,6 @@ export interface Cluster {
   gateways(): readonly GatewayFact[]
   /** Call it when a vanished gateway has stopped serving, so that it leaves the list. */
   gatewayEnded(id: string): void
-  /** Gateway pods that have no address yet. */
-  gatewaysWithoutIp(): number
   parts(): readonly Part[]
   /**
    * The pod as the API server has it right now, without the watch; the stores learn of it. `undefined` = no such pod.
@@ -167,7 +165,6 @@ export function startCluster(options: ClusterOptions): Cluster {
       gateways.store.ended(id)
       listeners.tell()
     },
-    gatewaysWithoutIp: () => gateways.store.withoutIp,
     parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
     async fetchPod(namespace, name, signal) {
       const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`

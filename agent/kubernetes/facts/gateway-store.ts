@@ -6,8 +6,6 @@ import type { Sink } from '../reflect/watch-event.ts'
 /** The gateways that may serve: unready and Terminating ones too, until their containers have ended. */
 interface GatewayStore {
   list(): readonly GatewayFact[]
-  /** Pods of gateways that have no address yet: they exist, and will serve soon. */
-  readonly withoutIp: number
   /** Call it when a vanished gateway has stopped serving. */
   ended(id: string): void
 }
@@ -28,14 +26,12 @@ export function createGatewayStore(
   const pods = new Map<string, GatewayPod>()
   const vanished = new Map<string, GatewayFact>()
   let listed = fixed
-  let withoutIp = 0
 
   const refresh = () => {
-    const mayServe = [...pods.values()].filter(pod => !pod.ended).map(pod => pod.gateway)
-    const known = [...fixed, ...mayServe.filter(gateway => gateway.ip !== '')]
+    const mayServe = [...pods.values()].filter(({ ended, gateway }) => !ended && gateway.ip !== '')
+    const known = [...fixed, ...mayServe.map(pod => pod.gateway)]
     for (const [id, { ip }] of vanished) if (known.some(gateway => gateway.ip === ip)) vanished.delete(id)
     listed = [...known, ...vanished.values()]
-    withoutIp = mayServe.filter(gateway => gateway.ip === '').length
     return true
   }
   return {
@@ -57,9 +53,6 @@ export function createGatewayStore(
     },
     store: {
       list: () => listed,
-      get withoutIp() {
-        return withoutIp
-      },
       ended(id) {
         if (vanished.delete(id)) refresh()
       }

@@ -9,7 +9,7 @@ export interface ControlReads {
   want(list: readonly Wanted[]): boolean
   /** Takes a completed read. Returns whether it shows that a node appeared or disappeared. */
   seen(sighting: Sighting, endedAt: Millis): boolean
-  failed(problem: string, at: Millis): void
+  failed(problem: string): void
   get(uid: PodUid): Observation | undefined
 }
 
@@ -23,7 +23,6 @@ interface Watched {
 const NOTHING: Observation = {
   cleanReads: 0,
   firstCleanAt: undefined,
-  lastReadAt: undefined,
   stillListed: false,
   problem: ''
 }
@@ -53,7 +52,6 @@ export function createControlReads(): ControlReads {
         if (unseen !== undefined) {
           entry.observation = {
             ...observation,
-            lastReadAt: endedAt,
             problem: `${unseen}: ${hidden?.get(unseen)}`
           }
           continue
@@ -65,7 +63,6 @@ export function createControlReads(): ControlReads {
           entry.observation = {
             cleanReads: observation.cleanReads + 1,
             firstCleanAt: observation.firstCleanAt ?? endedAt,
-            lastReadAt: endedAt,
             stillListed: false,
             problem: ''
           }
@@ -75,16 +72,14 @@ export function createControlReads(): ControlReads {
           entry.observation = {
             ...NOTHING,
             stillListed: true,
-            lastReadAt: endedAt,
             problem: `still lists ${node} in ${listed.get(node)}`
           }
         }
       }
       return turned
     },
-    failed(problem, at) {
-      for (const entry of watched.values())
-        entry.observation = { ...entry.observation, lastReadAt: at, problem }
+    failed(problem) {
+      for (const entry of watched.values()) entry.observation = { ...entry.observation, problem }
     },
     get: uid => watched.get(uid)?.observation
   }

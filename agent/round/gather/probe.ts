@@ -77,7 +77,7 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
       const lastSuccessAt = lane.freshness?.lastSuccessAt ?? null
       const refused = isConnectionRefused(error)
       lane.freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem, refused }
-      observing.failed(problem, clock.now())
+      observing.failed(problem)
     }
     listeners.tell()
   }

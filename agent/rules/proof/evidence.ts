@@ -15,7 +15,6 @@ export interface Observation {
    */
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined
-  readonly lastReadAt: Millis | undefined
   /** The last successful read still showed the node. This disproves the drain, so no weaker grade may stand in. */
   readonly stillListed: boolean
   /** Why the last read failed, or where it still found the node; empty if it was clean. */

@@ -155,7 +155,7 @@ describe('probe on several gateways', () => {
     )
     await until('the good one is read', () => reads('good') >= 5, 1000)
     expect(probe.observation(uid, 'dead')).to.deep.include({ cleanReads: 0, problem: 'refused' })
-    expect(probe.observation(uid, 'hangs')).to.deep.include({ cleanReads: 0, lastReadAt: undefined })
+    expect(probe.observation(uid, 'hangs')).to.deep.include({ cleanReads: 0, firstCleanAt: undefined })
   })
 
   it('reads nothing when nothing is wanted', async () => {
