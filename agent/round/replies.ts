@@ -62,10 +62,9 @@ function unsealedSince(drain: Drain, { cluster, barrier }: RepliesOptions['sourc
     return undefined
   const isSealed = (id: string): boolean => {
     const reading = barrier?.reading(drain.uid, id)
-    const state = barrier?.state(id)
-    // The state is read often, so it shows a restart before an entry does.
-    const isSame = state?.problem === '' && state.told?.instance === reading?.instance
-    return isSame && reading?.entry === 'sealed' && reading.problem === '' && reading.inflight.requests === 0
+    // One that does not answer may be shutting down. If it restarts, its state shows that before the entry does.
+    const isSame = barrier?.state(id)?.told?.instance === reading?.instance
+    return isSame && reading?.entry === 'sealed' && reading.inflight.requests === 0
   }
   return cluster.gateways().find(({ id, ready, terminating }) => (ready || terminating) && !isSealed(id))
     ?.name

@@ -17,8 +17,6 @@ export interface TestAgent {
   readonly lines: readonly Record<string, unknown>[]
   /** Whether the agent considers this gateway Ready; `undefined` if it knows no gateway of that name. */
   gatewayReady(name: string): boolean | undefined
-  /** Why the barrier of the gateway of this name was not read at the last try; empty if it was. */
-  barrierProblem(name: string): string | undefined
   /** Why addresses do not count as one gateway each; empty if all do. */
   doubts(): readonly string[]
   /** The pod with this address, as its watch knows it. */
@@ -70,10 +68,6 @@ export async function startAgent(
     service: (namespace, name) => sources.cluster.services.byName(namespace, name),
     holder: key => sources.inventory.holders().get(key),
     gatewayReady: name => sources.cluster.gateways().find(gateway => gateway.name === name)?.ready,
-    barrierProblem(name) {
-      const gateway = sources.cluster.gateways().find(one => one.name === name)
-      return gateway && sources.barrier?.state(gateway.id)?.problem
-    },
     doubts: () => sources.cluster.gateways().flatMap(({ id }) => sources.barrier?.doubt(id) || []),
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),

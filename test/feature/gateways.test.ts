@@ -182,24 +182,22 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     await other
   })
 
-  test('one that has restarted since the proof delays a hook that comes later, until it has sealed the pod', async start => {
+  test('one that joins after the proof delays a hook that comes later, until it has sealed the pod', async start => {
     const rig = await start()
-    const [, again] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)
-    rig.end(old)
     const uid = old.uid as PodUid
+    rig.end(old)
     await until('it is proven', () => rig.agent.loop.drains().get(uid)?.phase === 'proven')
-    await again.partition({ barrier: 'refused' })
-    await until('the agent knows', () => rig.agent.barrierProblem(again.name) !== '')
+    const joined = await rig.addGateway({ silent: true })
+    await until('the agent knows it', () => rig.agent.gatewayReady(joined.name) === true)
     let answered = false
     const hook = rig.hook(old).finally(() => (answered = true))
     await until('the hook is held', () => rig.agent.loop.held().length === 1)
     expect(answered).to.equal(false)
-    await again.restart()
-    await again.partition({ barrier: 'open' })
+    await joined.partition({ barrier: 'open' })
     const { status, body } = await hook
     expect({ status, ...body }).to.include({ status: 200, result: 'drained', evidence: 'barrier' })
-    expect(again.barrier?.entries.look(old.ip, old.port)).to.equal('sealed')
+    expect(joined.barrier?.entries.look(old.ip, old.port)).to.equal('sealed')
   })
 
   test('one that joins and does not answer delays the ack', async start => {

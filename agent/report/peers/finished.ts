@@ -4,8 +4,8 @@ import { drainHere, type Clocks } from './clocks.ts'
 import { joinDrains } from './merge.ts'
 
 /**
- * A finished drain as each agent saw it, by the id of the agent, whose clock its times are by. Views by different clocks are joined
- * only for display: if agents passed on converted times, the error of each conversion would add up.
+ * A finished drain as each agent saw it, by the agent's id. The times are by that agent's clock. Views are joined only for display: if
+ * agents passed on converted times, the error of each conversion would add up.
  */
 export interface Finished {
   readonly name: string

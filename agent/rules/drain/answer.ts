@@ -49,7 +49,7 @@ export function answer(
   const end = due(drain.deadline)
   if (verdict.kind === 'proven') {
     if (unsealed === undefined) return yes({ on: 'gateways', verdict })
-    const why = `${unsealed} has not sealed the pod since the proof: it is new, has restarted, or does not answer`
+    const why = `${unsealed} has not sealed the pod since the proof: it is new, or has restarted`
     return now < end
       ? { kind: 'wait', until: end, why }
       : no({ result: 'deadline', why, change: CHANGE.unproved })
