@@ -19,7 +19,7 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
-  /** `beside`: it mostly waits, so it runs beside the others, and its output is printed at its end. `alone`: it needs the cores, or its tests measure time. */
+  /** `beside`: it mostly waits, so it runs next to others and prints at its end. `alone`: it needs the cores, or measures time. */
   readonly runs?: 'beside' | 'alone'
 }
 
@@ -191,7 +191,7 @@ async function run(suite: Suite, held?: string[]): Promise<readonly string[] | u
   if (held) held.push(head)
   else process.stdout.write(head)
   for (const [program = '', ...args] of suite.steps) {
-    // On a terminal a program shows progress and colours only if it writes there itself.
+    // A program shows progress and colours only if it writes to the terminal itself, not through a pipe.
     const kind = process.stdout.isTTY && !held ? 'inherit' : 'pipe'
     const child = spawn(program, args, { stdio: ['inherit', kind, kind] })
     let output = ''

@@ -4,7 +4,7 @@ import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from './sche
 
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** A variable with the agent's prefix that is no setting: the path of the file. */
+/** Holds the path of the configuration file. It has the prefix of the settings, but is not one of them. */
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`
 
 /**
@@ -70,7 +70,7 @@ function set(tree: Record<string, unknown>, row: ConfigRow, value: string): void
   at[row.path.at(-1) ?? ''] = read(row, value)
 }
 
-/** The value as YAML would read it, unless the setting is a text. The schema refuses an unreadable value. */
+/** Keeps a string as it is, splits a list at its commas, and reads anything else as YAML. The schema refuses an unreadable value. */
 function read(row: ConfigRow, value: string): unknown {
   if (row.type === 'string') return value
   if (row.type === 'list' && !value.trim().startsWith('[')) {

@@ -7,7 +7,7 @@ export type Link = 'connecting' | 'live' | 'lost'
 export interface Shown {
   readonly link: Link
   readonly snapshot: Snapshot | undefined
-  /** By `performance.now()`, when the snapshot came in. */
+  /** When the snapshot arrived, by `performance.now()`. */
   readonly receivedAt: number
 }
 

@@ -11,7 +11,7 @@ interface Merged {
 }
 
 interface MergeOptions {
-  /** The agents' URL, for a gateway that starts: `http://apisix-drain.apisix.svc.cluster.local:8080`. */
+  /** The agents' URL, which a starting gateway calls: `http://apisix-drain.apisix.svc.cluster.local:8080`. */
   readonly agent: string
   /** Networks that may call the Admin API besides those of the values. Empty: the list is left alone. */
   readonly allow: readonly string[]

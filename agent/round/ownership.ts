@@ -22,7 +22,7 @@ interface AddressOwnership {
  * has the address. So a drain whose hook was answered is not guarded any longer:
  * - if that watch has been down for a while: the pod may be gone, and another pod may have its address;
  * - once the pod is gone or has finished, if only some namespaces are watched: the next owner may be in another namespace.
- * Before the answer the pod's containers still run, and have the address. If the pod has a final phase, only a held hook shows that.
+ * Before the answer, the pod's containers still run and have the address. For a pod with a final phase, only a held hook proves that.
  */
 export function createAddressOwnership(someNamespacesOnly: boolean): AddressOwnership {
   let isLive = false

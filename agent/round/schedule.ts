@@ -11,7 +11,7 @@ interface Schedule {
   set(at: Millis): void
   /** A round runs at this time or earlier. */
   noLaterThan(at: Millis): void
-  /** Whether the last round did not complete. Nothing is decided until a round does. */
+  /** Whether the last round failed. The agent decides nothing until a round completes. */
   isFailing(): boolean
   stop(): void
 }
@@ -27,9 +27,9 @@ interface ScheduleOptions {
 /** The wait after a failed round: long enough not to spin on a defect, short enough for every deadline. */
 const AFTER_FAILURE_MS = 1000
 /**
- * The rest after a round grows with the square of its duration. With hundreds of drains, every new hook asks for a round over all
- * of them. Answers come sooner if most of the time goes to the hooks. After a round of 8 ms the rest is 8 ms, after 20 ms it is 50 ms.
- * The longest rest is 100 ms.
+ * The pause after a round grows with the square of its duration. With hundreds of drains, every new hook asks for a round over all
+ * of them. Answers come sooner if most of the time goes to the hooks. After a round of 8 ms the pause is 8 ms, after 20 ms 50 ms.
+ * The longest pause is 100 ms.
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 

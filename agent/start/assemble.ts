@@ -185,7 +185,7 @@ function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
     drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun, deferMs: drain.deferWritesMs },
     proof: {
-      // A dry run removes nothing, so it can prove nothing. Hooks are held for the floor, as long as the sleep would have been.
+      // A dry run removes nothing, so a proof may never come. Then hooks are held for the floor, as long as the sleep would have been.
       minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,
       reads: drain.reads,
       observedSettleMs: drain.observedSettleMs,

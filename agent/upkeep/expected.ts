@@ -41,7 +41,7 @@ interface Expecting {
 }
 
 /**
- * Nodes that a holder should list according to Kubernetes, and does not. They are only displayed, never written: several holders may
+ * Nodes that a holder should list according to Kubernetes, but does not. They are only displayed, never written: several holders may
  * share a Service, each with some of its pods (docs/decisions/0024).
  *
  * Nothing is expected unless every ready endpoint that the holder does not list is younger than `recentMs`. A holder that lists a part

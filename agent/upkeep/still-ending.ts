@@ -29,7 +29,7 @@ export function createStillEnding({ cluster, asking, drains, resumedAt }: StillE
     if (isCurrent && drain.phase === 'draining' && drain.pod.deletionAt !== undefined) return true
     const itself = await asking.pod(drain.pod)
     if (!itself) return undefined
-    // A slice or a condition reported the end, and may have been revoked. The drain is then undone in a moment.
+    // A slice or a condition reported the end, and may have reverted since. The agent then undoes the drain in a moment.
     if (itself.pod?.uid === uid && !isOver(itself.pod)) return saysThatItEnds(itself.pod) || undefined
     const { host, port } = addressOf(node)
     const owners = await asking.ownersOf(host)

@@ -31,7 +31,7 @@ export interface Readiness {
 
 const MAX_BODY = 1024 * 1024
 
-/** The Barrier API as docs/barrier-api.md has it. */
+/** The Barrier API as docs/barrier-api.md describes it. */
 export const serveBarrierApi = (options: BarrierApiOptions): Promise<Api> =>
   serveApi({
     host: options.host,

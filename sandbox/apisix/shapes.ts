@@ -15,7 +15,7 @@ import {
 } from './upstream-shape.ts'
 import type { Schema } from './validate.ts'
 
-/** The fields of the other objects of APISIX 3.18, and the values that they take (apisix/schema_def.lua). */
+/** The fields of the objects of APISIX 3.18 other than upstreams, and their allowed values (apisix/schema_def.lua). */
 
 const BYTE = '([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])'
 const IPV4 = Array.from({ length: 4 }, () => BYTE).join('\\.')

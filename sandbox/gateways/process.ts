@@ -17,7 +17,7 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
   const child = fork(main, [JSON.stringify(options)], { detached: true })
   const confirmations: Confirmation[] = []
   const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
-  // After the last message, which `exit` is not. It does not come if this process disconnects.
+  // `close` comes after the last message; `exit` may come before it. If this process disconnects, only `exit` comes.
   const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
   const close = async () => {
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS)

@@ -20,7 +20,7 @@ export interface PodRecord {
     readonly code: number | null
     readonly signal: NodeJS.Signals | null
   }[]
-  /** Its object is deleted and its processes are gone. */
+  /** When its object was deleted and its processes had ended. */
   goneAt: number | undefined
   /** Every request that reached the app, in order. */
   readonly arrivals: Arrival[]

@@ -46,7 +46,7 @@ export interface RequestFaults {
   hang(options?: RuleOptions): Undo
   /** RBAC denies it: 403, and SelfSubjectAccessReview reports the same. `*` matches any. */
   deny(what: { readonly verb: Verb | '*'; readonly resource: ResourceName | '*' }): Undo
-  /** Until undone, lists show the present state, however old it becomes. */
+  /** Until undone, lists show the state at this moment, however old it becomes. */
   staleLists(): Undo
   /** The next events are broken lines, one per watch stream and event. */
   corruptEvents(times?: number): Undo

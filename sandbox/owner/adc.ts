@@ -18,7 +18,7 @@ export interface AdcOptions {
 }
 
 /**
- * Writes like the ingress controller 2.x through ADC. Every change of an EndpointSlice, and the period, ask for one full
+ * Writes like the ingress controller 2.x through ADC. Every change of an EndpointSlice, and every period, asks for one full
  * sync. Requests during a sync merge into one (a channel of capacity 1, provider.go:301). A sync writes the state that it
  * read at its start, however long it takes. So it restores nodes that another writer, or Kubernetes, has removed meanwhile.
  */

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 
-/** Folders at the top that hold third-party pages or build output. */
+/** Top-level folders with third-party pages or build output. */
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage'])
 
 /** Links in Markdown (`[text](target)`) that lead nowhere in this project, one line each. Links to other sites are not checked. */

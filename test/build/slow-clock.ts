@@ -5,7 +5,7 @@ import type { Millis } from '../../agent/rules/drain/facts.ts'
 const SLOWER = 50
 
 /**
- * The agent's clock, which passes slowly from one moment on until a condition holds. So a busy machine has seconds for the work
+ * The agent's clock. It runs slowly from one moment on until a condition holds. So a busy machine has seconds for the work
  * that the agent does in its last milliseconds before a deadline, and the deadline still comes.
  *
  * @param from that moment, by this clock; `undefined`: not known yet

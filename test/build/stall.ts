@@ -5,7 +5,7 @@ const EVERY_MS = 20
 const LATE_MS = 30
 /** The least time between two samples, in ms, for loops that ask often. */
 const SAMPLE_MS = 5
-/** In ns, for this process's main thread (Linux, proc(5)): time on the CPU, time ready to run without a CPU; then slices. */
+/** For this process's main thread (Linux, proc(5)): ns on the CPU, ns ready to run without a CPU, and the number of time slices. */
 const SCHEDSTAT = '/proc/self/schedstat'
 
 interface Sample {

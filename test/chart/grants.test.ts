@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { parse } from 'yaml'
 import { render, type Manifest, type Values } from './helm.ts'
 
-/** Everything that widens rights or networks, by the title in `grants.yaml`. */
+/** The values that widen rights or network access, by the title in `grants.yaml`. */
 const RENDERINGS: Readonly<Record<string, Values>> = {
   'by default': { 'networkPolicy.enabled': true },
   'with every option': {

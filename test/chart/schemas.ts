@@ -5,7 +5,7 @@ import { CACHE, KUBERNETES, moduleFolder, PROMETHEUS_OPERATOR } from './tools.ts
 
 type Json = { [key: string]: unknown }
 
-/** The kinds of the Prometheus Operator that the chart makes. */
+/** The Prometheus Operator's kinds of which the chart creates objects. */
 const CUSTOM_KINDS = ['servicemonitors', 'prometheusrules']
 
 /**

@@ -9,7 +9,7 @@ const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process
   'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
 > & { readonly paths: string[] }
 
-/** Whether this worker begins no new run: it could not run for more than half of the last two seconds. */
+/** Whether the machine is too busy for a new run: this worker got no CPU for more than half of the last two seconds. */
 const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 1000
 /** The pause between two starts, in ms, so that the cost of a start shows before the next one. */
 const APART_MS = 250

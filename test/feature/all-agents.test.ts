@@ -50,7 +50,7 @@ const answersOf = ({ acks }: Snapshot) => acks.map(({ ack }) => ack.pod.name).to
 const linksOf = ({ agents }: Snapshot) => agents.map(({ link }) => link)
 const drainsOf = ({ drains, past }: Snapshot) => [...drains, ...past]
 
-/** Two agents at two addresses, and a third address; and pods to end. */
+/** A rig whose agents have `hosts` as peers, and functions that start an agent or end a pod. */
 async function pair(
   start: (differs: object) => Promise<Rig>,
   hosts: readonly string[],

@@ -347,7 +347,7 @@ describe('A gateway that', () => {
       const g = gateway
       await eventually('it is ready', async () => (await ready(g)).status === 200)
       expect((await g.barrier.state()).entries.map(e => [e.uid, e.state])).to.deep.equal([[a.uid, 'sealed']])
-      // This call is plain text, so it carries the secret that can only read, and not the token.
+      // This call is plain text, so it carries the read-only secret, not the token.
       expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${readSecret(g.at.token)}`)
       expect(asked.join(' ')).not.to.include(g.at.token)
     })

@@ -24,7 +24,7 @@ export interface GatewayOptions {
   trust?: string
   /** Certificate and key files; with them the Barrier API uses TLS too. */
   tls?: { cert: string; key: string }
-  /** The server of the Barrier API, as it is in `httpEnd`, instead of the one here. */
+  /** The `server` block of the Barrier API, such as the one in the chart's `httpEnd`, instead of the one here. */
   httpEnd?: (at: Addresses) => string
   /** Another folder instead of `plugin-config/`. */
   plugin?: string
@@ -47,7 +47,7 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 /** The plugin's own folder. */
 export const PLUGIN = path('../../plugin-config/')
 
-/** nginx's default path has the Lua of the system's packages (lua-resty-core, lua-cjson). */
+/** `;;` adds nginx's default path, which leads to the Lua of the system's packages (lua-resty-core, lua-cjson). */
 const luaPath = (plugin: string) => `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${plugin}?.lua;;`
 
 const barrierServer = (at: Addresses, tls: GatewayOptions['tls']) => `server {

@@ -1,4 +1,4 @@
-/** Numbers as people read them. The format is fixed and English, so that people find what others quote. */
+/** Formats numbers for people. The format is English in every locale, so that a quoted number looks the same on every screen. */
 
 /** `0.4 ms`, `41 ms`, `1.84 s`, `25 s`, `60 s`, `3 min 05 s`, `2 h 10 min` */
 export function formatMs(ms: number): string {

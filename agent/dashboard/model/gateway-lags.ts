@@ -7,7 +7,7 @@ interface Sample {
   readonly ms: number
 }
 
-/** How long each gateway took to confirm, by name, in all kept lanes: it shows the gateway that all others wait for. */
+/** How long each gateway took to confirm, by name, over all kept lanes: it shows the gateway that the drains wait for. */
 export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
   byName(
     lanes.flatMap(({ drain, start }) =>

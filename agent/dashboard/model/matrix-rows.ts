@@ -49,7 +49,7 @@ export function matrixRows(holders: readonly HolderView[], namespace: string): r
   return [...behind, ...measured, ...others]
 }
 
-/** How long each gateway took to seal the last pod that ended, by holder key and gateway. `over`: finished drains, newest first. */
+/** How long each gateway took to seal (or confirm) the last ended pod, by holder key and gateway. `over`: ended drains, newest first. */
 export function lastOut(over: readonly Lane[]): ReadonlyMap<string, number> {
   const last = new Map<string, number>()
   for (const { drain, start } of over) {

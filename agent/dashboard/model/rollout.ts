@@ -15,7 +15,7 @@ export interface Rollout {
 /** Pods that end more than this after the previous pod belong to the next rollout of the workload, in ms. */
 const NEXT_ROLLOUT_MS = 120_000
 
-/** A ReplicaSet's name is its Deployment's and a hash: `ReplicaSet/web-5d7f9c` belongs to the Deployment `web`. */
+/** A ReplicaSet's name is its Deployment's name plus a hash: `ReplicaSet/web-5d7f9c` belongs to the Deployment `web`. */
 export function workloadOf(owner: string | null, namespace: string): string {
   if (owner === null) return `${namespace} / pods without an owner`
   const [kind = '', name = ''] = owner.split('/', 2)

@@ -1,7 +1,7 @@
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import { count, formatMs } from './format.ts'
 
-/** A younger difference is probably under repair, in ms: owners and gateways need a few seconds in every rollout. */
+/** A difference that is older than this is late, in ms. In every rollout owners and gateways need a few seconds. */
 export const LATE_MS = 30_000
 
 /** Why a holder is behind Kubernetes, and who must act: `its owner (ingress-controller-2) has not written 2 nodes`; empty if it is not. */

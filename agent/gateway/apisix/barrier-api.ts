@@ -33,7 +33,7 @@ export interface BarrierOptions extends TlsOptions {
   readonly timeoutMs: number
 }
 
-/** The barrier's API on one gateway. Every call rejects with CodedError. */
+/** The barrier's API on one gateway. A call that fails rejects with a CodedError. */
 export interface BarrierApi {
   /** Sets, renews or seals entries, in batches of at most 1000. Each state is read after its entry was written. */
   put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>

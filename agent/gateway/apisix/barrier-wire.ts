@@ -100,7 +100,7 @@ const worker = z.looseObject({
   id: z.number().nullish(),
   pid: z.number(),
   fit: z.boolean(),
-  /** The highest configuration revision it has applied, over all kinds of object, and by kind. An older plugin reports no kinds. */
+  /** The highest configuration revision that the worker applied: overall, and by kind of object. An older plugin reports no kinds. */
   revision: z.number().nullish(),
   revisions: z.record(z.string(), z.number()).optional(),
   /** When one of them last changed (seconds since the epoch). */

@@ -81,7 +81,7 @@ export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
 
 /**
  * The same edit as a merge-PATCH value. A map gets only the changes: `null` deletes, and an empty object, which would wipe the
- * map, is never sent. An array gets the whole array, because APISIX replaces arrays as a whole.
+ * map, is never sent. An array is sent as a whole, because APISIX replaces the whole array.
  */
 export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
   const whole = editNodes(raw, edit)

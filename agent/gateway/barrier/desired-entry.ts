@@ -56,7 +56,7 @@ interface Extras {
   readonly successors?: boolean
   /** The name of this release, if the plugin keeps it. */
   readonly by?: string | undefined
-  /** The present, if the plugin keeps sessions. */
+  /** The current time, if the plugin keeps sessions. */
   readonly keepFrom?: Millis | undefined
 }
 

@@ -43,7 +43,7 @@ export interface ObjectQueue {
 const PAUSE_MS = { first: 500, longest: 10_000 }
 /** The pause between two reads while the leader writes, in ms; doubled each time, since a healthy leader's write takes no longer. */
 const LOOK_MS = { first: 15, longest: 100 }
-/** How long a leader may take for a write that it is free to begin, in ms. */
+/** From the time when the leader could begin a write until the write is overdue, in ms. */
 export const LATE_MS = 500
 
 type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>

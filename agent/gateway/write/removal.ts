@@ -20,13 +20,13 @@ export interface RemovalTools {
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
   /** The same from local knowledge, right before the write: it must not wait. `false` too if a later plan keeps the node. */
   readonly isRemovable: (uid: PodUid, node: NodeKey, holder: HolderKey) => boolean
-  /** Whether this process was away since then; earlier answers are then void. */
+  /** Whether this process came back from an absence (start/absence.ts) after `at`. Answers from before are then void. */
   readonly wasAwaySince: (at: Millis) => boolean
   /** Gets the facts that `wishes` needs, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>
   /** The wishes for this object, as just read (`undefined`: it does not exist), in addition to the drains. */
   readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
-  /** The agent has removed a drained node; without an answer, it may have. Gets the node as it was before. */
+  /** Called if the agent has removed a drained node, or may have (no answer). Gets the node as it was before. */
   readonly taken: (taken: Taken) => void
   readonly wrote: (written: Written) => void
   readonly giveUpMs: number
@@ -100,7 +100,7 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
 }
 
 /**
- * Reads one object, and returns which of the nodes are out of it, as the result of another agent's write.
+ * Reads one object, and returns the wanted nodes that it no longer lists: another agent has removed them.
  *
  * @throws CodedError if the object could not be read
  */

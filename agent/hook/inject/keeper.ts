@@ -56,7 +56,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return EVERY_MS
   }
 
-  /** The pair in the Secret. If that one is not valid any more, a new one is written there first. */
+  /** The pair in the Secret. If that one is invalid or due for renewal, a new one is written there first. */
   async function pairOf(secret: Fields): Promise<{ pair: Pair; before: string | undefined }> {
     const data = fieldsOf(secret['data'])
     const read = (name: string) => {

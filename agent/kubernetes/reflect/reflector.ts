@@ -46,7 +46,7 @@ interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly backoff?: Backoff
 }
 
-/** A watch that ended normally, but earlier than this, is as bad as one that broke; in ms. */
+/** A watch that ends normally but lived for less than this counts as broken, in ms. */
 const LIVED_MS = 1_000
 
 /**

@@ -60,7 +60,7 @@ export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
 export const OK = ['ok', 'error'] as const
 export const ADMIN_CALLS = ['list', 'get', 'patch', 'put', 'standalone'] as const
 export const BARRIER_CALLS = ['put', 'remove', 'inflight', 'state', 'entries'] as const
-/** The histograms' series that a first rollout raises in most clusters. */
+/** The label values of a first rollout in most clusters: the histogram series that begin with 0. */
 export const USUAL_RESULTS = [
   'drained',
   'removed',

@@ -19,7 +19,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
       // A pod that no holder lists is forgotten in the same round that sees it gone.
       if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
         since('ack-gone', memory.ackAt, clock.now())
-        // Only now, because a barrier proves a drain before its holders drop the node.
+        // Not before the pod is gone: a barrier proves a drain before its holders drop the node.
         observeHolderLags(before, memory)
       }
     },

@@ -103,7 +103,7 @@ function sessionOf(cookies: string | undefined): string | undefined {
 }
 
 /**
- * Whether a browser's page may open the stream. A browser sends cookies with the WebSocket of any site, so this check keeps other
+ * Whether a page of this origin may open the stream. A browser sends cookies with the WebSocket of any site, so this check keeps other
  * sites out. Clients other than browsers send no Origin.
  */
 export function isOwnOrigin(

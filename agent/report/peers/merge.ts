@@ -14,7 +14,7 @@ function earlier(a: Maybe, b: Maybe): number | null {
   return b === null || b === undefined ? a : Math.min(a, b)
 }
 
-/** No grade is the worst. */
+/** A missing grade ranks lowest. */
 const rank = (grade: Grade | null | undefined): number => (grade ? GRADES.length - GRADES.indexOf(grade) : 0)
 
 type Order = readonly (number | string)[]

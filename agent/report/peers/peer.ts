@@ -39,7 +39,7 @@ const EVERY_MS = 1000
 const ANSWER_MS = 2000
 /** After this time without an answer, an agent is lost, in ms. A stale DNS record takes less time to disappear. */
 export const LOST_MS = 10_000
-/** The largest answer, in bytes: the whole history of a large cluster takes a few MiB. */
+/** The largest accepted answer, in bytes: the whole history of a large cluster takes a few MiB. */
 const LARGEST = 16 * 1024 * 1024
 /** Clocks that are further apart than this are shown as a problem, in ms. */
 const APART_MS = 1000

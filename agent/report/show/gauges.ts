@@ -31,7 +31,7 @@ interface BehindNow {
   readonly now: Millis
 }
 
-/** For how long owners and gateways have been behind Kubernetes: the oldest change of each. */
+/** How long owners and gateways have been behind Kubernetes: the age of the oldest change that each one lacks. */
 export function behindGauges(
   { drift, driftAge, ownerBehind, gatewayBehind, gatewayNames }: Metrics,
   { clocks, unsealed, gateways, now }: BehindNow

@@ -4,7 +4,7 @@ import type { LeadsTo } from '../../rules/plan/leads-to.ts'
 import { everyHidden, type HiddenParts } from '../../round/gather/hidden-places.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 
-/** The rest after a search, as a multiple of its duration: with 10,000 pods it takes up to 100 ms, and something always changes. */
+/** The pause after a search, as a multiple of its duration. With 10,000 pods a search takes up to 100 ms, and something always changes. */
 const REST = 100
 
 interface HiddenViewParts {

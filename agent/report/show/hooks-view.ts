@@ -4,9 +4,9 @@ import type { Millis, PodFact } from '../../rules/drain/facts.ts'
 import type { HooksView } from '../snapshot/snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 
-/** After a count it rests this many times as long: pods and holders change all the time. */
+/** The pause after a count, as a multiple of its duration: pods and holders change all the time. */
 const REST = 100
-/** Names in each list; the counts have all. */
+/** The most names in each list; the counts include all. */
 const NAMED = 20
 
 interface HooksViewParts {

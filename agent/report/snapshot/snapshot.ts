@@ -37,7 +37,7 @@ export interface GatewayView {
     readonly revision: number
     readonly appliedAt: Millis | null
   }[]
-  /** By kind of object, the revision up to which its slowest worker has applied it. Empty without the plugin. */
+  /** The revision that the gateway's slowest worker has applied, by kind of object. Empty without the plugin. */
   readonly applied: Readonly<Record<string, number>>
 }
 
@@ -92,7 +92,7 @@ interface InventoryView extends Freshness {
 export interface Totals {
   readonly drains: number
   readonly proven: number
-  /** The proved drains by evidence. Only `barrier` is a proof of the gateways. */
+  /** The proved drains by evidence. Only `barrier` is a proof from the gateways. */
   readonly graded: Readonly<Record<Grade, number>>
   readonly expired: number
   readonly undone: number

@@ -13,7 +13,7 @@ import type { Sources } from '../../round/gather/sources.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import { writeCondition, type Patch, type PodCondition } from './pod-condition.ts'
 
-/** Opens the readiness gates of pods. The leader does so once every gateway routes to the pod, or if it has waited long enough. */
+/** Opens the readiness gates of pods. The leader opens one once every gateway routes to the pod, or after `failOpenMs` without proof. */
 interface ReadinessGate {
   readonly observer: Observer
   /** Drops the writes that it has not sent yet. */

@@ -51,7 +51,7 @@ export interface Memory {
 
 /**
  * Whether an end without a proof put no request and no hook at risk: nothing leads to the pod, and it called no hook. Such an end is
- * reported by a word of its own, neither as proved nor as not proved.
+ * reported with a word of its own, neither as proved nor as not proved.
  */
 export const isRiskless = ({ unlisted, hookAt }: Memory): boolean => unlisted && hookAt === undefined
 

@@ -7,7 +7,7 @@ import type { Writer } from '../../gateway/write/writer.ts'
 import type { Leader } from '../../kubernetes/lead/leader.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 
-/** The parts that do I/O. Each has its own cache, which can be read at once, so nothing slow can delay a round. */
+/** The parts that do I/O. Each has its own cache, which a round reads without waiting, so nothing slow can delay it. */
 export interface Sources {
   readonly cluster: Cluster
   readonly inventory: Inventory

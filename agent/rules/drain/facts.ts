@@ -49,7 +49,7 @@ export interface PodFact {
   readonly hook?: 'bare' | 'safe' | 'other' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
-  /** The labels that distinguish pods of one workload, as one text, without those that controllers generate. */
+  /** The labels that distinguish pods of one workload, as one string, without those that controllers generate. */
   readonly labelKey?: string
   /** Kept only if `sync` may select pods by them. */
   readonly labels?: Readonly<Record<string, string>>

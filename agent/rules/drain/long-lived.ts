@@ -16,7 +16,7 @@ export interface LongLived {
 /** How many there are, of all kinds. */
 export const countOf = ({ upgraded, sse, streams }: LongLived): number => upgraded + sse + streams
 
-/** Those of several addresses or gateways together. */
+/** The sum over several addresses or gateways, with the age of the oldest. */
 export function together(all: readonly LongLived[]): LongLived {
   const sum = (of: (one: LongLived) => number) => all.reduce((total, one) => total + of(one), 0)
   return {

@@ -17,19 +17,19 @@ const LONGEST_MS = 1000
 const SHORTEST_MS = 100
 /** How many removals are remembered. */
 const REMEMBERED = 16
-/** An owner that was late gets no time for this long, in ms; doubled each time, because it may be gone for good. */
+/** How long the agent does not wait for an owner that was late, in ms; doubled each time, because the owner may be gone for good. */
 const PAUSE_MS = { first: 10_000, longest: 600_000 }
 
 export const UNKNOWN_OWNER: OwnersCourse = { tookMs: [], lates: 0, lateAt: 0 }
 
-/** Records that the owner removed a node that was left to it, after this time. */
+/** Records how long the owner took to remove a node that the agent had left to it. */
 export const ownerTook = ({ tookMs }: OwnersCourse, ms: Millis): OwnersCourse => ({
   tookMs: [...tookMs, ms].slice(-REMEMBERED),
   lates: 0,
   lateAt: 0
 })
 
-/** Records that the owner was late. Its earlier times do not show any more how long it takes. */
+/** Records that the owner was late. Its earlier times no longer show how long it takes. */
 export const ownerLate = ({ lates }: OwnersCourse, now: Millis): OwnersCourse => ({
   tookMs: [],
   lates: lates + 1,

@@ -18,7 +18,7 @@ type Policy = (plan: Plan, context: Context) => Plan
 
 type Going = Change['nodes'][number]
 
-/** A document belongs to its owner as a whole: a second writer would make every sync of the owner fail (apisix-writers, 2). */
+/** A document belongs to its owner as a whole: with a second writer, every sync of the owner would fail. */
 const standalone: Policy = (plan, { settings }) =>
   settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
 
@@ -44,7 +44,7 @@ const RETURNS_MS = 60_000
 export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
 
 /**
- * The next pod of a DaemonSet on its host, and of a mirror pod, has the same address. While the barrier keeps requests away, there is
+ * The next pod of a DaemonSet on the same host, or of a mirror pod, has the same address. While the barrier keeps requests away, there is
  * nothing to write, and nothing to restore.
  */
 const fixedAddress: Policy = (plan, { drains, now, settings }) =>

@@ -79,7 +79,7 @@ end
 
 -- Writes all entries. An entry whose seal has a condition is draining until that is checked.
 -- @treturn table the errors, by position in the list
--- @treturn table those whose seal has a condition
+-- @treturn table the positions of the entries whose seal has a condition
 local function store(barrier, list)
     local failed, conditional = {}, {}
     for i, entry in ipairs(list) do

@@ -160,7 +160,7 @@ end
 
 
 --- An ordinary request became a long-lived one.
--- @tparam string kind of _M.KINDS
+-- @tparam string kind one of _M.KINDS
 function _M:lengthen(holder, kind)
     local counter = self.held[holder]
     local tally = self.opened[counter]

@@ -86,7 +86,7 @@ end
 --- @tparam table with
 --   core      apisix.core
 --   pause     lets requests run
---   changed   called in the step in which APISIX changes the configuration
+--   changed   called while APISIX changes an item, before any request can see the change
 --   touched   called with the nodes of a place that came or went
 --   news      called when a name resolves to something else
 function _M.new(with)

@@ -21,7 +21,7 @@ local mt = { __index = _M }
 --- @tparam table with
 --   core      apisix.core
 --   rest      yields to requests when that is due
---   changed   called in the step in which APISIX changes the configuration
+--   changed   called while APISIX changes an item, before any request can see the change
 --   come      called with a kind and an item; its result is kept with the item
 --   go        called with that result when the item has gone
 function _M.new(with)

@@ -23,9 +23,9 @@ local str_sub  = string.sub
 local tonumber = tonumber
 local setmetatable = setmetatable
 
--- the name of the marker, before the name of the session's cookie
+-- the prefix of the marker's name; the name of the session's cookie follows
 local MARKER = "apisix_drain_new_"
--- seconds by which clocks of gateways may differ, and the rest of a second
+-- seconds by which the clocks of gateways may differ; covers the dropped fraction of a second too
 local APART = 1
 local NONE = {}
 local IS_HTTP = ngx.config.subsystem == "http"

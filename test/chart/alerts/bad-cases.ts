@@ -26,7 +26,7 @@ const ageing = `0x${CALM} ${STEP_S}+${STEP_S}x${REST}`
 const drift = (where: string, kind: string) =>
   `apisix_drain_drift_oldest_seconds{where="${where}",kind="${kind}"}`
 
-/** Every alert of the chart. */
+/** One case for each alert of the chart, by its name. */
 export const BAD_CASES: Readonly<Record<string, BadCase>> = {
   ApisixDrainDown: {
     series: { 'apisix_drain_build_info{*}': `1x${CALM} stale` },
