@@ -42,6 +42,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'void desiredEntry(drain, memories.of(drain.uid), context)'
       },
       { file: 'round/entries/lingering.ts', name: 'createLingering.entries', replace: '[]' },
+      { file: 'round/replies.ts', name: 'unsealedSince', replace: 'undefined' },
       { file: 'rules/proof/gateway-proof.ts', name: 'assess.barrierAt', replace: 'since' },
       { file: 'rules/proof/gateway-proof.ts', name: 'assess.contrary', replace: `''` }
     ],

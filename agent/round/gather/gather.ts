@@ -115,7 +115,7 @@ export function remember(
   memory.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
-  if (drain.phase === 'draining') rememberHidden(drain, memory, world, sources)
+  if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
 }
 
 function rememberPlaces(

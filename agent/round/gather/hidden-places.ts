@@ -1,7 +1,6 @@
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
-import type { Drain } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
-import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { hiddenPlaces, streamed, type Behind, type HiddenPlace } from '../../rules/plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
 import type { World } from '../../rules/plan/world.ts'
@@ -59,17 +58,12 @@ export function everyHidden(parts: HiddenParts, coversL4 = false): readonly Lead
 }
 
 /** Updates the places that no list of nodes shows, and from which requests may reach the pod. */
-export function rememberHidden(
-  { pod, since }: Pick<Drain, 'pod' | 'since'>,
-  memory: Memory,
-  world: World,
-  sources: Sources
-): void {
+export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
   const services = cluster.slices.servicesOf(pod)
   if (services.length > 0) memory.services = services
   const places = [...memory.places.values()]
-  const unread = unreadPlace(pod.uid, since, places.length > 0, memory.services, sources)
+  const unread = unreadPlace(places.length > 0, memory.services, sources)
   const found = [
     ...hiddenPlaces(world, pod, behindOf(sources, pod, memory.services, places.length > 0)),
     ...(coversL4(pod.uid, sources)
@@ -81,21 +75,12 @@ export function rememberHidden(
   for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
 }
 
-/**
- * Only the inventory shows places that lead to the pod without its address, such as a ClusterIP. So nothing is proved without one. For a
- * pod that no worker would choose by its address, the inventory must be newer than its end: such a place may be new.
- */
+/** Only the inventory shows places that lead to the pod without its address, such as a ClusterIP. So nothing is proved without one. */
 function unreadPlace(
-  uid: PodUid,
-  since: Millis,
   isListed: boolean,
   services: readonly ServiceName[],
   sources: Sources
 ): HiddenPlace | undefined {
-  const { inventory, cluster, barrier } = sources
-  const readAt = inventory.readAt()
-  const isChosen = () =>
-    isListed || cluster.gateways().some(({ id }) => (barrier?.reading(uid, id)?.word?.places ?? 0) > 0)
   const place = (why: string, change: string): HiddenPlace => ({
     holder: 'inventory',
     best: 'timer',
@@ -103,10 +88,10 @@ function unreadPlace(
     why,
     change
   })
-  if (readAt === undefined || (readAt < since && !isChosen()))
+  if (sources.inventory.readAt() === undefined)
     return place(
-      `the holders have not been read since ${readAt === undefined ? 'this agent started' : 'the pod began to end'}`,
-      'wait for the next listing; if it fails, the log says why (apisix.admin)'
+      'the holders have not been read since this agent started',
+      'wait for the first listing; if it fails, the log says why (apisix.admin)'
     )
   const nothing = isListed ? undefined : voidOf(sources, services)
   return nothing === undefined
