@@ -93,7 +93,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   }
 
   // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The workers
-  // share the other listeners, and only a worker that runs takes a connection from them (apisix-measured b).
+  // share the other listeners, and only a worker that runs takes a connection from them (measured on APISIX 3.18).
   const owners = new WeakMap<Socket, Slot>()
   const accept = (socket: Socket): Worker => {
     const running = slots.filter(({ worker }) => !worker.frozen)

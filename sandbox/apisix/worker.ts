@@ -4,10 +4,10 @@ import type { Store, StoreEvent } from './store.ts'
 /** The time from a write until a worker applies it, in ms; called anew for each write. */
 export type ApplyDelay = () => number
 
-/** As measured in a healthy gateway (apisix-measured c): a few ms. Some workers apply a write before the writer has its answer. */
+/** As measured in a healthy gateway (APISIX 3.18): a few ms. Some workers apply a write before the writer has its answer. */
 export const measuredDelay: ApplyDelay = () => Math.random() * 6
 
-/** In standalone mode every worker checks the document ten times a second (apisix-measured f). */
+/** In standalone mode every worker checks the document ten times a second (APISIX 3.18). */
 export const polledDelay: ApplyDelay = () => Math.random() * 100
 
 interface WorkerOptions {

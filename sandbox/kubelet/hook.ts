@@ -79,7 +79,7 @@ function killGroup(pid: number | undefined) {
   }
 }
 
-/** Ignores the status, as the kubelet does: a 500 is a success, and only a transport error is a failure (kubernetes.md part 2). */
+/** Ignores the status, as the kubelet does: a 500 is a success, and only a transport error is a failure (pkg/kubelet/lifecycle, measured). */
 function httpGet(
   get: NonNullable<HookHandler['httpGet']>,
   { spec, ip, signal }: HookContext

@@ -19,7 +19,7 @@ interface Ending {
 const MINIMUM_SECONDS = 2
 
 /**
- * Ends one container as kubelet's killContainer does (pkg/kubelet/kuberuntime, measured in kubernetes.md part 2):
+ * Ends one container as kubelet's killContainer does (pkg/kubelet/kuberuntime; also measured):
  *
  *   hook ── fails ──────────────► TERM at once, with what is left of the grace
  *    │  └── longer than the grace ► TERM at its end, KILL 2 s later

@@ -6,7 +6,7 @@ import type { HookReply } from './hook.ts'
 import type { TestPod } from './pods.ts'
 import { measureStalls, stalledMs } from './stall.ts'
 
-/** Checks the invariants (DESIGN, 1 to 3 and 7) from outside, at the stand-ins and at the pods. */
+/** Checks the invariants (docs/faults.md) from outside, at the stand-ins and at the pods. */
 export interface Judge {
   /** The pod was deleted just now. */
   ended(pod: TestPod): void
@@ -41,7 +41,7 @@ export function createJudge(options: {
   const { kubernetes, apisix, byHand, excusedMs = stalledMs, reserveMs = 0 } = options
   measureStalls()
   const violations: string[] = []
-  /** Removals of pods that stay. The agent's next write may restore nodes that its own write overwrote (DESIGN, 7). */
+  /** Removals of pods that stay. The agent's next write may restore nodes that its own write overwrote (docs/decisions/0024). */
   const wrong = new Map<string, { readonly at: number; readonly what: string }>()
   /** When each pod was deleted, by the monotonic clock: a change of the API server's clock does not affect that. */
   const endedAt = new Map<string, number>()

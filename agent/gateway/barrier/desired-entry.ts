@@ -13,7 +13,7 @@ export interface DesiredEntry {
   readonly sealIf?: readonly string[]
   /** The nodes that take over, by port. The same object until something changes. */
   readonly successors?: Successors
-  /** The time in which the pod keeps the sessions that are bound to it, on the agent's clock; `until` may be past. Sent with `draining` only. */
+  /** When the pod keeps the sessions that are bound to it, on the agent's clock; `until` may be past. Sent with `draining` only. */
   readonly keep?: { readonly from: Millis; readonly until: Millis }
   /** A hook still waits for it. It is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean

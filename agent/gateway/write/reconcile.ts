@@ -73,7 +73,7 @@ export function reconcile(
 
 /**
  * The node to keep if all of them must go: of those that get requests, the one that began to end last. Nodes of weight 0 that stay
- * take over (apisix-measured: they are chosen if no other weight is left); the plan has checked whether they serve.
+ * take over (measured on APISIX 3.18: they are chosen if no other weight is left); the plan has checked whether they serve.
  */
 function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
   if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined

@@ -11,7 +11,7 @@ export interface Observation {
   /**
    * Consecutive reads in which no holder listed the node, each on its own connection and begun after the removal was accepted.
    * 0 again after a read that shows the node. The Control API does not report which worker answers, and a frozen worker never
-   * answers (apisix-measured b). So this is a sample, never a proof.
+   * answers (measured on APISIX 3.18). So this is a sample, never a proof.
    */
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined

@@ -15,7 +15,7 @@ import {
 
 const OK = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
-/** The answers to a client: apisix-measured.md part d, row by row, over real sockets. */
+/** The answers to a client: as measured on APISIX 3.18, case by case, over real sockets. */
 describe('sandbox/apisix proxy: answers to a client', () => {
   const all = opened()
   let apisix: TestGateway

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { harness, ranBetween, STUBBORN, type Harness } from './harness.ts'
 
-// Each row of reference kubernetes.md part 2, on real processes. Upper bounds count only the time in which this process could run.
+// What kubelets were measured to do, on real processes. Upper bounds count only the time in which this process could run.
 // They are wide for the pods' processes.
 
 describe('sandbox/kubelet: how a pod is ended', () => {
