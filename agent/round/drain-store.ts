@@ -1,7 +1,7 @@
 import { addressOf } from '../gateway/apisix/nodes.ts'
 import type { DesiredDrain } from '../gateway/barrier/desired-entry.ts'
 import type { Drains } from '../rules/drain/drain.ts'
-import type { NodeKey, PodUid } from '../rules/drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../rules/drain/facts.ts'
 import type { Kept } from '../rules/plan/change.ts'
 import type { HolderKey } from '../rules/plan/holder.ts'
 import { endingNodes } from '../rules/plan/match.ts'
@@ -14,20 +14,27 @@ export interface CurrentDrains {
   isEnding(uid: PodUid, node: NodeKey): boolean
   /** Whether the last plan keeps this node because it is the last one that serves: a removal may have been asked for before. */
   isKeptLast(uid: PodUid, node: NodeKey, holder: HolderKey): boolean
+  /** Whether an entry names this address as one that takes over, or did a moment ago: gateways route to it, although no holder lists it. */
+  tookOver(host: string): boolean
   /** The pods that take over from this node in the gateways; empty without the plugin. */
   successors(node: NodeKey): readonly NodeKey[]
 }
 
 /** Only the loop replaces the drains. */
 export interface DrainStore extends CurrentDrains {
-  replace(next: Drains, entries: readonly DesiredDrain[], kept: readonly Kept[]): void
+  replace(next: Drains, entries: readonly DesiredDrain[], kept: readonly Kept[], now: Millis): void
 }
+
+/** How long an address counts after an entry named it last, in ms: the watches of pods and slices are apart. */
+const NAMED_MS = 30_000
 
 /** Made before the loop, so that parts that the loop needs can read the drains. */
 export function createDrainStore(world: World): DrainStore {
   let drains: Drains = new Map()
   let entries: readonly DesiredDrain[] = []
   let keptLast: readonly Kept[] = []
+  /** By host: when an entry last named it. */
+  const named = new Map<string, Millis>()
   return {
     current: () => drains,
     isEnding(uid, node) {
@@ -36,15 +43,24 @@ export function createDrainStore(world: World): DrainStore {
     },
     isKeptLast: (uid, node, holder) =>
       keptLast.some(kept => kept.uid === uid && kept.node === node && kept.holder === holder),
+    tookOver: host => named.has(host),
     successors(node) {
       const { host, port = '' } = addressOf(node)
       const entry = entries.find(({ nodes }) => nodes.includes(node) || nodes.includes(host))
       return entry?.successors?.[port] ?? []
     },
-    replace(next, desired, kept) {
+    replace(next, desired, kept, now) {
       drains = next
       entries = desired
       keptLast = kept.filter(({ why }) => why === 'last-node')
+      for (const [host, at] of named) if (now >= at + NAMED_MS) named.delete(host)
+      for (const host of hostsIn(entries)) named.set(host, now)
     }
   }
+}
+
+/** The hosts that entries name as successors. The entries of one workload share their lists, so each list is read once. */
+function hostsIn(entries: readonly DesiredDrain[]): readonly string[] {
+  const lists = new Set(entries.flatMap(({ successors = {} }) => Object.values(successors)))
+  return [...lists].flat().map(node => addressOf(node).host)
 }

@@ -149,6 +149,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       world,
       drains: store.current(),
       memories,
+      tookOver: host => store.tookOver(host),
       hooks,
       before: planned,
       proof: settings.proof,
@@ -227,7 +228,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    store.replace(next, entries.current(), planned.kept)
+    store.replace(next, entries.current(), planned.kept, now)
     lookedAt = now
     const behindMs = cluster.serverBehindMs()
     const deferred = deferredUntil(planned, next, settings.plan.deferMs, behindMs)

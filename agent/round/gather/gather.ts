@@ -41,6 +41,8 @@ export interface Gathering {
   readonly gatewaysKnown: boolean
   /** See `BarrierKeeper.doubt`, by gateway. */
   readonly doubts: ReadonlyMap<string, string>
+  /** See `CurrentDrains.tookOver`. */
+  readonly tookOver: (host: string) => boolean
   /** The nodes that the previous round's plan kept, by holder, node and uid. */
   readonly kept: ReadonlyMap<string, Kept>
   readonly now: Millis
@@ -49,18 +51,19 @@ export interface Gathering {
 /** Collects the facts that all drains of a round share. */
 export function gathering(
   sources: Sources,
-  round: Pick<Gathering, 'world' | 'drains' | 'now'> & {
+  round: Pick<Gathering, 'world' | 'drains' | 'tookOver' | 'now'> & {
     readonly before: Plan
     readonly gatewaysAreOld: boolean
   }
 ): Gathering {
   const { cluster, barrier } = sources
   const gateways = cluster.gateways()
-  const { world, drains, before, now, gatewaysAreOld } = round
+  const { world, drains, tookOver, before, now, gatewaysAreOld } = round
   return {
     sources,
     world,
     drains,
+    tookOver,
     gateways,
     doubts: new Map(gateways.map(({ id }) => [id, barrier?.doubt(id) ?? ''])),
     gatewaysKnown: !gatewaysAreOld && cluster.parts().every(part => part.name !== 'gateways' || part.synced),
@@ -78,7 +81,9 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
   remember(drain, memory, round)
 
   const inventoryAt = inventory.readAt()
-  const unlisted = memory.places.size === 0 && inventoryAt !== undefined && inventoryAt >= drain.since
+  memory.tookOver ||= drain.pod.ips.some(round.tookOver)
+  const unlisted =
+    memory.places.size === 0 && !memory.tookOver && inventoryAt !== undefined && inventoryAt >= drain.since
   memory.absentSince = unlisted ? (memory.absentSince ?? now) : undefined
 
   const evidence: Evidence = {

@@ -26,6 +26,8 @@ export interface Memory {
   ports: readonly number[]
   /** Its ports by Service, kept for the same reason. */
   standing: readonly ServicePort[]
+  /** Another pod's entry has named it as a successor, so it is not `not-routed`. */
+  tookOver: boolean
   /** The successors that its entry last named. */
   successors: Successors
   /** Places in which only its successors are left, according to the workers' words. */
@@ -80,6 +82,7 @@ export function createMemories(): Memories {
         hidden: new Map(),
         sealing: false,
         letGo: false,
+        tookOver: false,
         sealForced: false,
         keptUntil: undefined,
         heardAt: undefined,

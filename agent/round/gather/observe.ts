@@ -24,6 +24,7 @@ interface RoundInput {
   readonly world: World
   readonly drains: Drains
   readonly memories: Memories
+  readonly tookOver: (host: string) => boolean
   readonly hooks: Hooks
   /** The previous round's plan. The nodes that it kept, with the reasons, are part of the evidence. */
   readonly before: Plan

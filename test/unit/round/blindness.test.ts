@@ -21,6 +21,7 @@ describe('a watch that is down', () => {
       gathering(sources as unknown as Sources, {
         world: {} as never,
         drains: new Map(),
+        tookOver: () => false,
         before: { changes: [], kept: [] },
         now: 0,
         gatewaysAreOld

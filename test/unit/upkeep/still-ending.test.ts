@@ -30,6 +30,7 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
       successors: () => [],
       isEnding: () => isEnding,
       isKeptLast: () => false,
+      tookOver: () => false,
       current: () => new Map(drain ? [[drain.uid, drain]] : [])
     },
     cluster: { verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 },
