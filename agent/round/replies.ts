@@ -63,8 +63,9 @@ function unsealedSince(drain: Drain, { cluster, barrier }: RepliesOptions['sourc
   const isSealed = (id: string): boolean => {
     const reading = barrier?.reading(drain.uid, id)
     // One that does not answer may be shutting down. If it restarts, its state shows that before the entry does.
-    const isSame = barrier?.state(id)?.told?.instance === reading?.instance
-    return isSame && reading?.entry === 'sealed' && reading.inflight.requests === 0
+    const instance = barrier?.state(id)?.told?.instance
+    const isOther = instance !== undefined && instance !== reading?.instance
+    return !isOther && reading?.entry === 'sealed' && reading.inflight.requests === 0
   }
   return cluster.gateways().find(({ id, ready, terminating }) => (ready || terminating) && !isSealed(id))
     ?.name

@@ -33,6 +33,7 @@ describe('a hook that comes after the proof', () => {
   it('is answered at once while every gateway holds the seal', () => {
     expect(answered(barrier(), 'i1')).to.equal('drained')
     expect(answered(barrier({ problem: 'refused' }), 'i1'), 'it may be shutting down').to.equal('drained')
+    expect(answered(barrier(), undefined), 'its state was not read yet').to.equal('drained')
   })
 
   it('waits for a gateway that has restarted or joined since, and for its requests', () => {
