@@ -67,13 +67,10 @@ describe('chart monitoring', () => {
     kinds = new Map(
       [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind = '']) => [name, kind])
     )
-    const deprecated = new Set([...text.matchAll(/^# HELP (\S+) Deprecated/gm)].map(([, name = '']) => name))
-    expect(deprecated).not.empty
-    const all = [...text.matchAll(/^([a-z]\w*)(?:\{(.*)\})? \S+$/gm)].map(([, name = '', labels = '']) => ({
+    series = [...text.matchAll(/^([a-z]\w*)(?:\{(.*)\})? \S+$/gm)].map(([, name = '', labels = '']) => ({
       name,
       labels: { ...TARGET, ...labelsOf(labels) }
     }))
-    series = all.filter(({ name }) => !deprecated.has(name.replace(/_(bucket|sum|count)$/, '')))
   })
 
   const alerts = () => {
