@@ -113,6 +113,10 @@ describe('places that hide a pod', () => {
     expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [] }))).to.deep.equal([
       '10.9.0.1:8080'
     ])
+    expect(
+      hiding(nodes, { others, isListed: true }, pod('web-1', { ...onHost, containerPorts: [] })),
+      'listed under a port that it does not declare'
+    ).to.deep.equal(['10.9.0.1:8080'])
     const declares = (port: number) => pod('web-1', { ...onHost, containerPorts: [port] })
     expect(hiding(nodes, { others }, declares(8080))).to.deep.equal([])
     expect(hiding(nodes, { others }, declares(9100)), 'it may listen at 8080 too').to.deep.equal([
