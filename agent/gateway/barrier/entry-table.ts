@@ -82,9 +82,9 @@ export function createEntryTable(
   const isDue = (entry: DesiredEntry, at: Millis): boolean => {
     const known = stored.get(entry.uid)
     if (!known || at >= known.sentAt + ttlMs / 3) return true
-    // A sealed entry stays sealed, whichever agent sealed it. Only its nodes and successors can change.
-    const isSealed = readings.get(entry.uid)?.entry === 'sealed'
-    if (isSealed && sameNodes(known.entry, entry) && known.entry.successors === entry.successors) return false
+    // Another agent has sealed it there, so no later put changes it. Its successors change with the next renewal: the plugin follows
+    // sealed successors to their own, and puts for every old entry at each change delay the seals of new ones.
+    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
     return known.entry !== entry && !samePut(known.entry, entry)
   }
 
