@@ -37,8 +37,8 @@ export function createLog(config: LogSettings, destination?: DestinationStream):
 const CAUSES = 4
 
 /**
- * An error in a form that is safe to log: only allowed fields. HTTP clients add fields that hold the Admin API's key
- * (`config.headers`, `request`, `response`).
+ * The fields of an error that are safe to log. HTTP clients add others that hold the Admin API's key (`config.headers`, `request`,
+ * `response`).
  */
 export function describeError(err: unknown, depth = 0): unknown {
   if (!(err instanceof Error)) return { message: typeof err === 'string' ? err : 'not an Error object' }

@@ -35,8 +35,8 @@ const OURS = LISTENS.map(listen => {
 })
 
 /**
- * The text of `httpEnd` with the plugin's server in it. An unchanged server of the plugin is replaced in its place. One that the operator
- * has changed stays.
+ * The text of `httpEnd` with the plugin's server in it. The plugin's server block is replaced where it stands, unless the operator
+ * has changed it.
  * @returns the text, or why the operator must change it
  */
 export function withServer(text: string, listen: Listen): { text: string } | { conflict: string } {

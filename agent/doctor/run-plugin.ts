@@ -9,8 +9,9 @@ import { mergePluginValues } from './plugin-values.ts'
 const HEADING = /^USER-SUPPLIED VALUES:\r?\n/
 
 /**
- * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in. Returns the exit
- * code: 0, or 1 if something cannot be merged, or 2 if the input is not a file of values. With 1 it prints nothing to standard output.
+ * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in.
+ *
+ * @returns the exit code: 0; 1 if something cannot be merged (then nothing goes to standard output); 2 if the input is not a file of values
  */
 export function pluginValues(version: string, flags: PluginValuesFlags): number {
   const { from, allow, json } = flags

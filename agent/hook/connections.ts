@@ -17,10 +17,10 @@ interface Open {
 }
 
 /**
- * Bounds connections that send no request, or half of one, by mistake or to keep callers out. A hook sends its request at once, and a
- * connection is never ended here while it is being answered: `HookSlots` bounds those. The dashboard's stream counts as waiting: the page
+ * Bounds connections that send no request, or half of one, by mistake or to keep callers out. A hook sends its request at once. A
+ * connection whose request is being answered is never closed here: `HookSlots` bounds those. The dashboard's stream counts as waiting: the page
  * reconnects by itself. If the port is full, the address with the most waiting connections loses one. So a flood from a few addresses
- * ends its own connections, however slow this process is.
+ * costs only its own connections, even if this process is slow.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   /** By the caller's address and port: with TLS, a request has another socket than its connection. */

@@ -1,3 +1,4 @@
+import { areLive, type Part } from '../kubernetes/reflect/parts.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
 /** How long a watch may be down before its knowledge is too old, in ms. */
@@ -17,5 +18,17 @@ export function createBlindness(): Blindness {
       since = live ? undefined : (since ?? now)
     },
     isBlind: now => since !== undefined && now - since > BLIND_MS
+  }
+}
+
+/**
+ * Called once per round: whether the list of gateways may lack a new one, because its watch alone has been down for too long. If the watch
+ * of pods is down too, the API server cannot be reached. Then the list stays in use, because a gateway that joins needs that server.
+ */
+export function createOldGateways(parts: () => readonly Part[]): (now: Millis) => boolean {
+  const watch = createBlindness()
+  return now => {
+    watch.look(areLive(parts(), ['gateways']), now)
+    return watch.isBlind(now) && areLive(parts(), ['pods'])
   }
 }

@@ -12,8 +12,8 @@ export interface CurrentDrains {
   current(): Drains
   /** Whether this address still belongs to an ending pod: a write may have waited, and addresses are reused. */
   isEnding(uid: PodUid, node: NodeKey): boolean
-  /** Whether the last plan keeps this node because it is the last one that serves: a removal may have been asked for before. */
-  isKeptLast(uid: PodUid, node: NodeKey, holder: HolderKey): boolean
+  /** The same, and the last plan does not keep the node as the last one of this holder: a removal may have been asked for before. */
+  isRemovable(uid: PodUid, node: NodeKey, holder: HolderKey): boolean
   /** Whether an entry names this address as one that takes over, or did a moment ago: gateways route to it, although no holder lists it. */
   tookOver(host: string): boolean
   /** The pods that take over from this node in the gateways; empty without the plugin. */
@@ -35,14 +35,16 @@ export function createDrainStore(world: World): DrainStore {
   let keptLast: readonly Kept[] = []
   /** By host: when an entry last named it. */
   const named = new Map<string, Millis>()
+  const isEnding = (uid: PodUid, node: NodeKey): boolean => {
+    const drain = drains.get(uid)
+    return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
+  }
   return {
     current: () => drains,
-    isEnding(uid, node) {
-      const drain = drains.get(uid)
-      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
-    },
-    isKeptLast: (uid, node, holder) =>
-      keptLast.some(kept => kept.uid === uid && kept.node === node && kept.holder === holder),
+    isEnding,
+    isRemovable: (uid, node, holder) =>
+      isEnding(uid, node) &&
+      !keptLast.some(kept => kept.uid === uid && kept.node === node && kept.holder === holder),
     tookOver: host => named.has(host),
     successors(node) {
       const { host, port = '' } = addressOf(node)

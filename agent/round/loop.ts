@@ -6,7 +6,7 @@ import type { DrainSettings } from '../rules/drain/seen.ts'
 import { begin, step } from '../rules/drain/step.ts'
 import type { Log } from '../base/log.ts'
 import type { DrainStore } from './drain-store.ts'
-import { createBlindness } from './blindness.ts'
+import { createOldGateways } from './blindness.ts'
 import { createDesired } from './entries/desired.ts'
 import { sealLookAt } from './entries/seal-decision.ts'
 import { keptSessions } from './entries/kept-sessions.ts'
@@ -105,7 +105,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     foreignHoldMs: settings.foreignHoldMs,
     lingerMs: settings.lingerMs
   })
-  const gatewaysWatch = createBlindness()
+  const gatewaysAreOld = createOldGateways(() => cluster.parts())
   const relister = createRelister(sources, settings.guardEveryMs)
   const all = [...observers]
   const told = createNotifier(all, log)
@@ -143,7 +143,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   function round(now: Millis): void {
     earlyEnds.look()
-    gatewaysWatch.look(areLive(cluster.parts(), ['gateways']), now)
     const looks = observe({
       sources,
       world,
@@ -155,8 +154,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       proof: settings.proof,
       now,
       since: lookedAt,
-      // If no watch is live, the API server is down, and no gateway can join either.
-      gatewaysAreOld: gatewaysWatch.isBlind(now) && areLive(cluster.parts(), ['pods'])
+      gatewaysAreOld: gatewaysAreOld(now)
     })
     const drains = store.current()
     const next = advance(drains, looks, now)

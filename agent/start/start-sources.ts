@@ -120,7 +120,7 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
     inventory,
     clock,
     log: part('writer'),
-    isRemovable: (uid, node, holder) => drains.isEnding(uid, node) && !drains.isKeptLast(uid, node, holder),
+    isRemovable: (uid, node, holder) => drains.isRemovable(uid, node, holder),
     wasAwaySince: at => resumedAt() > at,
     prepare: target => upkeep.prepare(target),
     wishes: (target, found) => upkeep.wishes(target, found),

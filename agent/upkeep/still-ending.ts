@@ -8,7 +8,7 @@ import type { Asking } from './asking.ts'
 interface StillEndingOptions {
   readonly cluster: Pick<Cluster, 'verifyWatch' | 'podsAssuredAt'>
   readonly asking: Pick<Asking, 'pod' | 'ownersOf'>
-  readonly drains: CurrentDrains
+  readonly drains: Pick<CurrentDrains, 'current' | 'isEnding'>
   /** When this process last came back from an absence; `-Infinity`: it was never away. */
   readonly resumedAt: () => Millis
 }

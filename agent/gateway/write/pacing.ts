@@ -14,7 +14,7 @@ const STEP_MS = 40
 /**
  * When the next write to an object may begin. A single removal is written at once. The more nodes have just been removed, the
  * longer the next ones are gathered (quadratic: 40 ms after one, a second after five). This does not slow down a rolling update.
- * Hundreds of pods that end within one second cost three writes, however they are spread over it.
+ * Hundreds of pods that end within one second cost three writes, whether they end at once or one by one.
  */
 export function nextWriteAt(written: readonly Written[], now: Millis): Millis {
   const recent = written.filter(w => w.at > now - WINDOW_MS)

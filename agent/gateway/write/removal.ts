@@ -116,8 +116,8 @@ export async function readBack(
 }
 
 /**
- * Kubernetes is asked first, the object is read last, and nothing waits in between. An array is written as a whole, and the Admin API has
- * no precondition. So nodes that another writer adds between read and write are lost (docs/decisions/0024).
+ * Kubernetes is asked first, and the object is read right before the write. An array is written as a whole, and the Admin API has no
+ * conditional writes. So nodes that another writer adds between the read and the write are lost (docs/decisions/0024).
  */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   const done = { removed: 0, wished: 0 }

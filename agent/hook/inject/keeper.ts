@@ -24,7 +24,7 @@ const CONFLICT = 409
 /**
  * Keeps the webhook's certificate: makes a new one in time, in a Secret that all agents share, and gives it to the API server.
  * The order makes a rotation invisible. A new certificate goes into the Secret, then into the webhook's configuration next to the
- * previous one, and only then into use. The first agent does it. The others lose the race for the resourceVersion, and read the result.
+ * previous one, and the agents use it only after that. The first agent writes it. The others get a conflict, and read the result.
  *
  * Returns the function that ends it.
  */

@@ -21,7 +21,7 @@ const isIn = (list: BlockList, address: string): boolean =>
   list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 /**
- * Whether the agent may call the address of a gateway's pod, with its token. The address comes from the pod's status. A writer of that
+ * Whether the agent may call the address of a gateway's pod, with its token. The address comes from the pod's status. Whoever writes that
  * status must not be able to send the agent to the cloud's metadata service or to the agent itself.
  *
  * @param local loopback is allowed too: the whole cluster is on this machine

@@ -4,8 +4,8 @@ export type Revision = string
 const DECIMAL = /^[1-9][0-9]*$/
 
 /**
- * Whether `a` is later than `b`. Compared as text, so no precision is lost. False if one of them is not a number. The order is then
- * unknown, and the server does not count as having gone back in time.
+ * Whether `a` is later than `b`. They are compared as text, so no precision is lost. False if one of them is not a number: their order is
+ * then unknown, so the caller does not conclude that the server went back in time.
  */
 export function isLater(a: Revision | undefined, b: Revision | undefined): boolean {
   if (a === undefined || b === undefined || !DECIMAL.test(a) || !DECIMAL.test(b)) return false

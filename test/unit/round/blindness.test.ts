@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { BLIND_MS, createBlindness } from '../../../agent/round/blindness.ts'
+import { BLIND_MS, createBlindness, createOldGateways } from '../../../agent/round/blindness.ts'
 import { gathering } from '../../../agent/round/gather/gather.ts'
 import type { Sources } from '../../../agent/round/gather/sources.ts'
 
@@ -13,6 +13,20 @@ describe('a watch that is down', () => {
     expect(watch.isBlind(1001 + BLIND_MS)).to.equal(true)
     watch.look(true, 1002 + BLIND_MS)
     expect(watch.isBlind(1e9)).to.equal(false)
+  })
+
+  it('makes the list of gateways too old if it is their watch alone', () => {
+    const after = (...down: string[]) => {
+      const parts = ['pods', 'gateways'].map(name => ({
+        name,
+        state: down.includes(name) ? 'stale' : 'live'
+      }))
+      const isOld = createOldGateways(() => parts as never)
+      return [isOld(0), isOld(BLIND_MS), isOld(BLIND_MS + 1)]
+    }
+    expect(after('gateways')).to.deep.equal([false, false, true])
+    expect(after('gateways', 'pods')).to.deep.equal([false, false, false])
+    expect(after()).to.deep.equal([false, false, false])
   })
 
   it('leaves the list of gateways incomplete if it is the watch of gateways', () => {

@@ -32,15 +32,16 @@ describe('drain store', () => {
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
   })
 
-  it('knows the nodes that the last plan keeps because they are the last ones', () => {
-    const store = createDrainStore(worldOf([], [old]))
+  it('lets no node be removed that the last plan keeps as the last one, and none that does not end', () => {
+    const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
     const at = { uid: old.uid, node: '10.0.0.1:8080', holder: 'upstreams/a' } as const
     const kept = (why: 'last-node' | 'deferred') => store.replace(drainsOf([drain]), [], [{ ...at, why }], 0)
     kept('last-node')
-    expect(store.isKeptLast(at.uid, at.node, at.holder)).to.equal(true)
-    expect(store.isKeptLast(at.uid, at.node, 'upstreams/b')).to.equal(false)
+    expect(store.isRemovable(at.uid, at.node, at.holder)).to.equal(false)
+    expect(store.isRemovable(at.uid, at.node, 'upstreams/b')).to.equal(true)
     kept('deferred')
-    expect(store.isKeptLast(at.uid, at.node, at.holder)).to.equal(false)
+    expect(store.isRemovable(at.uid, at.node, at.holder)).to.equal(true)
+    expect(store.isRemovable(at.uid, '10.0.0.2:8080', at.holder)).to.equal(false)
   })
 
   it('knows the addresses that take over, and for a while those that did', () => {

@@ -27,10 +27,7 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
   const doubts: string[] = []
   const stillEnding = createStillEnding({
     drains: {
-      successors: () => [],
       isEnding: () => isEnding,
-      isKeptLast: () => false,
-      tookOver: () => false,
       current: () => new Map(drain ? [[drain.uid, drain]] : [])
     },
     cluster: { verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 },
