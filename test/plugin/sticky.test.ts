@@ -203,6 +203,15 @@ describe('Sticky sessions (chash)', () => {
     ])
   })
 
+  it('get a marker that is a second ahead, because the clocks of gateways differ', async () => {
+    const [ending] = pods as [Backend]
+    await route(pods)
+    await gateway.barrier.put(ending.entry({ keep: 60, kept: 10 }))
+    const now = Math.floor(Date.now() / 1000)
+    const { cookies } = await send(`${gateway.url}/u?cookie=sid%3Da`)
+    expect(Number(/\.(\d+)$/.exec(cookies[1] ?? '')?.[1])).to.be.above(now)
+  })
+
   it('stay bound after requests without their cookie, and after a marker of another session', async () => {
     const [ending] = pods as [Backend]
     await route(pods)
