@@ -39,6 +39,10 @@ export async function run(config: Config, version: string): Promise<number> {
   const dryRun = config.drain.dryRun
   log.info({ version, host: config.serve.host, port, pagePort, dryRun }, 'listening')
 
+  const releaseHooks = (): void => {
+    loop.rest()
+    slots.releaseAll()
+  }
   return supervise({
     parts: [
       { name: 'http', run: signal => Promise.race([ports.failed, aborted(signal)]) },
@@ -65,13 +69,11 @@ export async function run(config: Config, version: string): Promise<number> {
     },
     finishHolds: signal => slots.emptied(signal),
     async handOver(signal) {
-      loop.rest()
-      slots.releaseAll()
+      releaseHooks()
       await page?.handOver(signal)
     },
     async close() {
-      loop.rest()
-      slots.releaseAll()
+      releaseHooks()
       await stopInjection()
       await ports.close()
       await stop()

@@ -256,6 +256,8 @@ describe('Sticky sessions (chash)', () => {
       await gateway.barrier.put(second.entry({ keep: 60 }))
       return (await begun.again()).join() === begun.second.join()
     })
+    await gateway.barrier.put(first.entry({ keep: 60 }))
+    expect(await begun.again(), 'a renewal changes no beginning').to.deep.equal(begun.second)
     const { second: later } = await sessions.begin(200)
     expect(later).not.include(first.name).and.not.include(second.name)
   })

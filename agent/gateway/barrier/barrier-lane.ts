@@ -129,13 +129,15 @@ export function createBarrierLane({
     const sentAt = clock.now()
     const asked = restarts
     table.sent(due, sentAt)
+    const names = knows('successors')
     const extras = {
-      successors: knows('successors'),
       by: knows('by') ? by : undefined,
       keepFrom: knows('keep') ? sentAt : undefined
     }
     const answer = await api.put(
-      due.flatMap(entry => entriesOf(entry, ttlMs, extras)),
+      due.flatMap(entry =>
+        entriesOf(entry, ttlMs, { ...extras, successors: names && table.tellsSuccessors(entry, sentAt) })
+      ),
       ended.signal
     )
     heardFrom(answer, sentAt)

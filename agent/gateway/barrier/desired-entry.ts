@@ -98,8 +98,10 @@ function keepFields(
 }
 
 /** Whether it has fields that only some plugins know. */
-export const hasExtras = ({ successors = {}, keep }: DesiredEntry): boolean =>
-  Object.keys(successors).length > 0 || keep !== undefined
+export const hasExtras = (entry: DesiredEntry): boolean => hasSuccessors(entry) || entry.keep !== undefined
+
+export const hasSuccessors = ({ successors = {} }: Pick<DesiredEntry, 'successors'>): boolean =>
+  Object.keys(successors).length > 0
 
 /** A gateway may have only one address family, so an address gets successors of its own family. */
 const ofFamily = (successors: Successors, host: string): Successors =>

@@ -1,6 +1,6 @@
 import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
-import { missingOf, sameNodes, samePut, type DesiredEntry } from './desired-entry.ts'
+import { hasSuccessors, missingOf, sameNodes, samePut, type DesiredEntry } from './desired-entry.ts'
 import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
@@ -10,6 +10,11 @@ interface EntryTable {
   due(now: Millis): readonly DesiredEntry[]
   /** Those of `due` that have lost an address since they were put, because a put removes no address of a uid. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
+  /**
+   * Whether a put names the successors, even if there are none. That would remove those of another agent, and this one may only be late to
+   * see them. So it does that only after it has named some itself, or with a renewal.
+   */
+  tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
   /** Uids whose entries the gateway holds and that are not desired any more. */
   over(now: Millis): readonly PodUid[]
   /** When the first entry must be put again; `Infinity` without entries. */
@@ -76,15 +81,25 @@ export function createEntryTable(
   const stored = new Map<PodUid, Stored>()
   /** Each uid whose entries this gateway may hold, and until when. It survives failures, because those entries must be removed. */
   const held = new Map<PodUid, Millis>()
+  /** Those of `held` whose successors may be this agent's. */
+  const followed = new Set<PodUid>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
 
+  const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
+
+  const release = (uid: PodUid): void => {
+    held.delete(uid)
+    followed.delete(uid)
+  }
+
   const isDue = (entry: DesiredEntry, at: Millis): boolean => {
     const known = stored.get(entry.uid)
-    if (!known || at >= known.sentAt + ttlMs / 3) return true
-    // Another agent has sealed it there, so no later put changes it. Its successors change with the next renewal: the plugin follows
-    // sealed successors to their own, and puts for every old entry at each change delay the seals of new ones.
-    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
+    if (!known || isOld(entry.uid, at)) return true
+    // Once it is sealed there, no later put changes it but for its successors. Those that the agent has named change with the next renewal:
+    // the plugin follows sealed successors to their own, and puts for every old entry at each change delay the seals of new ones.
+    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
+      return hasSuccessors(entry) && !hasSuccessors(known.entry)
     return known.entry !== entry && !samePut(known.entry, entry)
   }
 
@@ -104,8 +119,9 @@ export function createEntryTable(
     due: at => [...desired().values()].filter(entry => isDue(entry, at)),
     shrunk: due =>
       due.filter(({ uid, nodes }) => stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))),
+    tellsSuccessors: (entry, at) => hasSuccessors(entry) || followed.has(entry.uid) || isOld(entry.uid, at),
     over(at) {
-      for (const [uid, until] of held) if (until <= at) held.delete(uid)
+      for (const [uid, until] of held) if (until <= at) release(uid)
       return [...held.keys()].filter(uid => !desired().has(uid))
     },
     renewAt: () => Math.min(...[...stored.values()].map(({ sentAt }) => sentAt + ttlMs / 3)),
@@ -121,7 +137,10 @@ export function createEntryTable(
       movedAt = at
     },
     sent(entries, at) {
-      for (const { uid } of entries) held.set(uid, at + ttlMs)
+      for (const entry of entries) {
+        held.set(entry.uid, at + ttlMs)
+        if (hasSuccessors(entry)) followed.add(entry.uid)
+      }
     },
     put(entries, answer, told, isStale) {
       const states = byUid(answer)
@@ -130,6 +149,7 @@ export function createEntryTable(
         const refused = answer.refused.has(uid)
         held.set(uid, told.at + ttlMs)
         if (isStale) continue
+        if (!hasSuccessors(entry)) followed.delete(uid)
         take(entry, states, { ...told, afterSeal: true })
         const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
         const sealed = readings.get(uid)?.entry === 'sealed'
@@ -153,7 +173,7 @@ export function createEntryTable(
     lifted(uids) {
       for (const uid of uids) {
         stored.delete(uid)
-        held.delete(uid)
+        release(uid)
       }
     },
     found(uids, at) {
@@ -162,6 +182,7 @@ export function createEntryTable(
     restarted(instance) {
       stored.clear()
       held.clear()
+      followed.clear()
       for (const [uid, reading] of readings) {
         if (reading.binding) readings.set(uid, forgotten(reading, instance))
         else readings.delete(uid)

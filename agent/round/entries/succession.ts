@@ -1,4 +1,5 @@
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import { isUp } from '../../rules/drain/eligible.ts'
 import type { EndpointFact, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import { isOfWorkload } from '../../rules/drain/workload.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
@@ -20,7 +21,10 @@ import type { Sources } from '../gather/sources.ts'
 type Remembered = Pick<Memory, 'standing' | 'successors'>
 
 /** The phases in which an ending pod still answers requests. */
-const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'proven', 'expired'])
+const SERVING: ReadonlySet<Drain['phase']> = new Set(['draining', 'proven', 'expired'])
+
+const stillServes = (pod: PodFact, drain: Drain | undefined): boolean =>
+  drain ? SERVING.has(drain.phase) : isUp(pod)
 
 interface Group {
   readonly slices: readonly (readonly EndpointFact[])[]
@@ -71,8 +75,8 @@ export function createSuccession(
   }
 
   /**
-   * While no pod may follow yet, the last successors still serve, even if they end: without them the place would have no node at all. A pod
-   * of another workload that has their address now does not count.
+   * While no pod may follow yet, the last successors still serve, even if they end or no slice lists them any more: without them the place
+   * would have no node at all. A pod of another workload that has their address now does not count.
    */
   const remaining = (pod: PodFact, last: Successors, isWhole: boolean, drains: Drains): Successors => {
     const serves = (node: NodeKey) =>
@@ -82,7 +86,7 @@ export function createSuccession(
           other =>
             isOfWorkload(pod, other) &&
             (isWhole || other.labelKey === pod.labelKey) &&
-            SERVING.has(drains.get(other.uid)?.phase)
+            stillServes(other, drains.get(other.uid))
         )
     const left = Object.entries(last).map(([port, nodes]) => [port, nodes.filter(serves)] as const)
     return left.some(([, nodes]) => nodes.length > 0) ? Object.fromEntries(left) : NO_SUCCESSORS

@@ -38,6 +38,8 @@ const entry = (
   watch: true
 })
 
+const A_SEALED = { uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 } as const
+
 describe('barrier keeper', () => {
   const store = createStore()
   const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
@@ -166,7 +168,7 @@ describe('barrier keeper', () => {
     const g = await kept()
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1')?.entry === 'draining')
-    g.barrier.entries.put({ uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 })
+    g.barrier.entries.put(A_SEALED)
     await until('it is seen', () => reading('1')?.entry === 'sealed')
     expect(reading('1')?.readAfterSeal).to.equal(false)
   })
@@ -268,7 +270,7 @@ describe('barrier keeper', () => {
     const g = await kept()
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1')?.entry === 'draining')
-    g.barrier.entries.put({ uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 })
+    g.barrier.entries.put(A_SEALED)
     await until('it is counted', () => reading('1')?.readAfterSeal === true)
   })
 
@@ -281,6 +283,43 @@ describe('barrier keeper', () => {
     keeper.desire([entry('1', 'sealed')])
     await until('it is sealed', () => reading('1')?.entry === 'sealed')
     expect(reading('1')).to.deep.include({ readAfterSeal: true, binding: true, problem: '' })
+  })
+
+  describe('the successors that another agent has named', () => {
+    const followed = { '80': [{ ip: '10.0.0.9', port: 80 }] }
+    const unfollowed = { ...entry('1'), successors: {} }
+    const keptWith = async (differs: Differs = {}) => {
+      const g = await kept(differs)
+      g.barrier.entries.put({ ...A_SEALED, successors: followed })
+      // The gateway's features are known.
+      keeper.desire([entry('2')])
+      await until('it is read', () => reading('2') !== undefined)
+      return g
+    }
+    const named = (barrier: Barrier) => barrier.entries.all().find(({ uid }) => uid === '1')?.successors
+
+    it('stay if this one knows of none yet', async () => {
+      const g = await keptWith()
+      keeper.desire([unfollowed, entry('2')])
+      await until('it is read', () => reading('1')?.entry === 'sealed')
+      expect(named(g.barrier)).to.deep.equal(followed)
+    })
+
+    it('are replaced at once by those that it finds', async () => {
+      const g = await keptWith()
+      keeper.desire([unfollowed, entry('2')])
+      await until('it is read', () => reading('1')?.entry === 'sealed')
+      keeper.desire([{ ...entry('1'), successors: { '80': ['10.0.0.8:80'] } }, entry('2')])
+      await until('they are put', () => g.puts() === 3)
+      expect(named(g.barrier)).to.deep.equal({ '80': [{ ip: '10.0.0.8', port: 80 }] })
+    })
+
+    it('go with a renewal if it still knows of none', async () => {
+      const g = await keptWith({ ttlMs: 1000 })
+      keeper.desire([unfollowed, entry('2')])
+      await until('it was renewed', () => Object.keys(named(g.barrier) ?? {}).length === 0)
+      expect(states(g.barrier)).to.deep.include(['1', '10.0.0.1', undefined, 'sealed'])
+    })
   })
 
   it('sends nothing when the desired entries have not changed', async () => {

@@ -70,13 +70,48 @@ describe('the entries of one gateway', () => {
     expect(table.reading(A)).include({ readAfterSeal: true })
   })
 
-  it('are due with the next renewal only, if others take over from a sealed one', () => {
+  it('that are sealed are due at once if they get their first successors, and else with the next renewal', () => {
     const { desired, table, put } = rig()
     put(0, [state()])
     const followed = entry({ successors: { '80': ['10.0.0.9:80'] } })
     desired.set(A, followed)
-    expect(table.due(1)).eql([])
-    expect(table.due(table.renewAt())).eql([followed])
+    expect(table.due(1)).eql([followed])
+    put(1, [state()])
+    expect(table.due(2)).eql([])
+    for (const successors of [{ '80': ['10.0.0.8:80'] }, {}]) {
+      desired.set(A, entry({ successors }))
+      expect(table.due(2)).eql([])
+      expect(table.due(table.renewAt())).eql([entry({ successors })])
+    }
+  })
+
+  it('say that there are no successors only after this agent has named some, or with a renewal', () => {
+    const [none, some] = [entry({ successors: {} }), entry({ successors: { '80': ['10.0.0.9:80'] } })]
+    const { desired, table, put } = rig(none)
+    const tells = (now: number) => table.tellsSuccessors(none, now)
+    expect(tells(0), 'a first put').equal(false)
+    expect(table.tellsSuccessors(some, 0)).equal(true)
+    put(0, [state({ state: 'draining' })])
+    expect(tells(1)).equal(false)
+    expect(tells(table.renewAt())).equal(true)
+    desired.set(A, some)
+    put(1, [state({ state: 'draining' })])
+    expect(tells(2), 'they were its own').equal(true)
+    table.failed('no answer', 2)
+    expect(tells(3), 'the gateway may still have them').equal(true)
+    desired.set(A, none)
+    put(3, [], [], true)
+    expect(tells(4), 'it may have been put before a restart').equal(true)
+    put(4, [state({ state: 'draining' })])
+    expect(tells(5), 'it has taken them back').equal(false)
+    desired.set(A, some)
+    put(5, [state({ state: 'draining' })])
+    table.lifted([A])
+    expect(tells(6), 'the entry is gone').equal(false)
+    desired.set(A, entry({ ...some, sealIf: ['t'] }))
+    put(6, [state({ state: 'draining' })])
+    table.restarted('j')
+    expect(tells(7), 'the gateway is another one').equal(false)
   })
 
   describe('times of the seal and of the last request', () => {

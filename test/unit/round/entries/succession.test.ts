@@ -49,7 +49,7 @@ describe('the successors of a pod that nothing can follow yet', () => {
   const old = web('old', OLD, terminating(0))
 
   /** The successors in the entry of `old`, after that entry named the pod at `B`. */
-  function named(other: PodFact, phase?: Drain['phase']) {
+  function named(other: PodFact, phase?: Drain['phase'], listed = [old, other]) {
     const pods = [old, other]
     const drains = drainsOf([
       drainOf(seen(old)),
@@ -57,7 +57,9 @@ describe('the successors of a pod that nothing can follow yet', () => {
         ? []
         : [{ ...drainOf(seen(other, { gone: phase === 'gone' })), phase } as Drain])
     ])
-    const succession = createSuccession(clusterOf(pods), worldOf([holder('web', [`${OLD}:8080`])], pods))
+    const { slices } = clusterOf(listed) as { slices: object }
+    const cluster = { ...(clusterOf(pods) as object), slices } as never
+    const succession = createSuccession(cluster, worldOf([holder('web', [`${OLD}:8080`])], pods))
     return succession.of(old, { standing: STANDING, successors: { 8080: [`${B}:8080`] } }, drains)
   }
   it('are found in a later round if the watch of slices is ahead of that of pods', () => {
@@ -87,6 +89,11 @@ describe('the successors of a pod that nothing can follow yet', () => {
   it('are none once they are gone, or were never draining', () => {
     expect(named(ending(), 'gone')).to.equal(NO_SUCCESSORS)
     expect(named(web('b', B, { ready: false }))).to.equal(NO_SUCCESSORS)
+  })
+
+  it('are the last ones while they are Ready, although no slice lists them any more', () => {
+    const unlisted = named(web('b', B), undefined, [old])
+    expect(unlisted).to.deep.equal({ 8080: [`${B}:8080`] })
   })
 
   it('are never another workload or another version that has their address now', () => {

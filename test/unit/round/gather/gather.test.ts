@@ -9,20 +9,23 @@ import { worldOf } from '../../../build/world.ts'
 
 const BEGAN = 1000
 
-describe('evidence about a pod that no holder lists', () => {
+describe('evidence about a pod', () => {
   const old = pod('old', { ...terminating(BEGAN), ips: ['10.0.0.1'] })
   const drain = drainOf(seen(old), BEGAN)
 
-  /** Rounds about `old` with one memory. Each returns since when no holder lists the pod. */
+  /** Rounds about `old` with one memory. */
   function rounds() {
     const memory = createMemories().of(old.uid)
-    return (now: number, { readAt = now, tookOver = false, nodes = [] as string[] } = {}) => {
+    return (
+      now: number,
+      { readAt = now, tookOver = false, nodes = [] as string[], services = [] as object[] } = {}
+    ) => {
       const sources = {
         cluster: {
           gateways: () => [],
           parts: () => [],
           pods: { hosts: () => [] },
-          slices: { listing: () => [], servicesOf: () => [] },
+          slices: { listing: () => [], servicesOf: () => services },
           services: { byName: () => undefined, aliasesTo: () => [], isNodePort: () => false }
         },
         inventory: {
@@ -43,26 +46,32 @@ describe('evidence about a pod that no holder lists', () => {
         now,
         gatewaysAreOld: false
       })
-      return gather(drain, memory, shared).absentSince
+      return gather(drain, memory, shared)
     }
   }
 
-  it('counts from the first round that sees this in a listing from after the end began', () => {
+  it('that no holder lists counts from the first round that sees this in a listing from after the end began', () => {
     const round = rounds()
-    expect(round(1001, { readAt: BEGAN - 1 })).to.equal(undefined)
-    expect(round(1002)).to.equal(1002)
-    expect(round(1003)).to.equal(1002)
+    expect(round(1001, { readAt: BEGAN - 1 }).absentSince).to.equal(undefined)
+    expect(round(1002).absentSince).to.equal(1002)
+    expect(round(1003).absentSince).to.equal(1002)
   })
 
-  it('is none if a holder has listed it since', () => {
+  it('that a holder has listed since shows no absence', () => {
     const round = rounds()
-    expect(round(1001, { nodes: ['10.0.0.1:8080'] })).to.equal(undefined)
-    expect(round(1002)).to.equal(undefined)
+    expect(round(1001, { nodes: ['10.0.0.1:8080'] }).absentSince).to.equal(undefined)
+    expect(round(1002).absentSince).to.equal(undefined)
   })
 
-  it('is none if it took over from another pod, even if no entry names it any more', () => {
+  it('that took over from another one shows no absence, even if no entry names it any more', () => {
     const round = rounds()
-    expect(round(1001, { tookOver: true })).to.equal(undefined)
-    expect(round(1002)).to.equal(undefined)
+    expect(round(1001, { tookOver: true }).absentSince).to.equal(undefined)
+    expect(round(1002).absentSince).to.equal(undefined)
+  })
+
+  it('names its Service as unread while the watch of slices is ahead of that of Services', () => {
+    const ahead = rounds()(1001, { services: [{ namespace: old.namespace, name: 'web' }] })
+    expect(ahead.hiddenBy.map(({ why }) => why).join()).to.match(/Service/)
+    expect(rounds()(1001).hiddenBy).to.deep.equal([])
   })
 })

@@ -1,0 +1,43 @@
+import { expect } from 'chai'
+import { Backend } from './backend.ts'
+import { stopAll } from './clean-up.ts'
+import { backends, many } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+import { withAgent, type WithAgent } from './with-agent.ts'
+
+/** Two agents put entries of the same pod. One of them, played by the test, knows which pod takes over. */
+describe('An agent that has not seen the successor yet', () => {
+  let gateway: Gateway
+  let world: WithAgent
+  let old: Backend
+  let next: Backend
+
+  before(async function () {
+    this.timeout(60_000)
+    gateway = await Gateway.start({ workers: 2 })
+    world = await withAgent(gateway)
+    old = await Backend.start()
+    next = await Backend.start()
+  })
+  after(async () => {
+    await world?.close()
+    await stopAll(gateway, old, next)
+  })
+
+  it('leaves the successor that the other one has named: no request is refused', async () => {
+    const pod = await world.pod(old)
+    await world.route([pod])
+    const { host, port } = next.node
+    const successors = { [old.node.port]: [`${host}:${port}`] }
+    await gateway.barrier.put({ uid: pod.uid, ip: pod.ip, state: 'sealed', ttl: 60, successors })
+    const hook = world.end(pod)
+    await eventually('the agent has put the entry', async () => {
+      const { entries } = await gateway.barrier.state()
+      return entries.find(({ uid }) => uid === pod.uid)?.by !== undefined
+    })
+    const replies = await many(`${gateway.url}/u`, 20)
+    expect(backends(replies)).to.deep.equal([next.name])
+    expect(await hook).to.include({ status: 200 })
+  })
+})
