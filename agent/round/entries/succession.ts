@@ -1,6 +1,6 @@
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import { isUp } from '../../rules/drain/eligible.ts'
 import type { EndpointFact, NodeKey, PodFact } from '../../rules/drain/facts.ts'
+import { readOptions } from '../../rules/drain/annotations.ts'
 import { isOfWorkload } from '../../rules/drain/workload.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import {
@@ -21,10 +21,7 @@ import type { Sources } from '../gather/sources.ts'
 type Remembered = Pick<Memory, 'standing' | 'successors'>
 
 /** The phases in which an ending pod still answers requests. */
-const SERVING: ReadonlySet<Drain['phase']> = new Set(['draining', 'proven', 'expired'])
-
-const stillServes = (pod: PodFact, drain: Drain | undefined): boolean =>
-  drain ? SERVING.has(drain.phase) : isUp(pod)
+const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'proven', 'expired'])
 
 interface Group {
   readonly slices: readonly (readonly EndpointFact[])[]
@@ -85,8 +82,9 @@ export function createSuccession(
         .some(
           other =>
             isOfWorkload(pod, other) &&
+            readOptions(other.annotations).successors &&
             (isWhole || other.labelKey === pod.labelKey) &&
-            stillServes(other, drains.get(other.uid))
+            (SERVING.has(drains.get(other.uid)?.phase) || mayTakeOver(world, drains, other))
         )
     const left = Object.entries(last).map(([port, nodes]) => [port, nodes.filter(serves)] as const)
     return left.some(([, nodes]) => nodes.length > 0) ? Object.fromEntries(left) : NO_SUCCESSORS

@@ -62,6 +62,8 @@ describe('the successors of a pod that nothing can follow yet', () => {
     const succession = createSuccession(cluster, worldOf([holder('web', [`${OLD}:8080`])], pods))
     return succession.of(old, { standing: STANDING, successors: { 8080: [`${B}:8080`] } }, drains)
   }
+  const ending = (differs: Partial<PodFact> = {}) => web('b', B, { ...terminating(0), ...differs })
+
   it('are found in a later round if the watch of slices is ahead of that of pods', () => {
     const next = web('b', B)
     const known = [old]
@@ -79,8 +81,6 @@ describe('the successors of a pod that nothing can follow yet', () => {
     expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
   })
 
-  const ending = (differs: Partial<PodFact> = {}) => web('b', B, { ...terminating(0), ...differs })
-
   it('are the last ones while they end', () => {
     for (const phase of ['draining', 'proven', 'expired'] as const)
       expect(named(ending(), phase), phase).to.deep.equal({ 8080: [`${B}:8080`] })
@@ -92,8 +92,15 @@ describe('the successors of a pod that nothing can follow yet', () => {
   })
 
   it('are the last ones while they are Ready, although no slice lists them any more', () => {
-    const unlisted = named(web('b', B), undefined, [old])
-    expect(unlisted).to.deep.equal({ 8080: [`${B}:8080`] })
+    expect(named(web('b', B), undefined, [old])).to.deep.equal({ 8080: [`${B}:8080`] })
+    expect(named(web('b', B, { ready: false }), undefined, [old])).to.equal(NO_SUCCESSORS)
+    expect(named(ending(), undefined, [old]), 'it ends without a drain').to.equal(NO_SUCCESSORS)
+  })
+
+  it('are none that refuse to be one', () => {
+    const refuses = { annotations: { 'apisix-drain.io/successors': 'false' } }
+    expect(named(web('b', B, refuses))).to.equal(NO_SUCCESSORS)
+    expect(named(ending(refuses), 'draining')).to.equal(NO_SUCCESSORS)
   })
 
   it('are never another workload or another version that has their address now', () => {
