@@ -26,7 +26,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(loaded.problems, formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
-  // Imported on demand, because the Kubernetes client alone takes half a second.
+  // These modules are imported on demand, because the Kubernetes client alone takes half a second to load.
   if (command.kind === 'doctor')
     return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command)
   if (command.kind === 'status') {
@@ -47,7 +47,7 @@ function complain(problems: readonly string[], text: string): number {
   return EXIT_WRONG
 }
 
-/** A script that asks for JSON gets one object in any case. */
+/** Prints the problems. With `--json` it prints one JSON object, so that a script gets JSON even for a failure. */
 function report(problems: readonly string[], text: string): void {
   if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ problems })}\n`)
   else process.stderr.write(text)

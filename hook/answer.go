@@ -23,11 +23,11 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s, evidence %s, held for %s: %s", a.Result, a.Evidence, round(held), a.Why)
 }
 
-// ends is false for a pod that stays or opts out of drains: clients may still connect to it.
+// ends is false for a pod that stays or opts out of drains. Its clients may still connect, so no quiet window follows.
 func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
 
-// proved is false if the agent has no evidence (503): the fallback is then better. Agent 0.1.0 answers 200 in that case
-// too, and only the body shows the difference.
+// proved is false if the agent has no evidence (503): the fallback is then better. Agent 0.1.0 answers 200 even without
+// evidence, so the body decides too.
 func (a answer) proved() bool {
 	return a.vouched && (a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint")
 }
@@ -37,7 +37,7 @@ type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// understand distinguishes an answer, a refusal (error is a refusal), and a failure that another replica may not have.
+// understand returns an answer, or an error: a refusal, or a failure that a call to another replica may avoid.
 func understand(status int, body []byte) (answer, error) {
 	var said answer
 	err := json.Unmarshal(body, &said)

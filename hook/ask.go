@@ -15,15 +15,15 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
-	// If an agent was silent for this long, it held the hook. If it then disconnects, the hook asks another agent.
+	// An agent that was silent for this long held the hook. If that agent then disconnects, the hook asks another one.
 	heldAtLeast = time.Second
 )
 
 // A held hook is silent, so the kernel probes the agent's host. A dead host is detected after six seconds.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3}
 
-// ask tries one address after another until an agent answers. Without an answer it retries for as long as the fallback
-// would sleep. A hook that an agent holds may use the whole budget.
+// ask tries one address after another until an agent answers. If none answers, ask retries for as long as the fallback
+// would sleep. An agent may hold the hook for the whole budget. If it breaks off, one more round follows in any case.
 func ask(ctx context.Context, options options, started time.Time) (answer, error) {
 	tries := 0
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -70,7 +70,7 @@ func resolve(ctx context.Context, options options) ([]string, error) {
 	return addresses, nil
 }
 
-// exchange is one call. held is how long the agent kept the hook waiting after it had the request.
+// exchange makes one call. held is the time from the request to the answer, or to the failure.
 func exchange(ctx context.Context, options options, address string, started time.Time) (said answer, held time.Duration, err error) {
 	dialer := net.Dialer{Timeout: options.connectTimeout, KeepAliveConfig: keepAlive}
 	connection, err := dialer.DialContext(ctx, "tcp", address)

@@ -24,7 +24,8 @@ func install(args []string) int {
 	return exitDone
 }
 
-// copySelf writes to a temporary file and then renames it: an init container that runs again never leaves half a program.
+// copySelf writes to a temporary file and then renames it, so that an init container never leaves half a program,
+// even if it is stopped and runs again.
 func copySelf(folder, path string) error {
 	self, err := os.Executable()
 	if err != nil {

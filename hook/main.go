@@ -1,6 +1,6 @@
-// apisix-drain-hook is the preStop hook of a pod behind Apache APISIX. It asks an agent to take the pod out, waits for the
-// proof, and falls back to a bounded sleep if no agent answers. One static file, for images without a shell. See
-// docs/hooks.md.
+// apisix-drain-hook is the preStop hook of a pod behind Apache APISIX. It asks an agent to take the pod out, waits for
+// the proof, and falls back to a bounded sleep if no agent answers. The program is one static file, for images without
+// a shell. See docs/hooks.md.
 package main
 
 import (
@@ -82,7 +82,8 @@ func hook(ctx context.Context, options options, started time.Time, say func(stri
 	return code
 }
 
-// misused handles a hook with wrong options: it sleeps like the fallback, and its exit code makes the kubelet report it.
+// misused handles a hook with wrong options: it sleeps like the fallback, and its exit code makes the kubelet report
+// the failure.
 func misused(ctx context.Context, problems []string, options options, started time.Time, say func(string, ...any)) int {
 	for _, problem := range problems {
 		say("%s", problem)
@@ -91,8 +92,8 @@ func misused(ctx context.Context, problems []string, options options, started ti
 	return exitUsage
 }
 
-// fallBack sleeps until the hook has taken as long as the sleep that it replaces. The time spent on calls counts, because
-// it was time for the gateways too. It never sleeps past the budget.
+// fallBack sleeps until the hook has taken as long as the sleep that it replaces. The time spent on calls counts too,
+// because the gateways could update in that time. fallBack never sleeps past the budget.
 func fallBack(ctx context.Context, why string, options options, started time.Time, say func(string, ...any)) {
 	left := max(0, min(options.fallback, options.budget)-time.Since(started))
 	if left == 0 {
@@ -110,8 +111,8 @@ func fellBack(options options) int {
 	return exitDone
 }
 
-// sayer writes lines to standard error, which the kubelet keeps for a failed hook, and to a file if one is named. If that
-// is /proc/1/fd/2, the standard error of the container, the lines reach its log.
+// sayer returns a function that writes a line to standard error, and to the file at path unless path is empty. The
+// kubelet keeps the standard error of a failed hook. The file /proc/1/fd/2 leads to the log of the container.
 func sayer(path string) func(string, ...any) {
 	return func(format string, values ...any) {
 		line := fmt.Sprintf("apisix-drain-hook: "+format+"\n", values...)
@@ -119,7 +120,7 @@ func sayer(path string) func(string, ...any) {
 		if path == "" {
 			return
 		}
-		// Not blocking: a pipe without a reader must not delay the hook.
+		// O_NONBLOCK: a pipe without a reader must not delay the hook.
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "apisix-drain-hook: --log: %v\n", err)

@@ -28,7 +28,8 @@ type options struct {
 	fail    bool
 }
 
-// pod is the caller, as far as it is known. Without it the agent knows only the caller's address, which several pods may share.
+// pod is the caller, as far as the environment tells. Without these values the agent knows only the caller's address,
+// which several pods may share.
 type pod struct{ name, namespace, uid string }
 
 // setting is one value: a flag, else an environment variable, else the default.
@@ -50,7 +51,8 @@ var settings = struct {
 	log:            setting{"log", "APISIX_DRAIN_LOG", ""},
 }
 
-// parseOptions never fails: it returns one line for each problem, and keeps the valid options. help is "help", "version" or empty.
+// parseOptions never fails: it returns one line for each problem, and keeps the valid options. help is "help",
+// "version" or empty.
 func parseOptions(args []string, env func(string) string) (result options, help string, problems []string) {
 	flags := flag.NewFlagSet("apisix-drain-hook", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -116,7 +118,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	if name != "" && namespace != "" {
 		result.pod.name, result.pod.namespace = name, namespace
 	} else if byFlag == "--pod" || byOtherFlag == "--namespace" {
-		// One variable of the pair may exist for the app's own use; one flag of the pair is a mistake.
+		// A single variable of the pair may exist for the app's own use. A single flag of the pair is a mistake.
 		complain("--pod and --namespace go together; give both or none")
 	}
 	path, origin := get(settings.tokenFile)

@@ -8,7 +8,8 @@ import (
 
 const socketsFolder = "/proc/self/net"
 
-// A check costs tens of microseconds, and more with thousands of connections.
+// The limits of the pause between two checks. A check costs tens of microseconds, and more with thousands of
+// connections.
 const (
 	shortestLook = 5 * time.Millisecond
 	longestLook  = 50 * time.Millisecond
@@ -30,8 +31,8 @@ func (w *quietWatch) look(now time.Time, seen sockets) bool {
 	return now.Sub(w.since) >= w.window
 }
 
-// waitQuiet returns when no client has connected for the window, or the context ends, and reports which. It is for requests that
-// do not come through APISIX: no gateway confirms that those have stopped.
+// waitQuiet waits until no client has connected for the window, or the context ends. It returns a line for the log. The
+// quiet window is for requests that bypass APISIX: no gateway confirms that those have stopped.
 func waitQuiet(ctx context.Context, window time.Duration, started time.Time) string {
 	first, err := readSockets(socketsFolder)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// largestHead bounds one line and all lines of a head, in bytes.
+	// largestHead bounds the head of a response in bytes, and likewise the lines around a chunk.
 	largestHead = 16 << 10
 	// largestBody is far above what an answer about hundreds of gateways needs.
 	largestBody = 1 << 20
@@ -26,8 +26,8 @@ type head struct {
 	length int64
 }
 
-// readResponse reads one HTTP/1.x response (RFC 9112). A response that is cut off is errCut. If only the end of the
-// connection ends the body, a cut body is seen later: it is not JSON.
+// readResponse reads one HTTP/1.x response (RFC 9112). It returns errCut if the response is cut off. A body without
+// length and chunks ends with the connection: the caller then detects a cut, because the body is not JSON.
 func readResponse(from *bufio.Reader) (status int, body []byte, err error) {
 	for {
 		head, err := readHead(from)
@@ -165,7 +165,7 @@ func readLine(from *bufio.Reader, left *int) (string, error) {
 	}
 }
 
-// cut names the end of a connection in the middle of an answer.
+// cut returns errCut if the connection ended in the middle of an answer, and every other error unchanged.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errCut

@@ -27,7 +27,7 @@ func TestResponses(t *testing.T) {
 		"more than a body": {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}garbage", 200, "{}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A byte at a time: no line and no chunk arrives in one piece.
+			// OneByteReader: no line and no chunk arrives in one piece.
 			from := bufio.NewReader(iotest.OneByteReader(strings.NewReader(test.text)))
 			status, body, err := readResponse(from)
 			if err != nil || status != test.status || string(body) != test.body {

@@ -12,8 +12,8 @@ import (
 
 // sockets holds the counts that any process in a network namespace can read without privileges.
 type sockets struct {
-	// accepted counts connections that clients opened successfully (RFC 4022, tcpPassiveOpens). The counter misses
-	// none, however short. Polling for open connections would.
+	// accepted counts connections that clients opened successfully (RFC 4022, tcpPassiveOpens). The counter misses no
+	// connection, however short. Polling for open connections would miss short ones.
 	accepted uint64
 	// pending are handshakes in progress and connections that the program has not accepted yet.
 	pending int
@@ -25,7 +25,7 @@ const (
 	stateListen      = "0A"
 )
 
-// readSockets reads from the folder net of a process, such as /proc/self/net.
+// readSockets reads the counts from the folder net of a process, such as /proc/self/net.
 func readSockets(folder string) (sockets, error) {
 	text, err := os.ReadFile(filepath.Join(folder, "snmp"))
 	if err != nil {
@@ -75,8 +75,8 @@ func passiveOpens(text string) (uint64, error) {
 	return 0, errors.New("snmp: the kernel does not count PassiveOpens")
 }
 
-// pendingIn reads a table of sockets: number, local and remote address, state, and `tx:rx` queues in hex. The rx queue of
-// a listener is its accept queue.
+// pendingIn returns the pending connections in a table of sockets. Its columns are the number, local and remote
+// address, state, and the `tx:rx` queues in hex. The rx queue of a listener is its accept queue.
 func pendingIn(text string) (int, error) {
 	pending := 0
 	for line := range strings.Lines(text) {

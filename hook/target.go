@@ -42,13 +42,13 @@ func parseTarget(text string) (target, error) {
 	return target{parsed.Hostname(), port, parsed.Host, strings.TrimRight(parsed.EscapedPath(), "/")}, nil
 }
 
-// at is the address to connect to.
+// at returns the address at which the agent with this IP listens.
 func (t target) at(ip string) string { return net.JoinHostPort(ip, t.port) }
 
 // The agent must answer this long before the budget ends, so that its answer, with the reason, still arrives.
 const answerMargin = 500 * time.Millisecond
 
-// request is the whole call: it has no body, and the connection is used once.
+// request returns the text of the whole call. The call has no body, and its connection is used once.
 func request(options options, left time.Duration) string {
 	query := url.Values{}
 	if options.pod.name != "" {

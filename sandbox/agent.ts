@@ -9,9 +9,9 @@ import { ensureDashboard } from '../scripts/dashboard.ts'
 import { waitFor } from './wait-for.ts'
 
 export interface AgentOptions {
-  /** Where its configuration, its key and its log are written. */
+  /** The folder for the agent's configuration, its keys and its log. */
   readonly directory: string
-  /** A kubeconfig, or an account as in a pod. */
+  /** How the agent reaches the API server: by a kubeconfig, or by an account that is mounted as in a pod. */
   readonly kubernetes: { readonly kubeconfig: string } | { readonly account: MountedAccount }
   readonly admin: { readonly url: string; readonly key: string }
   readonly controlPort: number
@@ -24,7 +24,7 @@ export interface AgentOptions {
   readonly port: number
   /** How long the agent may take to become ready, in ms; default 20 s. */
   readonly readyMs?: number
-  /** In place of agent/main.ts, for tests. */
+  /** The program to run in place of agent/main.ts, for tests. */
   readonly main?: string
 }
 
@@ -38,16 +38,16 @@ export interface Agent {
 
 const MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url))
 const TETHER = new URL('tether.ts', import.meta.url).href
-/** The same as in the Dockerfile. */
+/** Node's flags, the same as in the Dockerfile. */
 const FLAGS = ['--max-semi-space-size=8']
 const READY_MS = 20_000
 const LOG_LINES = 15
-/** Short: the agent holds no hook by then. */
+/** From SIGTERM to SIGKILL, in ms. Short, because the agent holds no hook by then. */
 const END_MS = 5000
 
 /**
  * Starts the agent as users start it, with a configuration file, and waits for its /readyz.
- * Rejects, with the end of its log, if it exits or is not ready in time.
+ * Rejects with the end of the log if the agent exits, or is not ready in time.
  */
 export async function startAgent(options: AgentOptions, signal?: AbortSignal): Promise<Agent> {
   const main = options.main ?? MAIN
@@ -130,7 +130,7 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
       gateways: { namespace: gatewayNamespace }
     },
     ...(options.sync && { sync: { enabled: true, allow: ['*/*'] } }),
-    // On loopback, for the user who started the sandbox.
+    // Without a login: the dashboard is on loopback, for the user who started the sandbox.
     serve: { host, port, dashboard: { enabled: true, auth: 'none' } }
   }
 }

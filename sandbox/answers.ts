@@ -10,7 +10,7 @@ export function countAnswers(hooks: readonly HookRecord[]): Readonly<Record<stri
   return counts
 }
 
-/** The agent's ack is the last line. An error message of curl is not an ack; neither is the empty output of a fallback. */
+/** The result and evidence in the last line, which is the agent's ack. curl's errors and an empty output (a fallback) are `no answer`. */
 function readAnswer(output: string): string {
   try {
     const ack = JSON.parse(output.trim().split('\n').at(-1) ?? '') as {

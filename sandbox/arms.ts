@@ -53,10 +53,10 @@ export const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = 
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const ROLLOUT_MS = 60_000
-/** The longest time a user waits. It is well above the delays of a busy machine, so a timeout is a failure of the arm. */
+/** A request fails after this time. A busy machine delays requests much less, so a timeout is a failure of the arm. */
 const REQUEST_MS = 15_000
 
-/** One rolling update under load, or two after the ingress controller has ended, in a new world. The caller closes it. */
+/** Runs one rolling update under load in a new world, or two after the end of the ingress controller. The caller closes the world. */
 export async function runArm(
   name: ArmName,
   options: RunOptions,

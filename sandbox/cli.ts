@@ -7,7 +7,7 @@ import type { Evidence } from './world.ts'
 const BY_DEFAULT = ['no-hook', 'sleep-5', 'apisix-drain'] as const
 const ARMS = [...BY_DEFAULT, 'controller-dead-no-hook', 'controller-dead'] as const
 export type ArmName = (typeof ARMS)[number]
-/** The arms whose pods have our hook. */
+/** The arms whose pods have the hook of apisix-drain. */
 export const WITH_AGENT: ReadonlySet<ArmName> = new Set(['apisix-drain', 'controller-dead'])
 /** The arms whose ingress controller ends for good before the Deployment is updated, twice. */
 export const CONTROLLER_ENDS: ReadonlySet<ArmName> = new Set(['controller-dead-no-hook', 'controller-dead'])

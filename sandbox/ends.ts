@@ -1,7 +1,7 @@
 /** The calls that end the parts of something, in the order in which the parts started. */
 export type Ends = (() => unknown)[]
 
-/** Ends the parts. The last one is first, because it may still call the others. A second call does nothing. */
+/** Ends the parts in reverse order, because a part may call the parts that started before it. A second call does nothing. */
 export async function endAll(ends: Ends): Promise<void> {
   for (const end of ends.splice(0).toReversed()) await end()
 }

@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 /**
  * Keeps the files that explain a run, in `<directory>/<arm>/`. `access.log` has each request and the gateways' answer,
  * `admin.log` each call of the Admin API and its client. `facts.json` has failed requests, pods and the owner's writes.
- * The last file is `agent.log`. Times in the facts are those of `now()`; `clock` gives the time of day at one of them.
+ * The last file is `agent.log`. Times in the facts are those of `now()`; `clock` has one such time and its time of day.
  */
 export async function keep(directory: string, arm: string, world: World, load?: LoadResult): Promise<void> {
   const to = join(directory, arm)

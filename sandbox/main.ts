@@ -6,7 +6,7 @@ import { heldLines, runArms } from './run.ts'
 
 const EXIT_WRONG = 2
 
-/** Ctrl-C and SIGTERM end everything in order. A second signal does not wait for that. */
+/** Ctrl-C and SIGTERM end everything in order. A second signal ends the process at once. */
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
@@ -16,7 +16,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 const stopped = (): Promise<void> => {
-  // A pending promise does not keep the process alive, and the stand-ins may not either.
+  // This timer keeps the process alive. A pending promise does not, and perhaps no stand-in does.
   const alive = setInterval(() => {}, 60_000)
   return new Promise(resolve => {
     const end = () => {

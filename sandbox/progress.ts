@@ -1,8 +1,8 @@
 /** Shows the progress of a run: one line that is rewritten in a terminal, plain lines elsewhere. */
 export interface Progress {
-  /** Shows the present state; at most every `everyMs`. */
+  /** Shows the present state, at most ten times a second in a terminal, and once a second elsewhere. */
   update(text: string): void
-  /** Ends the line, which stays. */
+  /** Shows a last text, which stays on the screen. */
   done(text: string): void
 }
 

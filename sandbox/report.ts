@@ -12,7 +12,7 @@ interface ArmResult {
   readonly rolloutMs: number
 }
 
-/** More fields than `--json` has: for the lines under the table. */
+/** The result with more fields than `--json` prints, for the lines under the table. */
 export interface ArmDetail extends ArmResult {
   readonly load: LoadResult
   /** Hooks that were run, and those that failed. */
@@ -34,7 +34,7 @@ export const jsonReport = (arms: readonly ArmResult[]): { readonly arms: readonl
   }))
 })
 
-/** True only if an arm with the agent ran, and each such arm sent requests and lost none. */
+/** True only if an arm with the agent ran, and each such arm sent requests and had no failure. */
 export function succeeded(arms: readonly ArmResult[]): boolean {
   const ours = arms.filter(({ name }) => WITH_AGENT.has(name))
   return ours.length > 0 && ours.every(({ requests, failed }) => requests > 0 && failed === 0)

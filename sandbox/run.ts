@@ -14,7 +14,7 @@ export async function runArms(options: RunOptions, progress: Progress, signal: A
   const details: ArmDetail[] = []
   for (const [i, name] of options.arms.entries()) {
     const onState = (state: ArmState) => {
-      // Early enough to open it: the rolling update, the interesting part, follows.
+      // Printed before the rolling update, so that the user has time to open the dashboard.
       if (options.hold && state.dashboard)
         progress.done(`${'dashboard'.padEnd(NAME_WIDTH)}  ${state.dashboard}`)
       progress.update(line(name, state))

@@ -7,7 +7,7 @@ import { now } from './now.ts'
 export interface SyncLags {
   /** When the API server committed the deletion of a pod. */
   decidedAt(uid: string): number | undefined
-  /** When the last gateway confirmed this; `undefined` until then. */
+  /** When the last gateway confirmed `what`; `undefined` until then. */
   confirmedAt(uid: string, what: Confirmed): number | undefined
   /** From the decision to the confirmation, in ms. */
   lagOf(uid: string, what: Confirmed): number | undefined

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** The folder from which the agent serves the page. Not committed: `npm run build:dashboard` and every script that needs it build it. */
+/** The folder from which the agent serves the page. Not in git: `npm run build:dashboard`, and each script that needs it, make it. */
 export const BUILT_AT = join(import.meta.dirname, '../dist/dashboard')
 
 const SOURCES = join(import.meta.dirname, '../agent')
 const STAMP = 'built-from.txt'
 const WRONG_TOKEN = 'That is not the token.'
 
-/** Builds the page if it is missing or older than its sources. Several processes may do so at once. */
+/** Builds the page if it is missing, or was built from other sources. Several processes may do so at once. */
 export async function ensureDashboard(): Promise<void> {
   const sources = sourcesHash()
   if (read(join(BUILT_AT, STAMP)) !== sources) await buildDashboard(sources)
@@ -67,7 +67,7 @@ const hash = (content: Uint8Array) => createHash('sha256').update(content).diges
 const named = (name: string, content: Uint8Array, extension: string) =>
   `${name}-${hash(content)}.${extension}`
 
-/** Writes a file and its gzipped twin, and never half of one: an agent may start at any moment. */
+/** Writes a file and its gzipped copy. A rename puts each in place, because an agent that starts now must not read half a file. */
 function put(name: string, content: Uint8Array): void {
   for (const [path, bytes] of [
     [`${name}.gz`, gzipSync(content, { level: 9 })],
@@ -79,7 +79,7 @@ function put(name: string, content: Uint8Array): void {
   }
 }
 
-/** The hash of all inputs of the bundle: the page, the types and reducers that it shares, and the locked packages. */
+/** Returns the hash of all inputs of the bundle: the page, the code that it shares with the agent, the locked packages, and this script. */
 function sourcesHash(): string {
   const files = globSync('{dashboard,report/snapshot,rules,base}/**/*.{ts,tsx,css,html,svg}', {
     cwd: SOURCES

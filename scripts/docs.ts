@@ -51,7 +51,7 @@ function read(path: string): string {
   }
 }
 
-/** The lines that only one of the two has: enough to show the forgotten change. */
+/** Returns the lines that only one of the two texts has. They are enough to show the forgotten change. */
 function difference(found: string, wanted: string): string {
   const [before, after] = [new Set(found.split('\n')), new Set(wanted.split('\n'))]
   return [

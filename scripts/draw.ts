@@ -18,7 +18,7 @@ if (values.help || !Number.isInteger(seed) || !Number.isInteger(lines)) {
   process.exit(values.help ? 0 : 2)
 }
 
-/** Comment lines by the start of the line, so that no parser of each language is needed. */
+/** The start of a line shows whether it is a comment, so the script needs no parser for each language. */
 const COMMENT = { ts: /^\s*(\/\/|\/\*\*?|\*)\s+\S/, lua: /^\s*---?\s*\S/, go: /^\s*\/\/\s+\S/ }
 const kindOf = (file: string) => (/\.tsx?$/.test(file) ? 'ts' : file.endsWith('.lua') ? 'lua' : 'go')
 

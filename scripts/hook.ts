@@ -5,7 +5,7 @@ import { ARCHITECTURES, buildGo, type Architecture } from './go.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** The path of the built program. */
+/** Returns the path of the built program. */
 export const hookPath = (architecture: Architecture): string =>
   join(ROOT, 'dist/hook', `apisix-drain-hook-linux-${architecture}`)
 

@@ -1,6 +1,6 @@
 /**
- * The files of a release, in `dist/release`: the chart (with the registry of its images), the helper for each architecture, the plugin, the
- * SBOM of the agent's production dependencies, and SHA256SUMS of them all. Needs helm, Go, npm and tar.
+ * Makes the files of a release, in `dist/release`: the chart (with the registry of its images), the helper for each architecture, the
+ * plugin, the SBOM of the agent's production dependencies, and SHA256SUMS of all these files. Needs helm, Go, npm and tar.
  *
  *     node scripts/release.ts [--registry ghcr.io/OWNER]
  */
@@ -16,7 +16,7 @@ import { versions } from './version.ts'
 const ROOT = join(import.meta.dirname, '..')
 
 interface Release {
-  /** Where the images are, without a slash at the end; left out: the chart's own default. */
+  /** The registry of the images, without a slash at the end. If it is left out, the chart keeps its default. */
   readonly registry?: string | undefined
   readonly helm?: string
   /** Default: `dist/release` of the project. It is emptied first. */
@@ -35,7 +35,7 @@ function run(program: string, args: readonly string[]): string {
 }
 
 /**
- * The chart with its images' registry written into its values.
+ * Packages the chart into the folder. If a registry is given, the values of the packaged chart name it.
  *
  * @throws Error with the output of helm
  */
@@ -66,7 +66,7 @@ export function makeRelease(release: Release): void {
     buildHook(architecture)
     copyFileSync(hookPath(architecture), join(folder, basename(hookPath(architecture))))
   }
-  // The same bytes from the same commit.
+  // With these options, the same commit gives the same bytes.
   const same = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner']
   run('tar', [
     ...same,

@@ -5,9 +5,10 @@ import { LAW, ROOMS, WINGS, wingOf } from './rooms/law.ts'
 import { pluginProblems } from './rooms/plugin-law.ts'
 
 /**
- * Checks the law of imports: a file imports from its own room and from rooms above it, types included. Also checks that
- * every file has a room, that no room is crowded, and that no two files of the agent have the same name. The plugin has a law of its
- * own. Exits 1 if a rule is broken. `--figures` prints the rooms with their files and arrows instead.
+ * Checks the law of imports: a file imports only from its own room and from rooms above it (scripts/rooms/law.ts). Type imports count.
+ * Also checks that every file has a room, that no room has more than LARGEST files, and that no two files of the agent have the same name.
+ * The plugin has a law of its own. Exits 1 if a rule is broken. `--figures` also prints the rooms with their files, and the arrows between
+ * rooms.
  */
 const root = join(import.meta.dirname, '../agent')
 const LARGEST = 14

@@ -1,7 +1,7 @@
 /**
- * `npm test`: every suite, each ended by its own line `N passed, N failed`. Suites that need the cores run by themselves; then the one that mostly
- * waits runs beside the others.
- * A suite that this machine cannot run is named at the end, with the missing packages; under CI=true that is a failure.
+ * `npm test` runs every suite. Each suite ends with a line `N passed, N failed`. Suites that need the cores run one after another, alone.
+ * Then the others run, beside the suite that mostly waits.
+ * The end names each suite that this machine cannot run, with the missing packages. With CI=true such a suite is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
-  /** `beside`: it mostly waits, so it runs next to others and prints at its end. `alone`: it needs the cores, or measures time. */
+  /** `beside`: the suite mostly waits, so it runs next to others and prints at its end. `alone`: it needs the cores, or measures time. */
   readonly runs?: 'beside' | 'alone'
 }
 
@@ -40,7 +40,7 @@ const debian = (program: string, packages: string): Need => ({
   isMet: () => found(program)
 })
 
-/** Builds the real helm and the real Kubernetes API server from Go modules, once, into a cache outside the project. */
+/** The suites build the real helm and the real Kubernetes API server from Go modules, once, into a cache outside the project. */
 const GO: Need = {
   what: 'Go 1.26 or newer',
   get: 'https://go.dev/dl; the first build takes some minutes',
@@ -61,7 +61,7 @@ const coverage = (floor: number, folders: readonly string[]) => [
   'report',
   '--reporter=text-summary',
   '--check-coverage',
-  // Then c8 names each file below the floor. With a lower floor, only the average of all files counts.
+  // With --per-file, each file must reach the floor. Below 100, only the average of all files must reach it.
   ...(floor === 100 ? ['--per-file'] : []),
   ...['lines', 'branches', 'functions', 'statements'].map(kind => `--${kind}=${floor}`),
   ...folders.map(folder => `--include=${folder}`)
@@ -182,9 +182,9 @@ const QUICK: Suite = {
 }
 
 /**
- * Runs the steps of a suite until one fails; resolves with the lines that name the failures; none if all succeed.
+ * Runs the steps of a suite until one fails. Resolves with the lines that name the failures, or with `undefined` if all steps succeed.
  *
- * @param held gets the output instead of the terminal
+ * @param held receives the output; without it, the terminal does
  */
 async function run(suite: Suite, held?: string[]): Promise<readonly string[] | undefined> {
   const head = `\n== ${suite.name}: ${suite.what}\n`

@@ -3,7 +3,7 @@
  *
  *     node scripts/version.ts [--is X.Y.Z]
  *
- * Prints `version=X.Y.Z`. Exit code 1: the parts, or the version of `--is`, differ; each of them is named.
+ * Prints `version=X.Y.Z`. Exits 1 if a part differs from the others or from `--is`, and names each such part.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** The tag of an image, the name of the plugin's ConfigMap, the chart's version. */
+/** Matches the version in the tag of an image, in the name of the plugin's ConfigMap, and in options of commands. */
 const IN_COMMANDS =
   /(?:apisix-drain(?:-hook)?:|apisix-drain-lua-|--build-arg VERSION=|--version )(\d+\.\d+\.\d+)/g
 
@@ -28,7 +28,10 @@ const PLACES: Readonly<Record<string, RegExp>> = {
   'docs/hooks.md': IN_COMMANDS
 }
 
-/** The version of each place; `undefined` if none was found, all of them if they differ. The helper gets the version of package.json when it is built. */
+/**
+ * Returns the version of each place: `undefined` if the place has none, and all of them if they differ. The helper is not a place: it gets
+ * the version of package.json when it is built.
+ */
 export const versions = (read = (path: string) => readFileSync(join(ROOT, path), 'utf8')) =>
   Object.entries(PLACES).map(([place, pattern]) => {
     const found = [...read(place.split(' ')[0] ?? '').matchAll(pattern)].map(([, version]) => version)

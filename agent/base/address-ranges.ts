@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 
-/** Whether an address is in one of these ranges (`10.244.0.0/16`); a domain name is in none. */
+/** Returns a function that checks whether an address is in one of these ranges (`10.244.0.0/16`). A domain name is in none. */
 export function addressRanges(ranges: readonly string[]): (host: string) => boolean {
   const blocks = new BlockList()
   for (const range of ranges) {

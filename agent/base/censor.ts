@@ -1,4 +1,4 @@
-/** Names under which a secret could be logged, in lower case. `key` is not among them, because holders have keys. */
+/** Names under which a secret could be logged, in lower case. `key` is not among them, because the keys of holders are logged. */
 const SECRET_NAMES = new Set(['authorization', 'x-api-key', 'apikey', 'adminkey', 'token', 'password'])
 const CENSORED = '<not shown>'
 /** How many levels are searched: logged objects are flat, and the headers of a request are the deepest part. */
@@ -7,9 +7,9 @@ const DEPTH = 3
 type Facts = Readonly<Record<string, unknown>>
 
 /**
- * The same facts without values under the name of a secret. Normally there is none, because the agent logs no secret, and then
- * it returns the same object. An Error stays as it is, because its serializer selects the fields. The `redact` of pino does all this
- * too, but took longer than all decisions about a drain.
+ * Returns the facts with a placeholder for each value under the name of a secret. The agent logs no secret, so normally the same
+ * object is returned. An Error stays as it is, because its serializer selects the fields. pino's `redact` does the same, but took
+ * longer than all decisions about a drain.
  */
 export function censor(facts: Facts, depth = DEPTH): Record<string, unknown> {
   let censored: Record<string, unknown> | undefined

@@ -6,15 +6,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 export interface Clock {
   /** Milliseconds since the epoch. Never goes backwards, even if the host's clock is set. */
   now(): number
-  /** Resolves after `ms`; rejects with the signal's reason if it aborts first. Does not keep the process alive. */
+  /** Resolves after `ms`. Rejects if the signal aborts first. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Calls `wake` once, at or after `at` (ms since the epoch, by this clock). Returns the function that cancels it. */
+  /** Calls `wake` once, at or after `at` (ms since the epoch, by this clock). Returns the function that cancels the alarm. */
   alarm(at: number, wake: () => void): () => void
-  /** Calls `run` once, after the current event; several events of one turn become one call. */
+  /** Calls `run` once, after the events of the current turn, so that one call can handle all of them. */
   soon(run: () => void): void
 }
 
-/** The longest delay a Node timer takes (2^31 - 1 ms); longer ones fire at once. */
+/** The longest delay that a Node timer takes (2^31 - 1 ms). A timer with a longer delay fires at once. */
 const LONGEST = 2_147_483_647
 
 export const systemClock: Clock = {
@@ -34,7 +34,7 @@ export const systemClock: Clock = {
   soon: run => void setImmediate(run)
 }
 
-/** Keeps the process alive until the returned function is called: no timer of a Clock does. */
+/** Keeps the process alive until the returned function is called. The timers of a Clock do not keep it alive. */
 export function stayAwake(): () => void {
   const timer = setInterval(() => {}, LONGEST)
   return () => clearInterval(timer)

@@ -1,6 +1,6 @@
 /**
- * Failures as rows: a stable code, and a sentence with the remedy. Code tests them with functions (`isGone`, …), so only this
- * file knows the meaning of HTTP status numbers.
+ * All failures, each with a stable code and a sentence with the remedy. Other code tests a failure with functions (`isGone`, …), so
+ * only this file knows the meaning of HTTP status numbers.
  */
 export const ERRORS = {
   ADMIN_STANDALONE:
@@ -91,7 +91,7 @@ export class CodedError extends Error {
   }
 }
 
-/** A failure without its place, so that an equal failure of many gateways is reported once. */
+/** The text of a failure without the place of the call, so that an equal failure of many gateways is reported once. */
 export function meaningOf(error: unknown): string {
   if (error instanceof CodedError) return `${error.network ?? error.status ?? error.code}: ${error.meaning}`
   return error instanceof Error ? error.message : String(error)
@@ -129,13 +129,13 @@ export function codeForStatus(api: Api, status: number, body: string): ErrorCode
   return status >= 400 ? `${api}_REFUSED` : `${api}_GARBLED`
 }
 
-/** Whether this is a status of HTTP that reports success. */
+/** Whether this HTTP status reports success. */
 export const isSuccess = (status: number): boolean => status >= 200 && status < 300
 
 const codeOf = (error: unknown): ErrorCode | undefined =>
   error instanceof CodedError ? error.code : undefined
 
-/** The object does not exist: for a removal that is success. */
+/** The object does not exist. A removal counts this as success. */
 export const isGone = (error: unknown): boolean => codeOf(error) === 'ADMIN_GONE'
 
 /** Inside APISIX, another writer wrote between read and write, so nothing was written. Retry at once, with jitter. */
@@ -153,7 +153,7 @@ export const isUnsupported = (error: unknown): boolean =>
 /** APISIX refused the request (400): the agent's copy of the object is wrong, so it reads the object again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'
 
-/** It may end by itself: retry after a pause. A write may or may not have been applied; read it back. */
+/** The failure may end by itself, so the caller retries after a pause. A failed write may have been applied: read the object back. */
 export function isTransient(error: unknown): boolean {
   const code = codeOf(error)
   return code !== undefined && /_(UNREACHABLE|TIMEOUT|UNAVAILABLE|GARBLED|PRECONDITION|FULL)$/.test(code)

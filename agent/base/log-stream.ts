@@ -1,7 +1,7 @@
 import type { DestinationStream } from 'pino'
 import sonicBoom from 'sonic-boom'
 
-/** The most bytes of the log that wait for a full disk or a slow reader. Lines beyond that are dropped and counted. */
+/** The maximum of log bytes that wait for a full disk or a slow reader. Further lines are dropped and counted. */
 const WAITING = 1024 * 1024
 
 /**
@@ -9,7 +9,7 @@ const WAITING = 1024 * 1024
  * line that cannot be written (ENOSPC) is retried with the next one.
  *
  * Callers get `write` only. `pino.destination` is not used: without a listener for errors it ends the process when a write fails.
- * With one, it retries the last lines for ever (`flushSync` of sonic-boom, called for `fatal` and at exit).
+ * With such a listener, it retries the last lines for ever (`flushSync` of sonic-boom, called for `fatal` and at exit).
  *
  * @param onDropped called once lines can be written again, with the number of dropped lines
  */

@@ -1,12 +1,12 @@
 /** A failed connection in words: the meaning of the system's code, and the settings to check. */
 
-/** The settings that lead to one kind of server. */
+/** The names of the settings for connections to one kind of server. */
 export interface Route {
-  /** The setting of its address. */
+  /** The setting of the server's address. */
   readonly address: string
-  /** The setting of its scheme. */
+  /** The setting of the server's scheme. */
   readonly scheme: string
-  /** The setting of the CA that signs its certificate. */
+  /** The setting of the CA that signs the server's certificate. */
   readonly ca: string
 }
 

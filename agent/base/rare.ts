@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-/** A rate limit for lines of the log that a stranger can cause. */
+/** A rate limit for log lines that any caller can cause. */
 export interface Rare {
   /** `undefined`: leave the line out. Otherwise: log it, with the number of lines that were left out since the last one. */
   next(): number | undefined

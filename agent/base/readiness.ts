@@ -4,13 +4,13 @@ export interface MissingPart {
   readonly why: string
 }
 
-/** The switch of one part. */
+/** One part reports here that it is ready, or why it is not ready. */
 interface ReadinessPart {
   ready(): void
   notReady(why: string): void
 }
 
-/** The agent is ready once every registered part has reported that it is. */
+/** The agent is ready while every registered part reports that it is ready. */
 export interface Readiness {
   /** Registers a part, which is not ready at first. A second call with the same name returns the same part. */
   part(name: string): ReadinessPart

@@ -1,4 +1,4 @@
-/** Deep equality of plain objects, arrays and scalars. An absent field equals `undefined`. The same object is compared at no cost. */
+/** Deep equality of plain objects, arrays and scalars. An absent field equals `undefined`. Two references to one object cost nothing. */
 export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

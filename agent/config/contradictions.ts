@@ -5,8 +5,8 @@ import { schema, type Settings } from './schema/schema.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * The contradictions of a tree that the schema refuses, so that all problems are reported at once. It removes the broken
- * settings first, and leaves out contradictions that a broken setting may explain.
+ * The contradictions in a tree that the schema refused, so that all problems are reported at once. The function removes the broken
+ * settings first, and omits each contradiction that names a removed setting.
  */
 export function furtherProblems(tree: Readonly<Record<string, unknown>>, issues: readonly Issue[]): string[] {
   const broken = issues.flatMap(issue => {
@@ -34,7 +34,7 @@ function child(tree: Tree, name: string): Tree {
   return made
 }
 
-/** Returns whether there was a setting to remove. A missing setting cannot be the cause of other problems. */
+/** Returns false if the setting is missing: a missing setting cannot be the cause of other problems. */
 function remove(tree: Tree, path: readonly string[]): boolean {
   const [name, ...deeper] = path
   const next = name === undefined ? undefined : tree[name]
@@ -43,10 +43,10 @@ function remove(tree: Tree, path: readonly string[]): boolean {
   return delete tree[name]
 }
 
-/** Kubernetes' default grace. If a setting can never fit a pod with this grace, it is a mistake. */
+/** Kubernetes' default grace. Settings that leave no time for a drain within this grace are a mistake. */
 const DEFAULT_GRACE_MS = 30_000
 
-/** Settings that are valid alone and contradict each other: with them drains could not progress, or not as configured. */
+/** Problems of settings that are valid alone but contradict each other. With them, drains could not progress as configured. */
 export function contradictions(settings: Settings): string[] {
   return [
     ...evidence(settings),

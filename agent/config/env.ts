@@ -4,11 +4,11 @@ import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from './sche
 
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** Holds the path of the configuration file. It has the prefix of the settings, but is not one of them. */
+/** The variable with the path of the configuration file. Its name has the prefix of the settings, but it is not a setting. */
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`
 
 /**
- * Kubernetes sets variables for every Service of a namespace. A Service named `apisix-drain` gives
+ * Whether Kubernetes set this variable for a Service of the namespace. A Service named `apisix-drain` gives
  * APISIX_DRAIN_SERVICE_HOST, APISIX_DRAIN_PORT=tcp://…, APISIX_DRAIN_PORT_8080_TCP_ADDR. None of them is a setting of the agent.
  */
 function isServiceLink(name: string, value: string): boolean {
@@ -22,8 +22,8 @@ function isServiceLink(name: string, value: string): boolean {
 const settings = new Map(configRows.filter(row => !row.section).map(row => [row.env, row]))
 
 /**
- * The tree of the file, overridden by the environment. `secretNames` are variables that the configuration
- * itself names (`keyEnv`), which may have the agent's prefix.
+ * The tree of the file, overridden by the environment. `secretNames` are the variables that `keyEnv` and `tokenEnv` name. They are
+ * not settings, even if they have the agent's prefix.
  */
 export function applyEnv(
   tree: Readonly<Record<string, unknown>>,
@@ -41,7 +41,7 @@ export function applyEnv(
   return { tree: result, problems }
 }
 
-/** The variables that hold secrets, if the tree names any. */
+/** The names of the variables that hold secrets: the values of `keyEnv` and `tokenEnv` in the tree. */
 export function secretVariables(tree: unknown): ReadonlySet<string> {
   const found = new Set<string>()
   const visit = (at: unknown) => {

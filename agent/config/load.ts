@@ -15,8 +15,8 @@ type Loaded =
 
 /**
  * The checked configuration: the file, overridden by the environment. Without `path`, APISIX_DRAIN_CONFIG names the file. Without
- * that variable, only the environment counts. `dryRun` is the flag of the command line, which has priority. Only this part of the
- * agent reads `process.env`.
+ * that variable, only the environment counts. The flag `dryRun` of the command line turns on `drain.dryRun`. Only this part of
+ * the agent reads `process.env`.
  */
 export function loadConfig(
   path: string | undefined,
@@ -108,7 +108,7 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
   return {}
 }
 
-/** YAML that no plain tree can hold. */
+/** The parts of the YAML that cannot become a plain tree: a key `__proto__`, and an alias inside its own target. */
 function treeFaults(document: Document): readonly { readonly at: number; readonly why: string }[] {
   const faults: { at: number; why: string }[] = []
   visit(document, {
@@ -128,7 +128,7 @@ function treeFaults(document: Document): readonly { readonly at: number; readonl
   return faults
 }
 
-/** If every line of a section is a comment, the section is null in YAML, and all its defaults apply. */
+/** The tree without null values. If every line of a section is a comment, YAML reads the section as null; its defaults then apply. */
 function withoutEmpty(tree: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const kept = Object.entries(tree).filter(([, value]) => value !== null)
   return Object.fromEntries(

@@ -14,7 +14,7 @@ function distance(a: string, b: string): number {
 
 const plain = (word: string) => word.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 
-/** The known word that the user probably meant: at most a third of it differs, without case and punctuation. */
+/** The known word that the user probably meant: at most a third of it differs. Case and punctuation do not count. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   let best: { readonly word: string; readonly far: number } | undefined
   for (const candidate of known) {

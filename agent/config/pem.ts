@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 
 /** Certificates in a file that may be replaced, such as a mounted ConfigMap. */
 export interface Pem {
-  /** The text as of now. */
+  /** The current text. */
   read(): string
 }
 
@@ -24,7 +24,7 @@ function check(text: string): string {
 }
 
 /**
- * A file of certificates, read again at each call. While a rotation leaves it missing or not PEM, the last good text stays valid.
+ * Certificates from a file. Each `read` reads the file again. While the file is missing or not PEM, it returns the last good text.
  *
  * @throws Error if the first read fails or finds no certificate
  */
@@ -40,7 +40,7 @@ export function pemFromFile(path: string): Pem {
           good = check(text)
         }
       } catch {
-        // The next read may find it whole.
+        // During a rotation the file can be missing or incomplete. A later call reads it again.
       }
       return good
     }

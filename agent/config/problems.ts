@@ -5,8 +5,8 @@ import { configRows, REMOVED } from './schema/rows.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * The problems that the schema found, one line each: the setting, the problem, and the probable intent. No value is shown, since it
- * may be a secret.
+ * The problems that the schema found, one line each: the setting, the problem, and the probable intent. Values are not shown,
+ * because a value may be a secret.
  */
 export function schemaProblems(issues: readonly Issue[]): string[] {
   return issues.flatMap(issue => {
@@ -27,7 +27,7 @@ function readable(issue: Issue): string {
   return issue.message.replace(/^Invalid input: /, '')
 }
 
-/** The missing setting; for a missing section, all settings in it that have no default. */
+/** One line for the missing setting. For a missing section: one line for each setting in it that has no default. */
 function required(path: readonly string[]): string[] {
   const prefix = path.join('.')
   const rows = configRows.filter(row => {

@@ -10,8 +10,8 @@ import type { Config, DashboardConfig, GatewaySource } from './types.ts'
 const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
 
 /**
- * Turns consistent settings into the Config: durations become ms, and secrets become references that can be read. A secret
- * that cannot be read adds a line to `problems`; the Config must then not be used.
+ * Turns consistent settings into the Config: durations become ms, and secrets become references that can be read. Each file or
+ * secret that cannot be read adds a line to `problems`; the caller must then not use the Config.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
   const { kubernetes, apisix, drain, serve, leader, sync, arrivals, ghosts, inject, log } = settings

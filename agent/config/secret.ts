@@ -15,8 +15,8 @@ function secret(source: string, current: () => string): Secret {
 }
 
 /**
- * A secret in a file, without one trailing line break. If a rotation leaves the file missing or empty for a moment, the last
- * value stays valid.
+ * A secret in a file, without white space at both ends. If a rotation leaves the file missing or empty for a moment, `read` returns
+ * the last value.
  *
  * @throws Error if the first read fails or finds nothing
  */

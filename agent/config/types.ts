@@ -20,7 +20,7 @@ export interface DashboardConfig {
   readonly trustedProxies: readonly string[]
   /** Where the folder `docs` can be read, without a trailing slash. */
   readonly docsUrl: string | undefined
-  /** Where all agents are: `host:port`. */
+  /** The addresses of all agents, each `host:port`. */
   readonly peers: readonly string[]
 }
 
@@ -30,14 +30,14 @@ export interface Config {
     readonly kubeconfig: string | undefined
     readonly account: string
     readonly context: string | undefined
-    /** Empty = all. */
+    /** Empty: all namespaces. */
     readonly namespaces: readonly string[]
     readonly events: boolean
     readonly podCondition: boolean
   }
   readonly apisix: {
     readonly admin: {
-      /** Without a trailing slash and without `/apisix/admin`. */
+      /** The origin of the Admin API, without a trailing slash and without `/apisix/admin`. */
       readonly url: string
       readonly key: Secret
       readonly ca: Pem | undefined
@@ -56,16 +56,16 @@ export interface Config {
           readonly scheme: 'http' | 'https'
           readonly token: Secret
           readonly ca: Pem | undefined
-          /** The name in the gateways' certificate; `undefined`: their address. */
+          /** The name in the gateways' certificate; `undefined`: a certificate must have its gateway's address. */
           readonly serverName: string | undefined
           readonly timeoutMs: number
           readonly ttlMs: number
         }
       | undefined
     readonly gateways: GatewaySource
-    /** `undefined`: detected at run time. */
+    /** How APISIX keeps its configuration; `undefined`: the agent detects it at run time. */
     readonly mode: 'etcd' | 'standalone' | undefined
-    /** The other writer of every holder; `undefined`: detected for each. */
+    /** The other writer of every holder; `undefined`: the agent detects the writer of each holder. */
     readonly owner: Owner | undefined
   }
   readonly drain: {
@@ -87,22 +87,22 @@ export interface Config {
   readonly serve: {
     readonly host: string
     readonly port: number
-    /** The port of dashboard and metrics; `undefined`: they are on `port`. */
+    /** The port of dashboard and metrics; `undefined`: both are on `port`. */
     readonly pagePort: number | undefined
     readonly auth: 'source-ip' | 'token'
     readonly trustedQuery: boolean
     readonly maxHooks: number
     readonly maxHooksPerPod: number
-    /** Absent if it is not enabled. */
+    /** `undefined` if the dashboard is not enabled. */
     readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number
   }
-  /** Absent if there is no election. */
+  /** The Lease of the election; `undefined` if `leader.enabled` is false. */
   readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
   readonly sync: Settings['sync']
   readonly arrivals: { readonly gate: boolean; readonly failOpenMs: number }
   readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
-  /** The webhook that adds hooks; absent if it is not enabled. */
+  /** The webhook that adds hooks; `undefined` without `inject.file`. */
   readonly inject: { readonly file: string; readonly port: number } | undefined
   readonly log: Settings['log']
 }

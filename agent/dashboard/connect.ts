@@ -1,12 +1,12 @@
 import type { Message } from '../report/snapshot/snapshot-change.ts'
 import type { Store } from './store.ts'
 
-/** The agent sends a message with every round, at least once a second. After this long without one the connection is dead, in ms. */
+/** The agent sends a message with every round, at least once a second. After this time without a message, the connection is dead, in ms. */
 const SILENCE_MS = 5000
-/** Pauses between tries, in ms; the last one repeats. */
+/** The pauses between tries, in ms. The last pause repeats. */
 const PAUSES_MS = [200, 500, 1000, 2000]
 
-/** Keeps the stream open while the page is open. */
+/** Opens the stream of snapshots, and opens it again whenever it ends. */
 export function connect(store: Store): void {
   let tries = 0
 
@@ -49,7 +49,7 @@ export function connect(store: Store): void {
         return
       }
     } catch {
-      // The agent is away. Opening the stream fails too, and is retried.
+      // The agent does not answer. Opening the stream then fails too, and is retried.
     }
     open()
   }

@@ -1,2 +1,2 @@
-// If a redirect has no fragment, the browser keeps the fragment of the requested address. So a link to a drain survives the sign-in.
+// If a redirect has no fragment, the browser keeps the fragment of the requested address. So a link still opens its drain after sign-in.
 document.querySelector('form')?.setAttribute('action', `login${location.hash}`)

@@ -26,7 +26,7 @@ export function Page({ store }: { store: Store }) {
     () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
     [snapshot?.drains, snapshot?.past]
   )
-  // Live drains change ten times a second, finished ones rarely.
+  // Live drains change ten times a second, finished drains rarely. So their lanes are made apart.
   const over = useMemo(() => lanesOf([], snapshot?.past ?? []), [snapshot?.past])
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
@@ -35,7 +35,7 @@ export function Page({ store }: { store: Store }) {
   // Ages are shown in whole seconds, and charts move every five seconds.
   const second = Math.floor(now / 1000) * 1000
   const charted = Math.floor(now / 5000) * 5000 + 5000
-  // Preact skips an identical element, so it costs nothing, however often the rest changes.
+  // Preact skips an element that is the same object. So the memoised cards cost nothing while other parts of the page change.
   const lag = useMemo(
     () => (
       <Lag

@@ -16,7 +16,7 @@ export interface Store {
   /** Calls the listener once per frame at most. Returns the function that unsubscribes it. */
   subscribe(listener: () => void): () => void
   link(link: Link): void
-  /** False if messages are missing in between: the caller must reconnect. */
+  /** Takes one message. Returns false if an earlier message is missing: the caller must then reconnect. */
   take(message: Message): boolean
 }
 

@@ -5,7 +5,7 @@ export type Theme = 'light' | 'dark'
 const KEY = 'apisix-drain-theme'
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
-/** The choice made in this browser; `undefined`: follow the system. */
+/** The theme that the user chose in this browser; `undefined`: no choice, so the page follows the system. */
 const chosen = (): Theme | undefined => {
   const theme = localStorage.getItem(KEY)
   return theme === 'light' || theme === 'dark' ? theme : undefined

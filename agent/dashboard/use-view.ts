@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { hashOf, viewOf, type ViewProps } from './model/view.ts'
 
-/** The view in the address of the page. The browser's Back undoes a choice; a link opens the same view. */
+/** The view, which is kept in the address of the page. The browser's Back button undoes a choice, and a link opens the same view. */
 export function useView(): ViewProps {
   const [view, set] = useState(() => viewOf(location.hash))
   useEffect(() => {
     const read = () => set(viewOf(location.hash))
-    // Back and Forward fire `popstate`; an address typed by hand fires both.
+    // Back, Forward and an address typed by hand all fire `popstate`.
     addEventListener('popstate', read)
     return () => removeEventListener('popstate', read)
   }, [])

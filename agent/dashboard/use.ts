@@ -20,7 +20,7 @@ export function useTick(growing: boolean): void {
   }, [growing])
 }
 
-/** The agent's clock, estimated by the page. */
+/** The agent's time now, in ms, estimated by the page; 0 before the first snapshot. */
 export const agentNow = ({ snapshot, receivedAt }: Shown): number =>
   snapshot ? snapshot.at + performance.now() - receivedAt : 0
 

@@ -16,18 +16,18 @@ export interface Row {
   readonly writer: string
 }
 
-/** One reading of all three. */
+/** One reading of Kubernetes, the Admin API and the gateways. */
 interface Reading {
   readonly holders: Iterable<Holder>
-  /** By the gateway's name; only gateways that could be read. */
+  /** The read of each gateway's Control API, by the gateway's name. Gateways that could not be read are left out. */
   readonly sightings: ReadonlyMap<string, Sighting>
-  /** Ready endpoints that a holder should list, as far as it is known to follow a Service. */
+  /** The ready endpoints that a holder should list; none if it is not known to follow a Service. */
   readonly expected: (holder: Holder) => readonly NodeKey[]
-  /** Whether no pod and no slice has this address, and only pods have such addresses. */
+  /** Whether this address is in a range of pods (`sync.podRanges`), and no pod and no slice has it. */
   readonly isFree: (host: string) => boolean
 }
 
-/** Every difference in one reading. No object lists discovered nodes, so for them only ghosts are reported. */
+/** Every difference in one reading. No object of the Admin API lists discovered nodes, so only ghosts are reported among them. */
 export function compare({ holders, sightings, expected, isFree }: Reading): readonly Row[] {
   const isGone = (node: NodeKey) => isFree(addressOf(node).host)
   return [...holders].flatMap(holder => {
@@ -50,7 +50,7 @@ export function compare({ holders, sightings, expected, isFree }: Reading): read
   })
 }
 
-/** The differences that both readings show. The three sources are read in turn, so a single one may be a change in progress. */
+/** The differences that both readings show. A difference in one reading may be a change in progress, because sources are read in turn. */
 export function inBoth(first: readonly Row[], second: readonly Row[]): readonly Row[] {
   const known = new Set(first.map(nameOf))
   return second.filter(row => known.has(nameOf(row)))

@@ -35,6 +35,6 @@ export function formatDiff({ differences, hidden, holders, gateways, unread }: D
   return `${[...table, ...places, ...silent, verdict].join('\n')}\n`
 }
 
-/** Whether the three agree; false if a gateway could not be read. */
+/** Whether Kubernetes, the Admin API and the gateways agree; false if a gateway could not be read. */
 export const agrees = ({ differences, unread }: DiffReport): boolean =>
   differences.length === 0 && unread.length === 0

@@ -9,7 +9,7 @@ interface Diagnosis {
   readonly skipped: readonly { readonly name: string; readonly because: string }[]
 }
 
-/** A check, and the names of the checks that must succeed before it makes sense. */
+/** A check, and the names of the checks that must succeed first. */
 export interface Step {
   readonly name: string
   readonly check: Check
@@ -20,10 +20,10 @@ export interface Step {
 const CHECK_MS = 30_000
 
 /**
- * Runs all checks in parallel, each after those that it needs. So one failure is reported once, and not again by every check that
- * depends on it. The findings come in the order of the checks. Never rejects.
+ * Runs all checks in parallel, each after the checks that it needs. If a check fails, the checks that need it are skipped, so the
+ * failure is reported once. The findings come in the order of the checks. Never rejects.
  *
- * @param onProgress called whenever a check has ended, with the names of those that still run
+ * @param onProgress called whenever a check has ended, with the names of the checks that still run
  */
 export async function examine(
   steps: readonly Step[],

@@ -1,16 +1,16 @@
-/** The plugin's server in nginx, as text in the values of the official chart. Pure. */
+/** The plugin's server block for nginx, as text for the values of the official chart. Pure. */
 
 export const PORT = 9092
 /** The schemes that a listener accepts. `both` is for an upgrade, until the last agent uses https. */
 export const LISTENS = ['https', 'both', 'http'] as const
 export type Listen = (typeof LISTENS)[number]
-/** The mount of the certificate's Secret. */
+/** The folder at which the Secret with the certificate is mounted. */
 export const TLS_PATH = '/opt/apisix-drain-tls'
 
 const tls = `
   ssl_certificate ${TLS_PATH}/tls.crt;
   ssl_certificate_key ${TLS_PATH}/tls.key;`
-/** nginx has 497 for plain HTTP at a port with TLS. A named location keeps method and body. */
+/** nginx has status 497 for plain HTTP at a port with TLS. The named location serves such a request with its method and body. */
 const plainToo = `
   error_page 497 = @plain;
   location @plain {
@@ -28,7 +28,7 @@ export const serverText = (listen: Listen): string => `server {
 }
 `
 
-/** Matches each text of `serverText`, however it is indented. */
+/** A pattern for each text of `serverText`, which matches with any indentation. */
 const OURS = LISTENS.map(listen => {
   const words = serverText(listen).trim().split(/\s+/)
   return new RegExp(words.map(word => word.replaceAll(/\W/g, String.raw`\$&`)).join(String.raw`\s+`))

@@ -1,4 +1,4 @@
-/** The values of the official APISIX chart with the plugin in them. Pure: merges, never replaces what is there. */
+/** Merges the plugin into the values of the official APISIX chart. Pure. A value that is in the way is reported as a conflict. */
 
 import { TLS_PATH, withServer, type Listen } from './plugin-server.ts'
 
@@ -6,16 +6,16 @@ type Tree = Readonly<Record<string, unknown>>
 
 interface Merged {
   readonly values: Tree
-  /** The parts that cannot be merged, each with its key and the needed change; empty if all could. */
+  /** The parts that cannot be merged, each with its key and the needed change; empty if there are none. */
   readonly conflicts: readonly string[]
 }
 
 interface MergeOptions {
   /** The agents' URL, which a starting gateway calls: `http://apisix-drain.apisix.svc.cluster.local:8080`. */
   readonly agent: string
-  /** Networks that may call the Admin API besides those of the values. Empty: the list is left alone. */
+  /** Networks to add to those that may call the Admin API. Empty: the list of the values stays as it is. */
   readonly allow: readonly string[]
-  /** Of the plugin. The agent's chart makes a ConfigMap of its own for each version. */
+  /** The version of the plugin. The agent's chart makes one ConfigMap for each version. */
   readonly version: string
   readonly listen: Listen
   /** The Secret with the certificate of the listeners, which the agent's chart makes. */
@@ -25,7 +25,7 @@ interface MergeOptions {
 const LUA = 'apisix-drain-lua'
 const TOKEN = 'apisix-drain-token'
 const TLS = 'apisix-drain-tls'
-/** The networks that the chart allows if `ipList` is not set. A list in the operator's values replaces them. */
+/** The networks that the chart allows if the operator's values have no `ipList`. */
 const DEFAULT_ALLOWED = ['127.0.0.1/24']
 
 const HOOK_POINT = 'apisix.drain.hook'
@@ -49,7 +49,11 @@ const MOUNTS = [
 ]
 const TLS_MOUNT = { name: TLS, mountPath: TLS_PATH, readOnly: true }
 
-/** @param own the values of the release, as `helm get values -o yaml` prints them */
+/**
+ * The values of a release, with the plugin merged in.
+ *
+ * @param own the values of the release, as `helm get values -o yaml` prints them
+ */
 export function mergePluginValues(
   own: Tree,
   { agent, allow, version, listen, tlsSecret }: MergeOptions
@@ -129,14 +133,14 @@ export function mergePluginValues(
   return { values, conflicts }
 }
 
-/** The volume of another release of the plugin. */
+/** Whether this is the plugin's volume, perhaps of another version. */
 const isOlder = (item: unknown): boolean => {
   const { name, configMap } = treeOf(item)
   const used = treeOf(configMap)['name']
   return name === LUA && typeof used === 'string' && (used === LUA || used.startsWith(`${LUA}-`))
 }
 
-/** An existing dictionary keeps its size. */
+/** The list with the plugin's dictionaries added. An existing dictionary keeps its size. */
 function dictsOf(value: unknown, conflicts: string[]): readonly unknown[] {
   if (value !== undefined && value !== null && !Array.isArray(value))
     conflicts.push('apisix.nginx.customLuaSharedDicts: is no list: correct it first')
@@ -144,7 +148,7 @@ function dictsOf(value: unknown, conflicts: string[]): readonly unknown[] {
   return [...known, ...DICTS.filter(({ name }) => !known.some(one => treeOf(one)['name'] === name))]
 }
 
-/** In the chart, an empty list allows every address. If a network were added, it would lock out all others. */
+/** The list with more networks. An empty list stays empty: in the chart it allows every address, and one network would exclude others. */
 const allowed = (value: unknown, more: readonly string[]): readonly unknown[] => {
   if (Array.isArray(value) && value.length === 0) return value
   const known = Array.isArray(value) ? value : DEFAULT_ALLOWED
@@ -156,7 +160,7 @@ const treeOf = (value: unknown): Tree =>
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Ignores the order of the keys. */
+/** Deep equality. The order of the keys does not count. */
 const isSame = (one: unknown, other: unknown): boolean => {
   const [first, second] = [treeOf(one), treeOf(other)]
   const keys = new Set([...Object.keys(first), ...Object.keys(second)])

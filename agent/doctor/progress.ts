@@ -5,7 +5,7 @@ interface Progress {
   end(): void
 }
 
-/** On a terminal: one line that is overwritten. Elsewhere: with `wanted` one line per step, otherwise nothing. */
+/** On a terminal it overwrites one line. Elsewhere it writes one line for each step if `wanted`, otherwise nothing. */
 export function createProgress(
   wanted: boolean,
   stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns'> = process.stderr

@@ -6,11 +6,11 @@ import { podsIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'
 import type { GatewayFact } from '../rules/drain/facts.ts'
 
-/** The reads of the doctor that no client of the agent makes. */
+/** The API server, for reads that only the doctor makes. */
 type ApiServer = Pick<Connection, 'request'>
 
 const PAGE = 500
-/** Reads gateways' pods as if the cluster were on this machine, because operators run the doctor on theirs. */
+/** Accepts gateways at loopback addresses too (`local`), because operators run the doctor on the machine of a local cluster. */
 const readGatewayPod = gatewayPodReader(true)
 
 /** The gateways that the configuration selects. @throws Error if the API server cannot list them */
@@ -31,7 +31,7 @@ export async function listGateways(
   return gateways
 }
 
-/** The objects of one kind in these namespaces; in all of them if none is named. */
+/** The objects of one kind in these namespaces, page by page. If `namespaces` is empty: in all namespaces. */
 export async function* pagesOf(
   namespaces: readonly string[],
   collection: (namespace: string | undefined) => Collection,

@@ -31,13 +31,13 @@ import { agrees, formatDiff, type DiffReport } from './diff-report.ts'
 
 /** The pause between the two readings, in ms: longer than a write takes to reach every worker. */
 const APART_MS = 2000
-/** How long the watches may take to sync, in ms: without a failure, and after the first failure. */
+/** How long a watch may take to sync, in ms: SYNC_MS if it reports no problem, FAILING_MS if it reports one. */
 const SYNC_MS = 30_000
 const FAILING_MS = 5000
 
 /**
  * `apisix-drain diff`: reads EndpointSlices, Admin API and every gateway twice, and prints where they differ both times.
- * Writes nothing. Returns the exit code: 0 if all agree, 1 if they do not or a gateway could not be read.
+ * Changes nothing. Returns the exit code: 0 if all agree, 1 if there is a difference or a gateway could not be read.
  *
  * @throws Error if Kubernetes or the Admin API cannot be read
  */
@@ -123,13 +123,13 @@ export async function diff(config: Config, { json, progress: wanted }: CheckFlag
 }
 
 /**
- * An ingress controller lists every ready endpoint of a Service. Controller 1.8 also lists subsets of them, in holders named
- * `namespace_service_subset_port`: those are not expected to list all.
+ * Whether the holder must list every ready endpoint of its Service. An ingress controller lists all of them in a holder with three
+ * parts in its name. Controller 1.8 also writes subsets, in holders named `namespace_service_subset_port`.
  */
 const followsAll = ({ owner, name = '' }: Holder): boolean =>
   owner !== 'unknown' && name.split('_').length === 3
 
-/** @throws Error with the last problem of a watch */
+/** Resolves once every watch has synced. @throws Error with the problem of a watch that takes too long */
 async function synced(cluster: Pick<Cluster, 'parts'>): Promise<void> {
   const began = systemClock.now()
   for (;;) {

@@ -5,13 +5,13 @@ import type { PluginValuesFlags } from '../start/cli.ts'
 import { LISTENS } from './plugin-server.ts'
 import { mergePluginValues } from './plugin-values.ts'
 
-/** Line that `helm get values` prints before its YAML, unless it is asked for YAML only. */
+/** The line that `helm get values` prints before the values, unless `-o yaml` is given. */
 const HEADING = /^USER-SUPPLIED VALUES:\r?\n/
 
 /**
  * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in.
  *
- * @returns the exit code: 0; 1 if something cannot be merged (then nothing goes to standard output); 2 if the input is not a file of values
+ * @returns the exit code: 0 if the values are printed; 1 if a part cannot be merged; 2 if a flag or the file of values is wrong
  */
 export function pluginValues(version: string, flags: PluginValuesFlags): number {
   const { from, allow, json } = flags

@@ -15,14 +15,14 @@ interface StatusFlags {
   readonly watch: boolean
 }
 
-/** How long the agent may take to answer, and the pause between two readings of its state, in ms. */
+/** In ms: how long the agent may take to answer, and with `watch` the pause between two readings. */
 const ANSWER_MS = 5000
 const EVERY_MS = 2000
 /** The exit code if the agent does not answer, or refuses. */
 const EXIT_UNREACHED = 2
 const CLEAR = '\u001b[H\u001b[2J'
 
-/** The agent of this configuration, called from its own pod. */
+/** The address and token of the agent with this configuration, for a call from its own pod. */
 export function ownAgent({ serve }: Pick<Config, 'serve'>): StatusTarget {
   const isAny = serve.host === '0.0.0.0' || serve.host === '::'
   const host = isAny ? '127.0.0.1' : serve.host.includes(':') ? `[${serve.host}]` : serve.host
@@ -33,15 +33,15 @@ export function ownAgent({ serve }: Pick<Config, 'serve'>): StatusTarget {
   }
 }
 
-/** @throws Error if the file cannot be read */
+/** The agent at this URL. @throws Error if the file of the token cannot be read */
 export const otherAgent = (url: string, tokenFile: string | undefined): StatusTarget => ({
   url,
   token: tokenFile === undefined ? undefined : readFileSync(tokenFile, 'utf8').trim()
 })
 
 /**
- * `apisix-drain status`: prints the state of a running agent. Returns the exit code: 0 if no answer is at risk, 1 if one is, 2 if the agent
- * does not answer. With `watch` until Ctrl-C.
+ * `apisix-drain status`: prints the state of a running agent. Returns the exit code: 0 if no answer is at risk, 1 if an answer is or
+ * was at risk (`bad`), 2 if the agent does not answer or refuses. With `watch`, it prints each change until Ctrl-C.
  */
 export async function status(target: StatusTarget, { json, watch }: StatusFlags): Promise<number> {
   const ended = new AbortController()
@@ -56,7 +56,7 @@ export async function status(target: StatusTarget, { json, watch }: StatusFlags)
     printed = key
     const code = 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
     if (!watch) return code
-    // The agent's clock is not used, because its timers do not keep the process alive.
+    // This wait must keep the process alive, and the timers of `systemClock` do not.
     await setTimeout(EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
     if (ended.signal.aborted) return code
   }

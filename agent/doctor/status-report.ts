@@ -8,15 +8,15 @@ import type { Grade } from '../rules/drain/drain.ts'
 import { STANDING } from '../dashboard/model/words.ts'
 import type { AgentView, GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
 
-/** The content of `apisix-drain status`, from a snapshot. Times in ms, on the agent's clock. */
+/** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
 export interface StatusReport {
-  /** `bad`: an answer is at risk now, or was in the last hour. */
+  /** `bad`: an answer is at risk now, or was at risk in the last hour. */
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
   readonly rest: string
   readonly at: number
   readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
-  /** All agents; the one that was asked comes first. */
+  /** All agents. The agent that answered this command comes first. */
   readonly agents: readonly Pick<AgentView, 'name' | 'link' | 'leads' | 'version' | 'plugins' | 'problem'>[]
   readonly gateways: readonly {
     readonly name: string
@@ -26,7 +26,7 @@ export interface StatusReport {
     readonly workers: number
     /** The revision of the worker that is furthest behind; `null` without the plugin. */
     readonly revision: number | null
-    /** How many revisions it is behind the newest worker of all gateways. */
+    /** How many revisions that worker is behind the newest worker of all gateways. */
     readonly behind: number | null
     readonly answeredAt: number | null
   }[]
@@ -42,7 +42,7 @@ export interface StatusReport {
     readonly pod: string
     readonly standing: Standing
     readonly evidence: Grade | null
-    /** In ms since Kubernetes decided: no new request came, the last request ended, the first hook was answered. */
+    /** In ms since the decision of Kubernetes: when new requests stopped, the last request ended, and the first hook was answered. */
     readonly sealed: number | null
     readonly idle: number | null
     readonly ack: number | null
@@ -62,7 +62,7 @@ export interface StatusReport {
 /** How many finished drains are listed. */
 const SHOWN = 5
 
-/** The report, by the rules of the dashboard. */
+/** The report for this snapshot. It applies the rules of the dashboard. */
 export function statusOf(snapshot: Snapshot): StatusReport {
   const { agent, at, gateways, holders } = snapshot
   const { version, dryRun, leader, apisix, missingParts } = agent
@@ -153,7 +153,7 @@ export function formatStatus(report: StatusReport): string {
     ),
     table(
       ['AGENT', 'LINK', 'LEADS', 'VERSION', 'PLUGIN', ''],
-      // The line above shows the agent that was asked.
+      // If there is only one agent, the line above shows it.
       report.agents.length < 2
         ? []
         : report.agents.map(({ name, link, leads, version, plugins, problem }) => [
@@ -214,7 +214,7 @@ function agentLine({ version, dryRun, leader, apisix, missingParts }: StatusRepo
   ].join(' · ')
 }
 
-/** Columns as wide as their longest cell; empty if there are no rows. */
+/** A table with columns as wide as their longest cell; empty if there are no rows. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return ''
   const all = [head, ...rows]

@@ -34,7 +34,7 @@ export interface DoctorClients {
   readonly clock: Clock
 }
 
-/** All checks, in the order in which a person would make them: the first failure often explains the later ones. */
+/** All checks, in the order in which a person would make them: the first failure often explains later failures. */
 export function doctorChecks(config: Config, clients: DoctorClients): readonly Step[] {
   const { connection, admin, readGateway, barrier, readDocument, clock } = clients
   const { kubernetes, apisix, drain, inject } = config

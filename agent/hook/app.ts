@@ -13,7 +13,7 @@ export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */
   readonly barrier?: BarrierEntriesParts | undefined
   readonly readiness: Readiness
-  /** False if the agent makes no progress and only a restart can help. */
+  /** Not `ok` if the agent makes no progress and only a restart can help. */
   readonly alive: () => Vouch
   /** The last round's snapshot; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
@@ -25,7 +25,7 @@ export interface ServeParts extends PrestopParts {
 type Env = { Bindings: Connection }
 export type App = Hono<Env>
 
-/** In bytes. Only `/login` reads a body; a small body of any other request (a proxy, an unusual hook) is ignored. */
+/** The longest accepted body, in bytes. Only `/login` reads a body; all other paths ignore one (a proxy, an unusual hook). */
 const LARGEST_BODY = 4096
 
 /** The paths that one port serves. `pages`: the dashboard and the metrics. `hooks`: all others. */
@@ -46,7 +46,7 @@ const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
  */
 export function createApp(parts: ServeParts, served: Served = 'all'): App {
   const app = new Hono<Env>({ getPath: pathOf })
-  // Registered before the middleware that adds headers to all other answers: hook answers have their own (reply.ts).
+  // This route comes before the middleware that adds headers to all other answers. Hook answers get their headers in reply.ts.
   if (served !== 'pages') {
     app.on(['GET', 'POST'], '/v1/prestop', c => (isTooLarge(c) ? tooLarge() : prestop(parts, callOf(c))))
   }

@@ -3,7 +3,7 @@ import type { BarrierEntry } from '../gateway/apisix/barrier-wire.ts'
 import type { Vouch } from '../round/hold/holds.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 
-/** The plugin accepts no more entries in one answer (docs/barrier-api.md). */
+/** The most entries that the plugin accepts in one answer (docs/barrier-api.md). */
 const MOST = 1000
 
 export interface BarrierEntriesParts {
@@ -15,13 +15,13 @@ export interface BarrierEntriesParts {
 }
 
 /**
- * The secret with which a gateway reads the entries. This request crosses the network in plain text, so it does not have the token. The
- * secret is made from the token, and allows no write (docs/barrier-api.md).
+ * The secret with which a gateway reads the entries. This request crosses the network in plain text, so it does not carry the token.
+ * The secret is made from the token, and allows no write (docs/barrier-api.md).
  */
 export const readSecret = (token: string): string =>
   createHmac('sha1', token).update('GET /v1/barrier-entries').digest('base64')
 
-/** `GET /v1/barrier-entries`: a gateway fetches it at its start, before it reports ready (docs/barrier-api.md). */
+/** The answer to `GET /v1/barrier-entries`. A gateway sends this request at its start, before it reports ready (docs/barrier-api.md). */
 export function barrierEntries(parts: BarrierEntriesParts, authorization: string | undefined): Response {
   const shown = bearerOf(authorization)
   const token = parts.token()
@@ -34,8 +34,8 @@ export function barrierEntries(parts: BarrierEntriesParts, authorization: string
     )
   }
   const vouch = parts.vouch()
-  // With a list that may lack drains, the gateway would report ready too early.
+  // If this list lacked a drain, the gateway would report ready too early.
   if (!vouch.ok) return Response.json({ error: 'cannot-vouch', why: vouch.why }, { status: 503 })
-  // Entries of running drains come first. Lingering ones may be cut off, and the agent puts those soon afterwards.
+  // Entries of running drains come first. Entries of ended drains may be cut off; the agent puts them soon afterwards.
   return Response.json({ entries: parts.entries().slice(0, MOST) })
 }

@@ -7,7 +7,7 @@ import type { ConnectionLimits } from './port-policy.ts'
 interface Caller {
   readonly address: string
   open: number
-  /** Connections without a complete request since their last answer, the longest of them first. */
+  /** Connections without a complete request since their last answer; the connection that has waited longest is first. */
   readonly waiting: Set<string>
 }
 
@@ -17,13 +17,13 @@ interface Open {
 }
 
 /**
- * Bounds connections that send no request, or half of one, by mistake or to keep callers out. A hook sends its request at once. A
- * connection whose request is being answered is never closed here: `HookSlots` bounds those. The dashboard's stream counts as waiting: the page
- * reconnects by itself. If the port is full, the address with the most waiting connections loses one. So a flood from a few addresses
- * costs only its own connections, even if this process is slow.
+ * Limits waiting connections: those that send no request, or half of a request, by mistake or to keep callers out. A hook sends its
+ * request at once. This code never closes a connection whose request is being answered; `HookSlots` limits those. The dashboard's
+ * stream counts as waiting, because the page reconnects by itself. If the port is full, the address with the most waiting connections
+ * loses one connection. So a flood from a few addresses costs only its own connections, even if this process is slow.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
-  /** By the caller's address and port: with TLS, a request has another socket than its connection. */
+  /** The key is the caller's address and port. The socket cannot be the key: with TLS, a request has another socket than its connection. */
   const open = new Map<string, Open>()
   const callers = new Map<string, Caller>()
 
@@ -35,7 +35,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     caller.open -= 1
     if (caller.open === 0) callers.delete(caller.address)
   }
-  /** Ends the connection of this caller that has waited for longest. `false`: all of them are being answered. */
+  /** Ends the connection of this caller that has waited longest. Returns false if none of the caller's connections waits. */
   const endOne = (caller: Caller | undefined): boolean => {
     const [key] = caller?.waiting ?? []
     const socket = key === undefined ? undefined : open.get(key)?.socket
@@ -66,7 +66,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     caller.waiting.add(key)
     open.set(key, { socket, caller })
     socket.once('close', () => {
-      // The same address and port may be in use again.
+      // By now, another connection may have the same address and port.
       if (open.get(key)?.socket === socket) forget(key)
     })
   })

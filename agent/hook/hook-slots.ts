@@ -5,12 +5,12 @@ export interface Slot {
   readonly ok: true
   /** Aborts when the agent releases all hooks (the end of its shutdown). */
   readonly signal: AbortSignal
-  /** Counts the hook against its pod, once the pod is known. */
+  /** Counts the hook for its pod, once the pod is known. Returns a refusal if too many hooks of this pod wait already. */
   claim(uid: string): Refusal | undefined
   leave(): void
 }
 
-/** Bounds how many hooks wait, and is emptied in three phases when the agent stops. */
+/** Limits how many hooks wait. When the agent stops, it empties the slots in three phases. */
 export interface HookSlots {
   enter(): Slot | Refusal
   /** Phase 1 of a shutdown: no further hook is admitted. */

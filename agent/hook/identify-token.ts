@@ -10,8 +10,8 @@ interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {
 }
 
 /**
- * The pod of a hook if `serve.auth` is `token`: the pod, by uid, for which Kubernetes issued the token, whatever the caller's
- * address. A name or uid in the call must match it. The address is never used instead.
+ * Returns the pod of a hook if `serve.auth` is `token`: the pod with the uid for which Kubernetes issued the token. A name or uid in
+ * the call must match this pod. The caller's address does not count.
  *
  * @param now ms
  */

@@ -13,26 +13,28 @@ export type Identity =
   | {
       readonly ok: true
       readonly pod: PodFact
-      /** The call named the pod, or its uid; otherwise its address is the only evidence. */
+      /** The call gave the pod's name, uid or token. Otherwise the caller's address is the only evidence. */
       readonly named: boolean
     }
   | Refusal
 
-/** The refusal for a caller whose address may be that of a proxy or a NAT. */
+/** The remedy in refusals of a caller whose address may be that of a proxy or a NAT. */
 export const NAME_THE_POD =
   'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
 
 /**
- * The pod of a hook. A pod can only drain itself: the call may name the pod, and its address must not contradict that.
+ * Returns the pod of a hook, or a refusal. A pod can only drain itself: if the call names a pod, the caller's address must not
+ * contradict the name.
  *
- * | the address belongs to     | without a name               | with `?uid=`, `?namespace=&pod=`           |
- * | -------------------------- | ---------------------------- | ------------------------------------------ |
- * | a pod                      | that pod                     | must be that pod                           |
- * | pods that share their host | refused                      | one of them, or any (the kubelet calls too) |
- * | no known pod               | Kubernetes decides, else 404 | the pod with this address, or any          |
+ * | the address belongs to     | without a name                                        | with `?uid=`, `?namespace=&pod=`                |
+ * | -------------------------- | ----------------------------------------------------- | ----------------------------------------------- |
+ * | a pod                      | that pod                                              | must be that pod                                |
+ * | pods that share their host | refused                                               | one of them, or any pod (the kubelet calls too) |
+ * | no known pod               | the pod to which Kubernetes gives the address, or 404 | the pod with this address, or any pod           |
  *
- * "Any" needs `trustedQuery`, and both names. It cannot remove a serving pod: the agent drains only pods that Kubernetes reports as
- * Terminating. All callers whose packets a host forwards share its address, so that address alone identifies no pod.
+ * "Any pod" needs `trustedQuery`, `namespace` and `pod`. Such a call cannot remove a serving pod: the agent drains only pods that
+ * Kubernetes reports as Terminating. All callers whose packets a host forwards share its address, so that address alone identifies
+ * no pod.
  */
 export async function identify(
   caller: Caller,
@@ -92,7 +94,7 @@ export async function identify(
     )
   }
 
-  /** The API server's answer, or a refusal if the request failed. */
+  /** Returns the API server's answer, or a refusal if the request failed. */
   async function asked<T>(ask: () => Promise<T>, about: string): Promise<T | Refusal> {
     try {
       return await ask()

@@ -18,16 +18,16 @@ export interface Listening {
   /** The dashboard attaches its upgrade handler here. */
   readonly server: Server
   readonly port: number
-  /** Accepts no new connections, ends idle ones, and resolves when the last answer is sent. */
+  /** Accepts no new connections, ends idle connections, and resolves when the last answer is sent. */
   close(): Promise<void>
   /** Rejects if the server fails later. Never resolves by itself. */
   readonly failed: Promise<never>
 }
 
 /**
- * Serves an app, or a plain handler, within the bounds of its port; with `tls` as https.
+ * Serves an app, or a plain handler, within the limits of `policy`. With `tls` it serves https.
  *
- * @throws Error with `code` (EADDRINUSE, EACCES, …) when the address cannot be listened on
+ * @throws Error with `code` (EADDRINUSE, EACCES, …) if the server cannot listen on the address
  */
 export async function listen(
   serves: Hono<{ Bindings: Connection }> | RequestListener,
@@ -56,7 +56,7 @@ export async function listen(
   endKeptConnections(server)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()
-  // Without this, a failure that no one awaits would end the process; a reader still gets the error.
+  // Without this handler, a failure that no code awaits would end the process. Code that awaits `failed` still gets the error.
   failed.catch(() => {})
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
@@ -79,7 +79,7 @@ function closeServer(server: Server): Promise<void> {
   return promise
 }
 
-/** Ends kept connections: an answer that is sent after `close` would otherwise leave one open, and the server would not close. */
+/** While the server closes, ends each connection after its answer. A kept-alive connection would otherwise delay the close. */
 function endKeptConnections(server: Server): void {
   server.on('request', (_request, response: ServerResponse) => {
     response.once('close', () => {

@@ -1,16 +1,16 @@
 /** How many connections may be open. Beyond that, a new connection replaces a waiting one (`limitConnections`). */
 export interface ConnectionLimits {
   readonly all: number
-  /** From one address: the few hooks of a pod, or all those of a host, whose kubelet calls for its pods. */
+  /** From one address. A pod calls its few hooks; a kubelet calls the hooks of all pods of its host. */
   readonly perAddress: number
 }
 
-/** The bounds of one port. Every listener of the agent has one of these, and no other bounds. */
+/** The limits of one port. Every listener of the agent has a PortPolicy, and no other limits. */
 export interface PortPolicy {
   readonly connections: ConnectionLimits
   /** Time for a TLS handshake, in ms. */
   readonly handshakeMs: number
-  /** Time for the headers, and for the whole request, to arrive, in ms. Neither bounds how long a hook is held. */
+  /** The time in which the headers must arrive, and in which the whole request must arrive, in ms. A hook is held for longer. */
   readonly headersMs: number
   readonly requestMs: number
   /** How long an idle connection is kept after its last answer, in ms. */
@@ -19,7 +19,7 @@ export interface PortPolicy {
   readonly maxHeaders: number
 }
 
-/** For scrapers, probes and the dashboard, in addition to the hooks. */
+/** Connections for scrapers, probes and the dashboard, besides those of the hooks. */
 const OTHER_CONNECTIONS = 256
 /** Twice the pods of one host: a kubelet calls `httpGet` hooks from its own address. */
 const PER_ADDRESS = 512
@@ -33,19 +33,19 @@ const COMMON = {
   maxHeaders: 64
 }
 
-/** The port of the hooks. */
+/** The limits for the port of the hooks. */
 export const hookPolicy = (maxHooks: number): PortPolicy => ({
   ...COMMON,
   connections: { all: maxHooks + OTHER_CONNECTIONS, perAddress: PER_ADDRESS }
 })
 
-/** The port of dashboard and metrics: behind a proxy, all users share one address. */
+/** The limits for the port of dashboard and metrics. Behind a proxy, all users share one address. */
 export const pagePolicy: PortPolicy = {
   ...COMMON,
   connections: { all: OTHER_CONNECTIONS, perAddress: OTHER_CONNECTIONS }
 }
 
-/** The port of the webhook: only API servers call it, and they wait 3 s. Each may have many pods to ask about. */
+/** The limits for the port of the webhook. Only API servers call it. They wait 3 s, and each may send many reviews at once. */
 export const webhookPolicy: PortPolicy = {
   ...COMMON,
   requestMs: 5000,

@@ -30,7 +30,7 @@ export interface PrestopParts {
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
   >
   readonly trustedQuery: boolean
-  /** The keys that verify tokens, with `serve.auth: token`: then only a token identifies a caller. */
+  /** The keys that verify tokens. Present with `serve.auth: token`; then only a token identifies a caller. */
   readonly tokenKeys?: JWTVerifyGetKey | undefined
   /** `drain.reserve`. */
   readonly reserveMs: number
@@ -49,7 +49,7 @@ interface PrestopCall {
 /** nginx's status for "the client closed the request". No client reads it, but the server has to write a status. */
 const CLIENT_GONE = 499
 
-/** Refusals of a caller that is not identified: the operator has to change something. */
+/** Refusals of a caller that is not identified. They are logged, because the operator has to change something. */
 const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden', 'not-named'])
 
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller disconnects, or the agent stops. */
@@ -107,7 +107,7 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
     return answer
   }
-  // The call may be from another pod that does end, and the owner of this address may only have forwarded its packets.
+  // Another pod, which does end, may have sent the call, and the pod with this address may only have forwarded its packets.
   const mayBeForwarded = answer.result === 'not-terminating' && !identity.named
   if (mayBeForwarded)
     return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
@@ -132,8 +132,8 @@ function whoAsks(
 }
 
 /**
- * The safety net for "every hook is answered before its deadline": if the loop misses it, the hook is refused half the reserve later. The
- * container then still has time to stop in order.
+ * The safety net for "every hook is answered before its deadline": if the rounds miss the deadline, the hook is refused half the reserve
+ * later. The container then still has time to stop in order.
  */
 async function holdInTime(
   { holds, clock, reserveMs }: PrestopParts,
@@ -159,7 +159,7 @@ async function holdInTime(
   }
 }
 
-/** If the agent is stopping, an abort becomes a refusal instead of an error. */
+/** Returns the result of `run`. If the agent is stopping, an abort becomes a refusal instead of an error. */
 async function unlessStopping<T>(slot: Slot, run: () => Promise<T>): Promise<T | Refusal> {
   try {
     return await run()

@@ -1,7 +1,7 @@
 import { DURATION_FORM, parseDuration } from '../rules/drain/duration.ts'
 import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
-/** The requests that a hook may make. All of them are optional. */
+/** The parameters of a hook's call. All of them are optional. */
 export interface PrestopQuery {
   readonly ok: true
   readonly until: 'barrier' | 'drained' | undefined
@@ -11,7 +11,7 @@ export interface PrestopQuery {
 }
 
 const KNOWN = ['until', 'timeout', 'namespace', 'pod', 'uid']
-/** RFC 1123 subdomain, the form of pod names; a namespace is shorter still. Anything else need not be looked up. */
+/** RFC 1123 subdomain, the form of pod names; a namespace is shorter. A text of another form is refused without a look-up. */
 const KUBERNETES_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 const UID = /^[A-Za-z0-9-]{1,128}$/
 

@@ -19,11 +19,11 @@ interface SigningKeysParts {
   readonly log: Log
 }
 
-/** Every ServiceAccount may read it: Kubernetes' own role `system:service-account-issuer-discovery`. */
+/** Every ServiceAccount may read this path, by Kubernetes' own role `system:service-account-issuer-discovery`. */
 const PATH = '/openid/v1/jwks'
 /** How often the keys are read again, in ms, so that a removed key is not trusted for longer. */
 const EVERY_MS = 300_000
-/** The same while the agent has no keys, in ms. */
+/** The pause between reads while the agent has no keys, in ms. */
 const RETRY_MS = 1000
 /** A token with an unknown key makes the agent fetch the keys at once, at most once in this time, in ms. */
 const AT_MOST_EVERY_MS = 10_000

@@ -2,7 +2,7 @@ import { errors, jwtVerify, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
-/** The audience that a hook's token must have. No other service accepts it, so a stolen one is useless elsewhere. */
+/** The audience that a hook's token must have. No other service accepts this audience, so a stolen token is useless elsewhere. */
 const AUDIENCE = 'apisix-drain'
 
 /** The pod that Kubernetes issued a token to. */
@@ -13,9 +13,9 @@ interface TokenPod {
   readonly uid: string
 }
 
-/** The algorithms of an API server (`--service-account-signing-key-file`): neither `none` nor shared secrets. */
+/** The algorithms that an API server can sign with (`--service-account-signing-key-file`). `none` and shared secrets are left out. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512']
-/** In characters. A projected token has about 1,200; a longer one than this is refused unread. */
+/** The longest accepted token, in characters. A projected token has about 1,200. A token that is too long is refused unread. */
 const LONGEST = 6144
 /** Tolerated difference between the clocks of the API server and the agent, in seconds. */
 const TOLERANCE_S = 10

@@ -22,8 +22,9 @@ export function createBlindness(): Blindness {
 }
 
 /**
- * Called once per round: whether the list of gateways may lack a new one, because its watch alone has been down for too long. If the watch
- * of pods is down too, the API server cannot be reached. Then the list stays in use, because a gateway that joins needs that server.
+ * Returns a function for each round: whether the list of gateways may lack a new gateway, because their watch alone has been down for too
+ * long. If the watch of pods is down too, the API server cannot be reached. Then the list stays in use, because a gateway needs that server
+ * to join.
  */
 export function createOldGateways(parts: () => readonly Part[]): (now: Millis) => boolean {
   const watch = createBlindness()

@@ -10,13 +10,19 @@ import type { World } from '../rules/plan/world.ts'
 /** The drains of the last round, for all parts that need them between two rounds. */
 export interface CurrentDrains {
   current(): Drains
-  /** Whether this address still belongs to an ending pod: a write may have waited, and addresses are reused. */
+  /** Whether this node is listed and still leads only to this ending pod. A write may have waited, and addresses are reused. */
   isEnding(uid: PodUid, node: NodeKey): boolean
-  /** The same, and the last plan does not keep the node as the last one of this holder: a removal may have been asked for before. */
+  /**
+   * Like `isEnding`; also, the last plan must not keep the node as the last one of this holder. An earlier plan may have asked for the
+   * removal.
+   */
   isRemovable(uid: PodUid, node: NodeKey, holder: HolderKey): boolean
-  /** Whether an entry names this address as one that takes over, or did a moment ago: gateways route to it, although no holder lists it. */
+  /**
+   * Whether an entry names this address as a successor's, or did so a moment ago. Gateways then route to the address even if no holder
+   * lists it.
+   */
   tookOver(host: string): boolean
-  /** The pods that take over from this node in the gateways; empty without the plugin. */
+  /** The nodes that take over from this node in the gateways; empty without the plugin. */
   successors(node: NodeKey): readonly NodeKey[]
 }
 
@@ -25,15 +31,17 @@ export interface DrainStore extends CurrentDrains {
   replace(next: Drains, entries: readonly DesiredDrain[], kept: readonly Kept[], now: Millis): void
 }
 
-/** How long an address counts after an entry named it last, in ms: the watches of pods and slices are apart. */
+/**
+ * How long an address counts as a successor's after an entry last named it, in ms. Of the watches of pods and of slices, one may be behind.
+ */
 const NAMED_MS = 30_000
 
-/** Made before the loop, so that parts that the loop needs can read the drains. */
+/** The store is made before the loop, because parts that the loop needs read the drains. */
 export function createDrainStore(world: World): DrainStore {
   let drains: Drains = new Map()
   let entries: readonly DesiredDrain[] = []
   let keptLast: readonly Kept[] = []
-  /** By host: when an entry last named it. */
+  /** By host: when an entry last named the host as a successor's. */
   const named = new Map<string, Millis>()
   const isEnding = (uid: PodUid, node: NodeKey): boolean => {
     const drain = drains.get(uid)

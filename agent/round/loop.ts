@@ -46,7 +46,7 @@ export interface LoopSettings {
   readonly guardEveryMs: number
   /** How late a kubelet may report that it ends a pod by itself, in ms. */
   readonly kubeletStatusDelayMs: number
-  /** How long holders of other namespaces hold a pod as its last node, in ms; default: until its deadline. */
+  /** How long holders of other namespaces may delay the seal of their last node, in ms; default: until the pod's deadline. */
   readonly foreignHoldMs?: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
   readonly lingerMs?: number
@@ -55,17 +55,17 @@ export interface LoopSettings {
 export interface Loop {
   /** The HTTP server's view of the loop. */
   readonly holds: Holds
-  /** Whether the desired entries are complete: a gateway that has them has all that it should hold. */
+  /** Whether the desired entries are complete. Only then may a gateway that starts rely on them. */
   vouchForEntries(): Vouch
-  /** Something changed somewhere: a round follows. */
+  /** Requests a round, because something has changed. */
   wake(): void
   drains(): Drains
   memory(uid: PodUid): Memory
   held(): readonly HeldHook[]
   lastPlan(): Plan
-  /** Adds an observer that needs the loop itself. */
+  /** Adds an observer that needs the loop, and so is made after the loop. */
   observe(observer: Observer): void
-  /** Runs no further round. A seal cannot be undone, so an agent that releases its hooks to others must not begin one. */
+  /** Runs no further round. A seal cannot be undone, so an agent that leaves its hooks to other agents must not begin a seal. */
   rest(): void
   stop(): void
 }
@@ -80,8 +80,8 @@ interface LoopOptions {
 }
 
 /**
- * The delay, in ms, until a round shows the answers that were given between rounds. If hundreds of pods end, most hooks arrive after
- * their drains are proven. A round for each would delay the next answers.
+ * The delay, in ms, until a round shows the answers that were given between rounds. If hundreds of pods end, most hooks arrive after their
+ * drains are proven. A round for each hook would delay the next answers.
  */
 const SHOWN_MS = 250
 const NOTHING_KEPT: ReturnType<typeof keptSessions> = new Map()
@@ -183,7 +183,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     publish(next, looks, now)
   }
 
-  /** The drains one round later. */
+  /** Returns the drains of this round: new drains begin, known ones move on, and finished ones are dropped. */
   function advance(drains: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
     const next = new Map<PodUid, Drain>()
     const onOurClock = drainSettings()
@@ -199,7 +199,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     return next
   }
 
-  /** Includes the offset that converts the API server's times to the agent's clock. */
+  /** The configured settings, and the offset that converts the API server's times to the agent's clock. */
   function drainSettings(): DrainSettings {
     const { drain, someNamespacesOnly } = settings
     return { ...drain, someNamespacesOnly, serverBehindMs: cluster.serverBehindMs() }

@@ -3,9 +3,9 @@ import type { Drain } from '../rules/drain/drain.ts'
 import type { Log } from '../base/log.ts'
 import type { Memory } from './gather/memory.ts'
 
-/** Notified after each round; read-only. */
+/** Notified of each new phase, answer and round; read-only. */
 export interface Observer {
-  /** A drain changed its phase. `before` is undefined when it begins, `after` when it is forgotten. */
+  /** A drain changed its phase. `before` is undefined when the drain begins, `after` when the drain is forgotten. */
   drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void
   ack?(ack: Ack, drain: Drain | undefined, memory: Memory): void
   round?(tookMs: number): void

@@ -38,7 +38,7 @@ export function planSettings(
   }
 }
 
-/** Nodes that stay listed until a certain time: those times. A new plan is due then, even without an event. */
+/** The times until which nodes stay listed. At each of these times a new plan is due, even without an event. */
 export function deferredUntil(
   { kept }: Plan,
   drains: Drains,

@@ -2,7 +2,7 @@ import type { Drain } from '../rules/drain/drain.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 import type { Sources } from './gather/sources.ts'
 
-/** Minimum gap between listings for new drains, in ms: pods that end together share one. */
+/** Minimum gap between listings for new drains, in ms: pods that end together share one listing. */
 const APART_MS = 500
 
 /** Decides when the holders are listed, in addition to the usual interval. */
@@ -12,8 +12,8 @@ interface Relister {
 }
 
 /**
- * A new drain needs holders that were listed after it began. A running drain is guarded every `guardEveryMs`, because a writer may put the
- * node back. All drains share one listing.
+ * A new drain needs a listing of the holders that is newer than the drain. Later, the holders are listed every `guardEveryMs`, because a
+ * writer may put the node back. All drains share one listing.
  */
 export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardEveryMs: number): Relister {
   let relistedAt: Millis | undefined
@@ -25,7 +25,8 @@ export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardE
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, relistedAt ?? 0)
       const isNew = active.some(drain => drain.since > listedAt)
-      // One listing after a pod is gone shows whether a writer has put it back. A ghost that appears later can wait for the usual interval.
+      // One listing after a pod is gone shows whether a writer has put its node back. A ghost that appears later can wait for the usual
+      // interval.
       const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
       if (!isNew && active.every(isSettled)) return (dueAt = undefined)
       const guardAt = (relistedAt ?? listedAt) + guardEveryMs

@@ -54,15 +54,16 @@ export function createReplies(options: RepliesOptions): Replies {
 }
 
 /**
- * A hook may come long after the proof. A gateway that restarted or joined meanwhile may send requests to the pod until it has its
- * entry, so its own seal is needed too.
+ * The name of a gateway that has not sealed since the proof; `undefined`: none. A hook may come long after the proof. A gateway that has
+ * restarted or joined in between may send requests to the pod until it has the entry, so its seal is needed too.
  */
 function unsealedSince(drain: Drain, { cluster, barrier }: RepliesOptions['sources']): string | undefined {
   if (drain.phase !== 'proven' || drain.verdict.kind !== 'proven' || drain.verdict.grade !== 'barrier')
     return undefined
   const isSealed = (id: string): boolean => {
     const reading = barrier?.reading(drain.uid, id)
-    // One that does not answer may be shutting down. If it restarts, its state shows that before the entry does.
+    // The last reading of a silent gateway counts, because it may be shutting down. If it has restarted, its state shows the new instance
+    // before its reading does.
     const instance = barrier?.state(id)?.told?.instance
     const isOther = instance !== undefined && instance !== reading?.instance
     return !isOther && reading?.entry === 'sealed' && reading.inflight.requests === 0

@@ -5,7 +5,7 @@ import { createAlarm } from './alarm.ts'
 
 /** When rounds run. The only owner of that state. */
 interface Schedule {
-  /** Something has changed: a round follows. */
+  /** Requests a round, because something has changed. */
   wake(): void
   /** The next round runs at this time, unless something asks for an earlier one. */
   set(at: Millis): void
@@ -24,7 +24,7 @@ interface ScheduleOptions {
   readonly ended: (tookMs: number) => void
 }
 
-/** The wait after a failed round: long enough not to spin on a defect, short enough for every deadline. */
+/** The wait after a failed round, in ms. A defect must not cause a busy loop, and no deadline may be missed. */
 const AFTER_FAILURE_MS = 1000
 /**
  * The pause after a round grows with the square of its duration. With hundreds of drains, every new hook asks for a round over all

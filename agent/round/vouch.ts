@@ -2,7 +2,7 @@ import type { Vouch } from './hold/holds.ts'
 import { isNeeded } from '../kubernetes/reflect/parts.ts'
 import type { Sources } from './gather/sources.ts'
 
-/** Whether a hook may be held at all. @param failing the last round did not complete */
+/** Whether the agent may hold hooks now; if not, the reason. @param failing the last round did not complete */
 export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean): Vouch {
   if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
   const part = cluster.parts().find(part => !part.synced && isNeeded(part.name))
@@ -17,8 +17,8 @@ export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean
 }
 
 /**
- * Whether the list of entries is complete: a gateway that starts relies on it, and then serves. If a pod's hook went to another
- * replica, only a live watch shows the end to this agent.
+ * Whether the agent's list of entries is complete. A gateway that starts fetches this list, and then serves requests. If a pod's hook went
+ * to another agent, only a live watch shows the pod's end to this one.
  *
  * @param looked the last round had a live watch of pods, and so used its latest events
  */

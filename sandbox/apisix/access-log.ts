@@ -1,6 +1,6 @@
 /** The result of one request, reported when it is over (nginx's log phase). */
 export interface AccessFact {
-  /** When it ended: milliseconds since the epoch. */
+  /** When the request ended, in milliseconds since the epoch. */
   readonly time: number
   /** From the request's head to its end, in ms. */
   readonly elapsedMs: number
@@ -10,7 +10,7 @@ export interface AccessFact {
   readonly path: string
   /** The status sent to the client; 499 if the client disconnected first. */
   readonly status: number
-  /** Every node that the gateway connected to, in order. If any answered, it was the last one. */
+  /** Every node that the gateway connected to, in order. If a node answered, it is the last one here. */
   readonly nodes: readonly string[]
   /** The answer broke off: a node died in the middle of a body. */
   readonly truncated: boolean

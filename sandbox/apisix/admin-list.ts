@@ -3,7 +3,7 @@ import { isObject, type Json } from './json.ts'
 import type { Item } from './store.ts'
 
 /**
- * The list answers of the Admin API. `page` and `page_size` count only together. `name` and `uri` are patterns, and `label`
+ * The list answers of the Admin API. `page` and `page_size` are ignored unless both are given. `name` and `uri` are patterns, and `label`
  * is a key (not `key:value`). A page past the end is `{}`, because Lua writes an empty array as a map.
  */
 export function listAnswer(items: readonly Item[], query: URLSearchParams): Answer {

@@ -54,7 +54,7 @@ const wrongId = (resource: string, given: Json | undefined, id: string): Answer 
   return errorMessage(400, resource === 'consumers' ? 'wrong username' : `wrong ${kindOf(resource)} id`)
 }
 
-/** POST: the same under a new id. */
+/** POST: stores the object as PUT does, under a new id. */
 export function post(store: Store, write: AdminWrite): Answer {
   const { resource } = write
   if (resource === 'consumers') return errorMessage(405, 'not supported `POST` method for consumer')
@@ -67,7 +67,7 @@ export function post(store: Store, write: AdminWrite): Answer {
   return no ?? put(store, { ...write, body, id: store.generateId() })
 }
 
-/** A client may not set the times of an object, nor those of its inline upstream. The second space is APISIX's own. */
+/** A client may not set the times of an object, or of its inline upstream. APISIX writes two spaces here, too. */
 const forbiddenTime = (body: JsonObject): Answer | undefined => {
   const { upstream } = body
   for (const time of ['create_time', 'update_time']) {

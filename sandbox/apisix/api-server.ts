@@ -39,7 +39,7 @@ export interface Api {
   close(): Promise<void>
 }
 
-/** The worker that accepted a connection handles its requests, when it has its turn. */
+/** Lets the worker that accepted a connection handle its requests. A frozen worker handles them once it runs again. */
 export function byWorker<W extends Pick<Worker, 'turn'>>(
   accept: (socket: Socket) => W,
   handle: (worker: W, ask: Ask) => Promise<Answer>
@@ -63,7 +63,7 @@ export async function serveApi(options: ApiServerOptions): Promise<Api> {
     port: options.port,
     ...(options.onConnection ? { onConnection: options.onConnection } : {}),
     onRequest: (request, response) => {
-      // A bug in a handler must neither look like a hang nor end the process: nginx would answer with its 500 page.
+      // A bug in a handler is answered with nginx's 500 page. Otherwise it would look like a hang, or end the process.
       serve(request, response).catch(() => write(response, nginxPage(500)))
     }
   })

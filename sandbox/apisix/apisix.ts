@@ -21,7 +21,7 @@ export interface Apisix {
   close(): Promise<void>
 }
 
-/** Rejects if an address is not available; nothing stays open then. */
+/** Starts a gateway on each host. If an address is not available, it closes all of them and rejects. */
 export async function startApisix({ hosts, ...options }: ApisixOptions): Promise<Apisix> {
   const store = createStore()
   const stores = [store]

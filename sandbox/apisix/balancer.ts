@@ -13,7 +13,7 @@ export interface Target {
   readonly siblings?: readonly Target[]
 }
 
-/** Chooses nodes for requests. Its only state is whose turn it is. */
+/** Chooses nodes for requests. Its only state is the order of turns. */
 export interface Balancer {
   /**
    * The next of `targets` that is not in `tried`; `undefined` when all have been tried. A lone target is given even if
@@ -22,7 +22,7 @@ export interface Balancer {
   pick(targets: readonly Target[], tried: ReadonlySet<Target>, key: string): Target | undefined
 }
 
-/** How many sets of nodes keep their ring of turns; with more sets, the rings start anew. */
+/** The most sets of nodes that keep their ring of turns. One more set makes all rings start anew. */
 const MOST_SETS = 64
 
 /** `chash` is weighted rendezvous hashing, so the end of a node moves only its own keys. Every other type is roundrobin. */
@@ -46,7 +46,7 @@ export function createBalancer(type: string, random: () => number = Math.random)
     if (targets.every(target => tried.has(target))) return undefined
     if (type === 'chash') return rendezvous(targets, tried, key)
     const next = ringOf(targets)
-    // The number of turns in one full circle. A retry never goes to weight 0: it gets the tried node once more.
+    // One full circle has at most this many turns. If only nodes of weight 0 are untried, a retry gets a tried node again.
     let turns = targets.reduce((sum, target) => sum + target.weight + 1, 0)
     let target = next()
     while (target && tried.has(target) && turns > 0) {
@@ -67,7 +67,7 @@ export function createBalancer(type: string, random: () => number = Math.random)
   }
 }
 
-/** Highest priority first. One level, and no copy, in the usual case. */
+/** The targets in groups of one priority, highest first. If all have the same priority, the only group is `targets` itself. */
 function byPriority(targets: readonly Target[]): (readonly Target[])[] {
   const [first] = targets
   if (targets.every(target => target.priority === first?.priority)) return [targets]
@@ -86,7 +86,7 @@ function rendezvous(targets: readonly Target[], tried: ReadonlySet<Target>, key:
   return best
 }
 
-/** FNV-1a with a final mix, into (0, 1). */
+/** Hashes a text into a number between 0 and 1: FNV-1a with a final mix. */
 function unitHash(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

@@ -18,7 +18,7 @@ interface BarrierApiOptions {
   readonly workers: () => readonly Worker[]
   /** Whether this is an old worker after a reload, which only finishes its requests. */
   readonly exiting: (pid: number) => boolean
-  /** The worker that takes a new connection, and keeps it. */
+  /** Picks the worker of a new connection. That worker then handles all its requests. */
   readonly accept: (socket: Socket) => Worker
   readonly readiness: () => Readiness
 }
@@ -65,7 +65,7 @@ const answerBarrier: Handler = (options, ask) => {
   return handler(options, ask)
 }
 
-/** Hashes both first, so that the time of the comparison does not reveal the length either. */
+/** Whether the header has the token. It hashes both first, so that the time of the comparison reveals nothing, not even the length. */
 const authorized = (header: string | undefined, token: string): boolean => {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(header ?? ''), digest(`Bearer ${token}`))
@@ -75,11 +75,11 @@ const fitness = ({ barrier, workers }: BarrierApiOptions): string[] => [
   ...new Set([...barrier.doubts, ...workers().flatMap(({ pid }) => barrier.unfit(pid))])
 ]
 
-/** An entry whose seal has a condition is draining until the condition is checked. */
+/** The entry to store first: an entry with `sealIf` stays draining until that condition is checked. */
 const asDraining = (entry: PutEntry): PutEntry =>
   entry.sealIf === undefined ? entry : { ...entry, state: 'draining' }
 
-/** The check and the seal happen in one step. */
+/** Seals each entry whose word still has the tag `sealIf`. No other code runs between the check and the seal. */
 function sealIfSaid({ entries, words }: Barrier, list: readonly PutEntry[]): void {
   for (const entry of list) {
     const stored = entries.find(entry)
@@ -92,7 +92,7 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
   const { barrier } = options
   const parsed = parseEntries(ask.body)
   if (!parsed.ok) return errorMessage(400, parsed.problem)
-  // All entries are written before the first count is read: each reported state is from after its own write.
+  // All entries are written before the first count is read, so the reported counts are later than the entries.
   const stored = parsed.value.map(entry => barrier.entries.put(asDraining(entry)))
   const conditional = parsed.value.filter(({ sealIf }, index) => sealIf !== undefined && stored[index])
   if (conditional.length > 0 || ask.query.get('words') === 'true') {
@@ -168,7 +168,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
       unfit: barrier.unfit(worker.pid),
       seen: worker.seen,
       revision: worker.config.revision,
-      // one watch applies every kind of object as it arrives
+      // one watch delivers all kinds of objects, so all have the same revision
       revisions: Object.fromEntries(APPLIED.map(kind => [kind, worker.config.revision])),
       applied: worker.config.appliedAt,
       exiting: options.exiting(worker.pid),

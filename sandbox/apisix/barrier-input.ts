@@ -78,7 +78,7 @@ const parserOf =
 
 const parseRawEntries = parserOf(entries)
 
-/** `sealIf`: the tag of the word that must still stand. */
+/** An entry to put. With `sealIf`, it is sealed only if the workers' word still has this tag. */
 export type PutEntry = Entry & { readonly sealIf: string | undefined }
 
 export function parseEntries(body: string): Parsed<PutEntry[]> {

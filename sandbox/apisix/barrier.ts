@@ -43,19 +43,19 @@ export interface Barrier {
   readonly counts: BarrierCounts
   /** Requests that were sent to a sealed entry, counted per attempt and entry. */
   readonly late: number
-  /** The APISIX internals that a worker lacks; empty if the worker is fit. An unfit worker neither avoids nor counts. */
+  /** The APISIX internals that a worker lacks; empty if the worker is fit. An unfit worker ignores the entries, and counts nothing. */
   unfit(pid: number): readonly string[]
   setUnfit(pid: number, missing: readonly string[]): void
-  /** Problems that the plugin reports although it counts and avoids normally, as version 0.1.0 did in every reload. */
+  /** Problems that make the plugin report `unfit`, although it works normally. Version 0.1.0 reported one in every reload. */
   doubts: readonly string[]
-  /** How far the wall clock was set ahead. Entries expire by a clock that is never set. */
+  /** How far a test has set the wall clock ahead. Entries expire by the monotonic clock, which a test cannot set. */
   clockAheadMs: number
-  /** By the wall clock, in seconds since the epoch. */
+  /** The time by the wall clock, in seconds since the epoch. */
   now(): number
   /** Removes a worker that is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
-  /** A request is sent to this address in spite of the entries. */
+  /** Counts a request that an unfit worker sends to this address, at each sealed entry. */
   passed(ip: string, port: number): void
   /** The features that an agent may use; an older plugin has none. */
   features: readonly string[]
@@ -63,11 +63,11 @@ export interface Barrier {
   l4: boolean
   /** The workers' reports on entries; undefined for an older plugin, which has none. */
   words: Words | undefined
-  /** Reads the counts now. */
+  /** The entry's state, with the counts of this moment. */
   told(entry: StoredEntry): Told
   /**
-   * Calls `listener` when a pod gets sealed, and when it is first both sealed and without an ordinary request in flight, whether an
-   * agent asks or not. Returns the function that ends it.
+   * Calls `listener` once when a pod is sealed, and once when a sealed pod has no ordinary request in flight. No agent has to
+   * ask for that. Returns the function that removes the listener.
    */
   onConfirmed(listener: (uid: string, what: Confirmed) => void): () => void
   /**

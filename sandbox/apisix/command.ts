@@ -23,7 +23,7 @@ export type Command =
   | { readonly do: 'add'; readonly host: string }
   /** Answers `Summary`. */
   | { readonly do: 'counters' }
-  /** Answers the `AccessFact`s since the last time, the newest `MOST_FACTS` at most. */
+  /** Answers the `AccessFact`s since the last such command, at most the newest `MOST_FACTS`. */
   | { readonly do: 'facts' }
 
 type Api = 'admin' | 'control' | 'barrier'
@@ -47,7 +47,7 @@ const MOST_FACTS = 10_000
 export const describeGateways = ({ gateways }: Apisix): Described[] =>
   gateways.map(({ name, urls }) => ({ name, urls }))
 
-/** Runs commands, one at a time; rejects with the problem of a command. */
+/** Returns the function that runs a command, and that rejects with the problem of the command. */
 export function createCommander(apisix: Apisix): (command: Command) => Promise<unknown> {
   const byStatus: Record<string, number> = {}
   const byNode: Record<string, number> = {}

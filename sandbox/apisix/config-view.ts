@@ -7,12 +7,12 @@ export interface ConfigView {
   /** When it was applied: seconds since the epoch. */
   readonly appliedAt: number
   get(resource: string, id: string): Item | undefined
-  /** In the order in which this worker learned of them: by key at its start, then as they came. */
+  /** The objects in the order in which this worker learned of them: by key at its start, then as they came. */
   list(resource: string): Item[]
   apply(event: StoreEvent): void
   /** Reads everything anew, as a worker does when its watch has been broken. */
   reload(store: Store): void
-  /** Calls `listener` in the step that changes an object; undefined means that it is gone. Returns the function that ends it. */
+  /** Calls `listener` in the step that changes an object. Without `item`, the object is gone. Returns a function to unsubscribe. */
   onChange(listener: ChangeListener): () => void
 }
 

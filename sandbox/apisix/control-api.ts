@@ -12,9 +12,9 @@ interface ControlApiOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  /** The worker that takes a new connection, and keeps it. */
+  /** Picks the worker of a new connection. That worker then handles all its requests. */
   readonly accept: (socket: Socket) => ShownWorker
-  /** As in API-driven standalone mode (test/recordings/control-api-standalone.json). */
+  /** Answers as in API-driven standalone mode (test/recordings/control-api-standalone.json). */
   readonly standalone?: boolean
   /** Set if `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery | undefined

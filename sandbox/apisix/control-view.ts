@@ -8,7 +8,7 @@ export type ControlKind = 'upstream' | 'service' | 'route'
 
 /**
  * An object as a worker holds it: defaults filled in, nodes always an array, inline upstreams marked with their place. In
- * standalone mode there is no etcd: no prefix, no `createdIndex`, and the index is the one that was sent.
+ * standalone mode there is no etcd: no prefix, no `createdIndex`, and `modifiedIndex` is as the client sent it.
  */
 export function controlView(kind: ControlKind, stored: Item, standalone = false): JsonObject {
   if (!standalone) return viewOf(kind, stored)
@@ -58,7 +58,7 @@ const upstreamDefaults = (upstream: JsonObject): JsonObject => ({
   ...upstream
 })
 
-/** Only nodes that were written as an array have a priority; a missing port stays missing; an empty map stays one. */
+/** Only nodes that were written as an array have a priority; a missing port stays missing; an empty map stays a map. */
 const nodesView = (nodes: Json): Json => {
   if (isObject(nodes) && Object.keys(nodes).length === 0) return {}
   return readNodes(nodes).map(({ host, port, weight, priority }) => ({

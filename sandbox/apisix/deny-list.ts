@@ -53,7 +53,7 @@ export interface DenyList {
   /** The strictest state of all entries that cover the node at this moment. */
   look(ip: string, port: number): Look
   covering(ip: string, port: number): StoredEntry[]
-  /** The free successors of a denied node. An ending successor leads to its own. `met` gets all that were found, denied ones too. */
+  /** The free successors of a denied node. An ending successor leads to its own. `met` gets every successor found, even a denied one. */
   following(ip: string, port: number, met?: Map<string, Address>): Address[]
   /** Entries that name an address among their successors. */
   naming(ip: string): StoredEntry[]
@@ -63,7 +63,7 @@ export interface DenyList {
   on(ip: string): StoredEntry[]
   /** Removes expired entries. */
   sweep(): void
-  /** Calls `listener` when an entry of this address is put, sealed, removed or dropped. Returns the function that ends it. */
+  /** Calls `listener` when an entry of this address is put, sealed, removed or dropped. Returns the function that removes the listener. */
   onChange(listener: (ip: string) => void): () => void
   all(): StoredEntry[]
 }

@@ -36,7 +36,7 @@ export function createDocument(store: Store): Document {
     const current = versions.get(type) ?? 0
     const given = body[`${type}_conf_version`]
     const version = typeof given === 'number' ? given : current + 1
-    // The same version means the same content, whatever the body has; a type that is left out is emptied.
+    // The same version means the same content, whatever the body has. With a new version, a type that the body lacks is emptied.
     if (version === current) return
     versions.set(type, version)
     const sent = body[type]
@@ -94,7 +94,7 @@ function problemOf(body: JsonObject, versions: ReadonlyMap<string, number>): str
   return undefined
 }
 
-/** Objects may name others that the document lacks: only their own fields are checked. */
+/** Finds any object: an object may name one that the document lacks, so only its own fields are checked. */
 const ANYTHING: Pick<Store, 'get'> = {
   get: key => ({ key, value: {}, createdIndex: 0, modifiedIndex: 0 })
 }

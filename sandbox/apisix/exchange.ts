@@ -21,10 +21,10 @@ export interface ProxyWorker {
   readonly onAccess: AccessHook
 }
 
-/** nginx's `proxy_next_upstream` leaves these out once the request has been sent. */
+/** nginx does not retry these methods once the request has been sent (`proxy_next_upstream`). */
 const NOT_IDEMPOTENT = new Set(['POST', 'PATCH', 'LOCK'])
 
-/** Node's client would send an empty chunked body for these methods if there is no body. */
+/** These methods get a Content-Length even without a body. Otherwise Node's client would send an empty chunked body. */
 const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
@@ -88,7 +88,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
     tried,
     key: path
   })
-  /** The node to connect to now: counted, and not denied. */
+  /** Takes the node to connect to now, and counts the request there. Returns false if no node is left. */
   const take = (upstream: Upstream, first?: Target): boolean => {
     const picked = takeNode(optionsOf(upstream), first)
     if (picked.kind !== 'held') return false
@@ -116,7 +116,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
 
   const balance = (upstream: Upstream, first: Target, body: readonly Buffer[]): void => {
     if (over) return
-    // The list is as old as the request. If only sealed nodes are left in it, the current list may have others.
+    // This list of nodes is as old as the request. If only sealed nodes are left in it, the current list may have others.
     const goTo = take(upstream, first) ? upstream : takeOfToday(upstream)
     if (!goTo) return refuseFor('sealed')
     left = held?.isSuccessor && goTo.derivesRetries ? Math.max(goTo.retries, 1) : goTo.retries

@@ -11,18 +11,18 @@ export type Fault =
     }
   /** Takes the request and never answers; nothing is applied. */
   | { readonly kind: 'hang' }
-  /** Applies and answers `ms` later. */
+  /** Applies the request and answers `ms` later. */
   | { readonly kind: 'slow'; readonly ms: number }
-  /** Applies, sends half of the answer, closes the connection. */
+  /** Applies the request, sends half of the answer, and closes the connection. */
   | { readonly kind: 'close-mid-body' }
-  /** Applies, never answers: a timeout of the client does not mean that nothing was applied. */
+  /** Applies the request and never answers. So a client whose call times out cannot know whether it was applied. */
   | { readonly kind: 'applied-but-timed-out' }
   /** Closes the connection at once; nothing is applied. */
   | { readonly kind: 'reset' }
 
 export interface FaultRule {
   readonly fault: Fault
-  /** How many requests it affects; default: all until it is lifted. */
+  /** How many requests the fault affects; default: all until the rule is removed. */
   readonly times?: number
   /** Only requests with this method. */
   readonly method?: string
@@ -33,7 +33,7 @@ export interface FaultRule {
 }
 
 export interface Faults {
-  /** Returns the function that lifts it. */
+  /** Adds a rule. Returns the function that removes it. */
   inject(rule: FaultRule): () => void
   clear(): void
   /** The fault for this request, counted as used. The oldest rule wins. */

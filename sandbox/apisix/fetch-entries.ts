@@ -15,7 +15,7 @@ export interface FetchEntriesOptions {
 const PAUSE = 200
 
 /**
- * Fetches the present entries at a gateway's start. Retries until it has them or the time is over.
+ * Fetches the present entries at a gateway's start. Retries until they have arrived or the time is over.
  * @returns why it gave up, or an empty string
  */
 export async function fetchEntries(

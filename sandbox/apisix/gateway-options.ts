@@ -4,9 +4,9 @@ import type { Names } from './places.ts'
 import type { Store } from './store.ts'
 import type { ApplyDelay } from './worker.ts'
 
-/** One gateway. Ports: 0 picks a free one, and it stays the same over restarts. */
+/** The options of one gateway. Port 0 picks a free port, which stays the same over restarts. */
 export interface GatewayOptions {
-  /** The "etcd" it follows; several gateways share one. */
+  /** The store that the gateway follows, in place of etcd. Several gateways can share a store. */
   readonly store: Store
   /** The gateway's name in the access log, in place of a pod's name. */
   readonly name: string
@@ -22,7 +22,7 @@ export interface GatewayOptions {
   readonly adminKey: string
   readonly barrierToken?: string
   readonly applyDelay?: ApplyDelay
-  /** API-driven: its Admin API takes whole documents, and `store` is its own. Default: it follows etcd. */
+  /** API-driven standalone mode: the Admin API takes whole documents, and `store` is for this gateway only. Default: false. */
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery
@@ -33,6 +33,6 @@ export interface GatewayOptions {
   readonly patchGapMs?: number
   /** Bytes of the plugin's dictionary. */
   readonly dictionaryBytes?: number
-  /** When it starts, the plugin asks the agent for the current entries. */
+  /** Set if the plugin asks the agent for the current entries when the gateway starts. */
   readonly fetchEntries?: Omit<FetchEntriesOptions, 'token'>
 }

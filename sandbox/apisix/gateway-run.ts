@@ -35,7 +35,7 @@ export interface GatewayRun {
 interface Slot extends ProxyWorker {
   readonly agent: Agent
   readonly clients: Set<Socket>
-  /** Connections to the gateway's APIs: they break when it stops, but survive a reload. */
+  /** Connections to the gateway's APIs: they break when the gateway stops, but survive a reload. */
   readonly asking: Set<Socket>
   /** Connections with a request that is not answered yet. */
   readonly busy: Set<Socket>

@@ -19,10 +19,10 @@ export interface GatewayUrls {
 export interface Gateway {
   readonly name: string
   readonly host: string
-  /** Stay the same over restarts. */
+  /** The URLs stay the same over restarts. */
   readonly urls: GatewayUrls
   readonly running: boolean
-  /** These throw while it is stopped. */
+  /** While the gateway is stopped, every member from here to `partition` fails. */
   readonly workers: readonly Worker[]
   readonly control: Api
   readonly admin: Api | undefined
@@ -33,18 +33,18 @@ export interface Gateway {
   reload(): void
   /** Cuts its APIs off from their clients while it continues to serve. An API that is not named is `open`. */
   partition(cut: { control?: Reachability; admin?: Reachability; barrier?: Reachability }): Promise<void>
-  /** Calls `listener` for every request that is over. Returns the function that ends it. */
+  /** Calls `listener` for every request that is over. Returns the function that removes the listener. */
   onAccess(listener: AccessHook): () => void
   /** As when its pod is killed: connections break, the deny-list is lost. */
   stop(): Promise<void>
-  /** On the same addresses, with another instance id. */
+  /** Starts the gateway again on the same addresses, with another instance id. */
   start(): Promise<void>
   restart(): Promise<void>
   /** Stops it and releases everything. */
   close(): Promise<void>
 }
 
-/** Rejects if an address is not available; nothing stays open then. */
+/** Starts a gateway. If an address is not available, it closes everything and rejects. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const listeners = new Set<AccessHook>()
   const tell = (fact: AccessFact): void => {

@@ -1,7 +1,7 @@
 /** Flat name-value lists, as `rawHeaders` has them. */
 type RawHeaders = readonly string[]
 
-/** Belong to one connection (RFC 9110, 7.6.1): never passed on. */
+/** The headers of one connection (RFC 9110, 7.6.1), which a proxy does not pass on. */
 const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',

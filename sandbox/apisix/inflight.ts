@@ -19,9 +19,9 @@ export interface InflightCounts {
   longLived(): readonly { readonly ip: string; readonly port: number; readonly upgraded: number }[]
   /** The sum over all workers and addresses. */
   readonly total: number
-  /** Calls `listener` before an ordinary request to this address is counted down. Returns the function that ends it. */
+  /** Calls `listener` before an ordinary request to this address is counted down. Returns the function that removes the listener. */
   onFinished(listener: (ip: string, port: number) => void): () => void
-  /** Calls `listener` when a count reaches 0: with `ip`, or without it if a worker is gone. Returns the function that ends it. */
+  /** Calls `listener` when a count reaches 0; without `ip` if a worker is gone. Returns the function that removes the listener. */
   onFallen(listener: (ip: string | undefined) => void): () => void
 }
 

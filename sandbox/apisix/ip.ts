@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-/** One way to write an address: lower case, IPv6 compressed and without brackets. `undefined` if `text` is not an address. */
+/** The canonical form of an address: lower case, IPv6 compressed and without brackets. `undefined` if `text` is not an address. */
 export function canonicalIp(text: string): string | undefined {
   const family = isIP(text)
   if (family === 4) return text

@@ -5,7 +5,7 @@ const isMap = (value: Json | undefined): value is JsonObject =>
   isObject(value) && Object.keys(value).length > 0
 
 /**
- * APISIX's merge patch (`core.table.merge`), traps included. Two maps are merged. If either value is an array, the new one
+ * APISIX's merge patch (`core.table.merge`), even where it surprises. Two maps are merged. If either value is an array, the new one
  * replaces the old one whole, so `{"nodes": {}}` wipes a map. A `null` deletes a key only inside a merge. In a value that
  * replaces another one, the `null` is stored as it is, and the schema then refuses it.
  */
@@ -25,7 +25,7 @@ type SubPathPatch =
 
 /**
  * `PATCH /upstreams/web/nodes/10.0.0.1:80` (`core.table.patch`): sets the value at the path, and creates missing maps.
- * It cannot reach an array element, since the path's parts are strings. The result is then a mixed table, which no schema accepts.
+ * The path cannot reach an array element, since its parts are strings. The result is then a mixed table, which no schema accepts.
  */
 export function patchAt(old: JsonObject, path: readonly string[], value: Json): SubPathPatch {
   const [name, ...rest] = path
@@ -38,7 +38,7 @@ export function patchAt(old: JsonObject, path: readonly string[], value: Json): 
   return { ok: false, problem: patched.problem.replace('/', `/${name}/`) }
 }
 
-/** A table as Lua reads it: an array is a map with the keys 1, 2, and so on. Nothing, if it is no table. */
+/** A table as Lua reads it: an array is a map with the keys 1, 2, and so on. `undefined` for any other value. */
 export const asMap = (value: Json | undefined): JsonObject | undefined => {
   if (!Array.isArray(value)) return isObject(value) ? value : undefined
   return Object.fromEntries(value.map((item, index) => [String(index + 1), item]))

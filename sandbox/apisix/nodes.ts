@@ -11,7 +11,7 @@ interface GatewayNode {
   readonly priority: number | undefined
 }
 
-/** Either form of `nodes`; a map has no order of its own, so its nodes are sorted. */
+/** Reads `nodes` as an array or a map. A map has no order of its own, so its nodes are sorted by key. */
 export function readNodes(nodes: Json | undefined): GatewayNode[] {
   if (Array.isArray(nodes)) return nodes.filter(isObject).map(readArrayNode)
   if (!isObject(nodes)) return []
@@ -33,5 +33,5 @@ const splitAddress = (address: string): Pick<GatewayNode, 'host' | 'port'> => {
   return { host: found['host'] ?? address, port: found['port'] ? Number(found['port']) : undefined }
 }
 
-/** Without brackets: as `net.connect` and the Barrier API write it. */
+/** The host without brackets, as `net.connect` and the Barrier API need it. */
 export const bareHost = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')

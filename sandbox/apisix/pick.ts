@@ -32,7 +32,7 @@ type Nothing =
   | { readonly kind: 'none' }
   /** Nodes, but all of them sealed. */
   | { readonly kind: 'sealed' }
-  /** All that may be picked have been tried. */
+  /** Every node that may be picked has been tried. */
   | { readonly kind: 'tried' }
 
 interface PickOptions {
@@ -56,7 +56,7 @@ export function chooseNode(options: PickOptions): Choice {
   return choose(upstream, guarded, tried, key)
 }
 
-/** Takes a node right before connecting to it, on the first try and on every retry: `first`, or another one. */
+/** Takes a node right before the connect, on the first try and on every retry. It prefers the node `first`. */
 export function takeNode(options: PickOptions, first?: Target): Picked {
   const steps = takeSteps(options, first)
   for (;;) {
@@ -67,7 +67,7 @@ export function takeNode(options: PickOptions, first?: Target): Picked {
 
 /**
  * Takes a node. Between two steps, another worker may run, or the agent's seal may arrive. The guarantee rests on the order:
- * count, then read the entry, then connect. It yields after each step.
+ * count, then read the entry, then connect. The generator yields between the steps.
  */
 export function* takeSteps(options: PickOptions, first?: Target): Generator<void, Picked> {
   const { pid, tried } = options
@@ -98,7 +98,7 @@ export function* takeSteps(options: PickOptions, first?: Target): Generator<void
   }
 }
 
-/** An unfit worker neither avoids nor counts. */
+/** The barrier that this worker obeys; `undefined` if it has none or is unfit: it then ignores entries and counts nothing. */
 const guardOf = ({ barrier, pid }: PickOptions): Barrier | undefined =>
   barrier && barrier.unfit(pid).length === 0 ? barrier : undefined
 
@@ -145,7 +145,7 @@ const choose = (
 /** One object for each address, so that a request recognises the addresses that it has tried. */
 const known = new Map<string, Target>()
 
-/** The nodes that take over from nodes that are all denied, and those of them that are draining and still serve. */
+/** The successors of nodes that are all denied: the free ones, and those that are draining and still serve. */
 const successorsOf = (
   targets: readonly Target[],
   { entries }: Barrier
@@ -165,7 +165,7 @@ const targetOf = ({ ip: host, port }: Address): Target => {
 
 const isSuccessor = (target: Target): boolean => known.get(target.name) === target
 
-/** Other records of the same name, if the one that the request has is denied. */
+/** If the target is denied: the free addresses of the same name. */
 const instead = ({ host, port, siblings = [] }: Target, { entries }: Barrier): readonly Target[] =>
   siblings.length > 0 && entries.look(host, port) !== 'free'
     ? siblings.filter(one => entries.look(one.host, one.port) === 'free')

@@ -50,7 +50,7 @@ interface Spot extends Place {
   /** The result of discovery: the same array until it changes. */
   source: unknown
   readonly value: JsonObject
-  /** Undefined: the place counts even if nothing refers to it. */
+  /** The id of an upstream object, which is a place only while another object refers to it. Undefined: always a place. */
   readonly upstream: string | undefined
   readonly moves: boolean
 }

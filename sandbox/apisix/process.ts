@@ -16,7 +16,7 @@ export interface ApisixProcess {
 /** How long the process may take to report that it is ready, in ms. */
 const START_TIMEOUT = 20_000
 
-/** Rejects if the process ends, or if it does not report in time that it is ready. It is then ended. */
+/** Resolves when the process is ready. Rejects if the process ends or is not ready in time, and leaves no process behind. */
 export async function startApisixProcess(options: ServeOptions): Promise<ApisixProcess> {
   const child = fork(fileURLToPath(new URL('main.ts', import.meta.url)), [
     '--config',

@@ -3,7 +3,7 @@ export type RoundRobin = () => number
 
 /**
  * Interleaved weighted round robin, as in lua-resty-balancer: turns go down from the highest weight in steps of the
- * greatest common divisor. Each turn visits the nodes whose weight reaches it. It starts at a random index, because
+ * greatest common divisor. Each turn visits the nodes whose weight reaches it. The first index is random, because
  * otherwise all workers would send their first request to the same node.
  */
 export function createRoundRobin(weights: readonly number[], random: () => number = Math.random): RoundRobin {

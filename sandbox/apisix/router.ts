@@ -13,7 +13,7 @@ export type Destination =
   | { readonly kind: 'no-route' }
   /** The route has no upstream at all. */
   | { readonly kind: 'no-upstream'; readonly route: string }
-  /** It names an upstream that is gone (deleted with `force`). */
+  /** The route names an upstream that is gone (deleted with `force`). */
   | { readonly kind: 'upstream-gone'; readonly route: string }
 
 export interface Router {
@@ -38,7 +38,7 @@ interface Rule {
 export function createRouter(config: ConfigView, discovery?: Discovery, names?: Names): Router {
   let compiledAt = -1
   let rules: Rule[] = []
-  // Keyed by the stored object: a write replaces it, so a new version starts a new round of turns, as in APISIX.
+  // Keyed by the stored object. A write replaces that object, so the turns start anew, as in APISIX.
   const upstreams = new WeakMap<JsonObject, Upstream>()
   const splits = new WeakMap<JsonObject, RoundRobin>()
 

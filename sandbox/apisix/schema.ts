@@ -32,7 +32,7 @@ export function checkResource(resource: string, value: JsonObject, store: Refere
   ])
 }
 
-/** Of an upstream, inline or not. */
+/** Checks an upstream, inline or not. */
 function checkUpstream(upstream: JsonObject): Verdict {
   const { nodes } = upstream
   if (nodes !== undefined && (nodes === null || typeof nodes !== 'object')) return { kind: 'crash' }
@@ -69,7 +69,7 @@ const checkHash = ({ type, hash_on: hashOn, key }: JsonObject): Verdict => {
   return bySchema(HASH_KEYS[hashOn === undefined ? 'vars' : asText(hashOn)], key)
 }
 
-/** Before the schema, which would have less clear words for it. */
+/** Refuses a field together with its plural. It runs before the schema, whose message would be less clear. */
 const checkPairs = (route: JsonObject): Verdict => {
   for (const [one, several] of [
     ['host', 'hosts'],
@@ -101,7 +101,7 @@ const checkTrafficSplit = (value: JsonObject): Verdict => {
     : invalid(`failed to check the configuration of plugin traffic-split err: ${problem}`)
 }
 
-/** An object may not name another one that does not exist. */
+/** Refuses an object that names another object if that one does not exist. */
 const checkReferences = (value: JsonObject, store: References): Verdict => {
   for (const [field, resource, kind] of [
     ['upstream_id', 'upstreams', 'upstream'],

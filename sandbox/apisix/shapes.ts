@@ -134,7 +134,7 @@ const PLUGIN_CONFIG: Schema = {
   additionalProperties: false
 }
 
-/** By the resource's name in the path. Other resources are stored as they come: neither agent nor controller writes them. */
+/** Schemas by the resource's name in the path. Other resources are stored unchecked: the agent and the controllers do not write them. */
 export const SHAPES: Readonly<Record<string, Schema>> = {
   upstreams: UPSTREAM,
   routes: ROUTE,

@@ -41,7 +41,7 @@ export interface Store {
   delete(key: string): boolean
   /** A new id: APISIX writes a counter key and takes its revision, 20 digits wide. */
   generateId(): string
-  /** Calls `listener` in the order of revisions, within the write. Returns the function that ends it. */
+  /** Calls `listener` for each write, before the write returns. Returns the function that removes the listener. */
   watch(listener: (event: StoreEvent) => void): () => void
   /** Drops leases and listeners. */
   close(): void

@@ -7,7 +7,7 @@ const MOST_IDLE = 320
 const IDLE_MS = 60_000
 
 /**
- * A worker's keep-alive pool to its nodes, as in nginx. It ignores the `Keep-Alive: timeout` of a server, so the next
+ * A worker's keep-alive pool to its nodes, as in nginx. The pool ignores the `Keep-Alive: timeout` of a server, so the next
  * request may get a connection that the node is about to close.
  */
 class UpstreamAgent extends Agent {

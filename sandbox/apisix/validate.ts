@@ -7,7 +7,7 @@ export interface Schema {
   readonly required?: readonly string[]
   /** False: only the named properties may be there. */
   readonly additionalProperties?: false
-  /** For the value of every property: APISIX uses no other pattern than `.*`. */
+  /** The schema for the value of every property. APISIX writes it as the pattern `.*`, and uses no other pattern. */
   readonly every?: Schema
   readonly items?: Schema
   readonly minItems?: number
@@ -30,9 +30,9 @@ export interface Schema {
 type Problem = string | undefined
 
 /**
- * The first thing that a schema refuses, in the words of APISIX's validator (the Lua library jsonschema), or nothing. No library
- * for JavaScript has these words, and none takes an empty array for a map, as Lua does. If several things are wrong, APISIX may
- * name another one.
+ * The first problem that a schema finds, in the words of APISIX's validator (the Lua library jsonschema); `undefined` if it finds
+ * none. No library for JavaScript has these words, or takes an empty array for a map as Lua does. Of several problems, APISIX may
+ * report another one.
  */
 export function problemOf(schema: Schema, value: Json): Problem {
   return (

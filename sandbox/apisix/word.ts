@@ -17,7 +17,7 @@ export interface ToldWord {
   }[]
   readonly cut: number
   readonly tag?: string
-  /** L4 is covered too. */
+  /** Set if the word covers the stream subsystem (L4) too. */
   readonly l4?: boolean
 }
 
@@ -34,7 +34,7 @@ export interface Words {
 
 /** One worker's report on one entry. */
 export interface Saying {
-  /** The generation of the deny-list that it knew. */
+  /** The generation of the deny-list that the worker knew. */
   readonly generation: number
   readonly places: number
   readonly sole: readonly string[]
@@ -46,7 +46,7 @@ export interface Saying {
 
 /** One worker's word (docs/decisions/0029): its reports so far, and those that are due. */
 export interface Word {
-  /** The generation that it has reported on; undefined: its word is void. */
+  /** The generation on which the worker has reported; undefined: its word is void. */
   readonly said: number | undefined
   readonly hidden: number
   of(id: string): Saying | undefined
@@ -78,7 +78,7 @@ export function createWord(entries: DenyList, places: () => Places): Word {
     for (const ip of dirty)
       for (const way of waysTo(ip, entries))
         for (const { nodes } of places().of(way)) for (const node of nodes ?? []) ips.add(node.ip)
-    // Successors are in the places of the pods that they take over from. Those of before a change count too.
+    // Successors are in the places of the pods that they take over from. Successors that a change has removed count too.
     for (const ip of ips) {
       const now = entries.on(ip).flatMap(({ successors = {} }) => Object.values(successors).flat())
       for (const to of now) ips.add(to.ip)
@@ -118,7 +118,7 @@ export function createWord(entries: DenyList, places: () => Places): Word {
   }
 }
 
-/** The addresses that can lead a request to this one: itself, and those that it takes over from. */
+/** The addresses that can lead a request to `ip`: `ip` itself, and the addresses that have it as a successor. */
 function waysTo(ip: string, entries: DenyList, ways = new Set<string>()): ReadonlySet<string> {
   ways.add(ip)
   for (const entry of entries.naming(ip)) if (!ways.has(entry.ip)) waysTo(entry.ip, entries, ways)

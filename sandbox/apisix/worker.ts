@@ -23,7 +23,7 @@ export interface Worker {
   readonly id: number
   readonly pid: number
   readonly config: ConfigView
-  /** Its last sign of life: seconds since the epoch. */
+  /** When the worker last ran, in seconds since the epoch. */
   readonly seen: number
   readonly frozen: boolean
   readonly stale: boolean
@@ -35,9 +35,9 @@ export interface Worker {
   turn(): Promise<void>
   /** As SIGSTOP or a blocked event loop: everything in it stops, even the application of configuration. */
   freeze(): void
-  /** Queued requests run first, and the missed writes are applied after them: as measured, 11 of 24 went to the old node. */
+  /** Runs queued requests first, then applies the missed writes. In a measurement, 11 of 24 requests went to the old node. */
   thaw(): void
-  /** Its watch dies silently: it misses writes, while everything else works. */
+  /** Its watch breaks without an error: the worker misses writes, while everything else works. */
   loseWatch(): void
   /** Opens a new watch and reads everything again. */
   restoreWatch(): void

@@ -22,7 +22,7 @@ async function end() {
 }
 
 process.once('SIGTERM', () => void end())
-// The sandbox has exited without ending this pod: exit too.
+// If the sandbox exits and does not end this pod, the pod exits too.
 process.once('disconnect', () => process.exit(1))
 
 app.server.listen(Number(PORT), POD_IP, () => {

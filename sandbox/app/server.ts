@@ -56,7 +56,7 @@ export function createApp(
   }
 
   const server = createServer((request, response) => {
-    // Only a client that has disconnected leads here, so there is no receiver for an answer.
+    // `answer` rejects only if the client has disconnected, so an error cannot be sent.
     answer(request, response).catch(() => response.destroy())
   })
   // An idle connection stays open until SIGTERM: as with a real app, the gateway's keep-alive pool decides when to close it.
@@ -74,7 +74,7 @@ export function createApp(
     counts.served++
     if (terminating) counts.afterTerm++
     websockets.handleUpgrade(request, socket, head, client => {
-      // A client that has gone without a close frame. Its connection is closed already.
+      // The client has gone without a close frame, so its connection is closed already.
       client.on('error', () => {})
       client.on('message', message => client.send(message))
       if (terminating) client.close(GOING_AWAY)
@@ -88,7 +88,7 @@ export function createApp(
       terminating = true
       for (const client of websockets.clients) client.close(GOING_AWAY)
       return new Promise(resolve => {
-        // Upgraded connections are not among all connections: their close frames are still sent.
+        // `closeAllConnections` leaves upgraded connections open, so their close frames are still sent.
         server.close(() => resolve())
         if (atSigterm === 'drop') server.closeAllConnections()
         server.closeIdleConnections()

@@ -14,9 +14,9 @@ export interface GatewaysOptions {
   /** Without it the gateways have no plugin. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly workers: number
-  /** The workers of the last gateway apply each write up to this many ms late. Default: none is behind. */
+  /** The workers of the last gateway apply each write up to this many ms late. Default: no extra delay. */
   readonly behindMs?: number | undefined
-  /** API-driven: each has an Admin API of its own, all on `adminPort`, and shares nothing with the others. */
+  /** API-driven standalone mode: each gateway has its own Admin API (on `adminPort`) and its own store. */
   readonly standalone?: boolean | undefined
   /** `discovery.kubernetes` is configured. */
   readonly discovery?: boolean | undefined

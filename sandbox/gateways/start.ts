@@ -15,7 +15,7 @@ export interface Gateways {
 
 const upTo = (ms: number) => () => Math.random() * ms
 
-/** Starts all gateways in this process. Rejects if an address is not available; no gateway is left running then. */
+/** Starts all gateways in this process. If an address is not available, it stops all of them and rejects. */
 export async function startGateways(
   options: GatewaysOptions,
   onConfirmed: (confirmation: Confirmation) => void = () => {}

@@ -38,7 +38,7 @@ interface ContainerStart {
 /** A shell's exit code for a command that does not exist. */
 const NOT_STARTED = 127
 
-/** Starts the process of one container. A command that cannot be started is a container that exits at once. */
+/** Starts the process of one container. If its command cannot be started, the container exits at once. */
 export function startContainer({ image, env, onMessage }: ContainerStart): Container {
   const [file = '', ...args] = image.command
   // Its own process group: Ctrl-C in the terminal goes to the sandbox, which then ends its pods itself.
@@ -53,7 +53,7 @@ export function startContainer({ image, env, onMessage }: ContainerStart): Conta
     child.once('exit', (code, signal) => {
       const exit = { at: now(), code, signal }
       dead.abort()
-      // Its last messages may not have arrived yet: a record is complete only when the channel has closed.
+      // The last messages of the process may not have arrived yet. A record is complete only when the channel has closed.
       if (child.connected) child.once('disconnect', () => resolve(exit))
       else resolve(exit)
     })

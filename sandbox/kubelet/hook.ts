@@ -21,7 +21,7 @@ interface HookContext {
   readonly spec: ContainerSpec
   readonly env: Readonly<Record<string, string>>
   readonly ip: string
-  /** Aborted when the container is dead: its processes, the hook's too, die with it. */
+  /** Aborted when the container is dead. Its processes die with it, even that of the hook. */
   readonly signal: AbortSignal
 }
 
@@ -49,7 +49,7 @@ async function perform(handler: HookHandler, context: HookContext): Promise<Outc
   return { ok: true, exitCode: undefined, output: '' }
 }
 
-/** No shell unless the command is one, no `$(VAR)` expansion, and only the container's environment. */
+/** Runs the command without a shell, without `$(VAR)` expansion, and with the container's environment only. */
 function exec(command: readonly string[], { env, signal }: HookContext): Promise<Outcome> {
   const [file = '', ...args] = command
   return new Promise((resolve, reject) => {
@@ -75,11 +75,11 @@ function killGroup(pid: number | undefined) {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // Already gone.
+    // The process group has ended already.
   }
 }
 
-/** Ignores the status, as the kubelet does: a 500 is a success, and only a transport error is a failure (pkg/kubelet/lifecycle, measured). */
+/** Calls the hook's URL. As in the kubelet, only a transport error is a failure: a 500 is a success (pkg/kubelet/lifecycle, measured). */
 function httpGet(
   get: NonNullable<HookHandler['httpGet']>,
   { spec, ip, signal }: HookContext

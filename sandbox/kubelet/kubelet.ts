@@ -65,7 +65,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     settingUp.delete(uid)
   }
 
-  // In a later turn, after the API server has sent the change to its watchers. The start of a hook's process takes
+  // `sync` runs in a later turn, after the API server has sent the change to its watchers. The start of a hook's process takes
   // milliseconds, which a real kubelet spends on another machine.
   const unsubscribe = store.onChange((type, pod) => void setImmediate(() => sync(type, pod)))
   for (const pod of store.list()) sync('ADDED', pod)

@@ -17,7 +17,7 @@ export interface Pod {
 export interface ContainerSpec {
   readonly name: string
   readonly image?: string
-  /** Replaces the image's command; ready as soon as it runs. */
+  /** Replaces the image's command. The container is then ready as soon as it runs. */
   readonly command?: readonly string[]
   readonly args?: readonly string[]
   readonly env?: readonly EnvVar[]

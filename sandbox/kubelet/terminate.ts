@@ -8,7 +8,7 @@ interface Ending {
   /** Runs the preStop hook; `undefined` if the container has none. */
   readonly hook: (() => Promise<HookRecord>) | undefined
   readonly graceSeconds: number
-  /** Aborted if the pod's object is gone before its process: the remaining grace is cut to the minimum. */
+  /** Aborted if the pod's object is gone before its process. The remaining grace is then cut to the minimum. */
   readonly forced: AbortSignal
   readonly onHookStart: () => void
   readonly onHookEnd: (record: HookRecord) => void
@@ -48,7 +48,7 @@ export async function endContainer(ending: Ending): Promise<Exit> {
   return exit
 }
 
-/** Resolves with the first of these or after `ms`, and leaves no timer behind. */
+/** Resolves after the first of the events, or after `ms`. It clears its timer. */
 async function firstOf(events: readonly Promise<unknown>[], ms: number): Promise<void> {
   const timer = new AbortController()
   const timeout = wait(ms, undefined, { signal: timer.signal }).catch(() => {})

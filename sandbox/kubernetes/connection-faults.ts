@@ -17,7 +17,7 @@ export interface ConnectionFaults {
   expireHistory(): void
   /** As after an etcd restore: the resourceVersion steps back, so the start of a resumed watch is in the future. */
   stepBack(versions: number): void
-  /** Stops the API server for `downMs` (default 0). It then has the same port, and answers 410 for all older versions. */
+  /** Stops the API server for `downMs` (default 0). The restarted server has the same port, and answers 410 for all older versions. */
   restart(options?: { readonly downMs?: number; readonly goAway?: boolean }): Promise<void>
 }
 

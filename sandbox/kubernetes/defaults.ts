@@ -66,7 +66,7 @@ const STATUS: Partial<Record<ResourceName, Fields>> = {
   namespaces: { phase: 'Active' }
 }
 
-/** The defaults that the API server sets in a spec, on create and on update, if clients read them. */
+/** Sets the defaults of a spec, as the API server does on create and update. Only defaults that clients read are set. */
 export function withSpecDefaults<T extends KubeObject>(
   resource: ResourceName,
   object: T,
@@ -82,7 +82,7 @@ export function withSpecDefaults<T extends KubeObject>(
   return { ...object, ...(filled ? { spec: filled } : {}), ...slice }
 }
 
-/** The same for a new object, which also gets its first status. */
+/** Sets the defaults of a new object, and its first status. */
 export function withDefaults<T extends KubeObject>(resource: ResourceName, object: T): T {
   const status = STATUS[resource]
   const { status: given } = object as { status?: unknown }

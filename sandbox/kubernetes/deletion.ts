@@ -8,7 +8,7 @@ export interface DeleteOptions {
   readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
 }
 
-/** The effect of a DELETE on the stored object: it is marked as ending (`marked`), removed (`remove`), both, or neither. */
+/** The effect of a DELETE on the stored object: it can be marked as ending (`marked`), removed (`remove`), or both. */
 interface Deletion<T extends KubeObject> {
   readonly marked: T | undefined
   readonly remove: boolean
@@ -18,7 +18,7 @@ interface Deletion<T extends KubeObject> {
 export const wholeSeconds = (millis: number): string =>
   `${new Date(Math.floor(millis / 1000) * 1000).toISOString().slice(0, 19)}Z`
 
-/** Only pods have a grace, unless they have no host or have ended (pod strategy, CheckGracefulDelete). */
+/** The grace in seconds. It is 0 for other kinds, and for a pod without a host or after its end (CheckGracefulDelete). */
 function graceOf(resource: ResourceName, object: KubeObject, asked: number | undefined): number {
   if (resource !== 'pods') return 0
   const { spec, status } = object as Pod

@@ -21,7 +21,7 @@ export interface Asked {
 export type Undo = () => void
 
 interface RuleOptions extends Where {
-  /** How many requests it hits; default: all until undone. */
+  /** How many requests the fault hits; default: all until `Undo` is called. */
   readonly times?: number
 }
 
@@ -44,7 +44,7 @@ export interface RequestFaults {
   reset(options?: RuleOptions): Undo
   /** Takes the request and never answers. */
   hang(options?: RuleOptions): Undo
-  /** RBAC denies it: 403, and SelfSubjectAccessReview reports the same. `*` matches any. */
+  /** RBAC denies such requests: they get 403, and SelfSubjectAccessReview reports the same. `*` matches any. */
   deny(what: { readonly verb: Verb | '*'; readonly resource: ResourceName | '*' }): Undo
   /** Until undone, lists show the state at this moment, however old it becomes. */
   staleLists(): Undo

@@ -112,7 +112,7 @@ async function answer(api: Api, url: URL, request: Request, response: Response):
   return stored(api, target, url, request, response)
 }
 
-/** Applies the matching faults. False: a fault has handled the request. */
+/** Applies the matching faults. Returns false if a fault has handled the request. */
 async function survives(api: Api, asked: Asked, response: Response): Promise<boolean> {
   for (const effect of api.faults.effects(asked))
     switch (effect.kind) {

@@ -45,7 +45,7 @@ export function createHistory(limit: number, start: number): History {
   return {
     push(change) {
       changes.push(change)
-      // In batches, so that a full window does not cost a copy per write.
+      // Old changes are dropped in batches. Otherwise a full window would cost a copy per write.
       if (changes.length > limit * 2) drop(changes.length - limit)
     },
     since: version => (version < oldest ? undefined : changes.slice(firstAfter(version))),

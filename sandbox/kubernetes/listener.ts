@@ -52,8 +52,8 @@ const plain =
   }
 
 /**
- * TLS: HTTP/1.1 or HTTP/2 by ALPN. Each connection gets a server of its own (0.7 ms). A shared one does not show which
- * wire is under the socket that it makes.
+ * TLS: HTTP/1.1 or HTTP/2 by ALPN. Each connection gets a server of its own (0.7 ms), because a shared server does not
+ * show which wire belongs to a socket.
  */
 const secure =
   (take: Take, { cert, key }: Certificate) =>
@@ -94,7 +94,7 @@ export async function listen(
         http.emit('connection', stream)
         return
       }
-      // In a later turn, and only if the client is still there. A session that is destroyed in the turn of its creation
+      // Hands the connection over in a later turn, if the client is still there. A session that is destroyed in the turn of its creation
       // crashes the process. Node reads buffered data in a nextTick, and does not check whether the session still exists.
       setImmediate(() => {
         if (stream.destroyed || wire.destroyed) return

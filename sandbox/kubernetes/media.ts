@@ -13,7 +13,7 @@ export function formOf(accept: string | undefined): Form {
     if (!['application/json', 'application/*', '*/*'].includes(type)) continue
     const as = parameters.find(parameter => parameter.startsWith('as='))?.slice(3)
     if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return 'metadata'
-    // A Table or an aggregated discovery document: the next media type of the client is plain JSON.
+    // Skips a Table or an aggregated discovery document: the client's next media type is plain JSON.
     if (as === undefined) return 'object'
   }
   throw new ApiError(406, 'NotAcceptable', 'only the following media types are accepted: application/json')

@@ -41,7 +41,7 @@ export function respondError(response: Response, err: unknown): void {
 
 const LARGEST = 3 * 1024 * 1024
 
-/** The whole body, up to 3 MiB as at the API server. */
+/** The whole body of a request. As at the API server, it may have 3 MiB. */
 export async function bodyOf(request: Request): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0

@@ -79,7 +79,7 @@ const isReview = (path: string): boolean =>
   /^\/apis\/(authentication|authorization)\.k8s\.io\/v1\/[a-z]+$/.test(path) ||
   /^\/api\/v1\/namespaces\/[^/]+\/serviceaccounts\/[^/]+\/token$/.test(path)
 
-/** TokenReview, SelfSubjectAccessReview and TokenRequest: questions that have the form of a create. False: another request. */
+/** Answers TokenReview, SelfSubjectAccessReview and TokenRequest, which clients send as a create. Returns false for any other request. */
 export async function review(api: Api, path: string, request: Request, response: Response): Promise<boolean> {
   if (!isReview(path)) return false
   const text = await bodyOf(request)

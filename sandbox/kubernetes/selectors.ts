@@ -76,7 +76,7 @@ export function fieldSelector(resource: ResourceName, text: string): Match {
   return object => terms.every(({ field, wanted, equal }) => (fieldOf(object, field) === wanted) === equal)
 }
 
-/** Both selectors and a namespace as one predicate. */
+/** One predicate for a namespace, a label selector and a field selector. */
 export function matcher(
   resource: ResourceName,
   where: { namespace?: string | undefined; labels?: string | undefined; fields?: string | undefined }

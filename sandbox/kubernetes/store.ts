@@ -124,7 +124,7 @@ export function createStore(options: StoreOptions = {}): Store {
           try {
             listener(change)
           } catch (err) {
-            // A bug of a listener must not undo a committed write, and must not stay unnoticed: it ends the process.
+            // An error of a listener must not undo the committed write. It is thrown later, so that it ends the process.
             queueMicrotask(() => {
               throw err
             })

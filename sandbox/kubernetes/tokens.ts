@@ -59,7 +59,7 @@ export function createTokens(store: Store): Tokens {
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Claims
     if (claims.exp * 1000 <= store.now()) return undefined
     const { namespace, pod } = claims['kubernetes.io']
-    // Bound to the pod object: valid while the pod is Terminating, invalid once it is gone.
+    // The token is bound to the pod object: valid while the pod is Terminating, invalid once the pod is gone.
     if (pod && store.get('pods', namespace, pod.name)?.metadata.uid !== pod.uid) return undefined
     return claims
   }

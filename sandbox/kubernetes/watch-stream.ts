@@ -8,13 +8,13 @@ export interface WatchStream extends Sink {
   mute(silent: boolean): void
 }
 
-/** Bytes. With more than this unsent, the initial events wait for the client. */
+/** If more bytes than this are unsent, the initial events wait for the client. */
 const MOST_WAITING = 8 * 1024 * 1024
 
 const waiting = (response: Response): number =>
   'stream' in response ? response.stream.writableLength : response.writableLength
 
-/** Cuts anywhere, even inside a UTF-8 character. Each piece is written separately. */
+/** Cuts the bytes at random places, even inside a UTF-8 character. */
 function pieces(bytes: Buffer): Buffer[] {
   const cuts = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, () =>
     Math.floor(Math.random() * bytes.length)

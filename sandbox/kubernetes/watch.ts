@@ -128,7 +128,7 @@ export function runWatch(
 
   let stop = () => {}
   let stopped = false
-  /** Other work gets a turn in between: an API server that sends half a gigabyte still answers pings. */
+  /** Sends the initial events in portions. Other work gets a turn in between, so that even half a gigabyte does not delay pings. */
   const sendAll = async (objects: readonly KubeObject[], version: number) => {
     for (const [i, object] of objects.entries()) {
       if (i > 0 && i % AT_ONCE === 0) await sink.sent()
@@ -170,7 +170,7 @@ export function runWatch(
       unfollow()
       sink.end()
     }, request.timeoutMs)
-    // A last bookmark 2 s before the deadline, so that the next watch starts fresh.
+    // A last bookmark 2 s before the deadline, so that the next watch starts at a recent version.
     const lastWord =
       request.bookmarks && request.timeoutMs > 2000
         ? setTimeout(() => {

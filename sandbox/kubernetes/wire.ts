@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
 /**
- * A TCP connection that can misbehave below TLS and HTTP/2. With one of Node's own sockets, native code would read on
- * and answer pings.
+ * A TCP connection that can misbehave below TLS and HTTP/2. With one of Node's own sockets, native code would continue to
+ * read, and to answer pings.
  */
 export class Wire extends Duplex {
   readonly #socket: Socket

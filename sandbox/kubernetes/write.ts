@@ -22,7 +22,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** The body as an object for this URL; name and namespace must not contradict it. */
+/** The body as an object. Its name and namespace, if given, must be those of the URL. */
 function objectFor(target: Target, body: unknown): Body {
   if (!isFields(body)) throw badRequest('the body of the request is not an object')
   const info = infoOf(target.resource)
@@ -129,7 +129,7 @@ function deleteMany(
   how: DeleteOptions
 ): void {
   for (const { metadata } of objects)
-    // The deletion of an owner may have deleted this object too.
+    // This object may be gone already, because the deletion of its owner has deleted it.
     if (store.get(resource, metadata.namespace, metadata.name))
       store.delete(resource, metadata.namespace, metadata.name, how)
 }

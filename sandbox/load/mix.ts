@@ -13,15 +13,15 @@ export interface Shot {
 }
 
 /**
- * Shares of the requests. POSTs must not be retried, so they show failures that a retry hides. Slow ones are few, because a
- * drain takes as long as the slowest request in flight to its pod. As in real clusters, most pods should have none.
+ * Shares of the requests. POSTs must not be retried, so they show failures that a retry hides. Slow requests are few, because
+ * a drain takes as long as the slowest request in flight to its pod. As in real clusters, most pods should have no slow request.
  */
 const MIX: readonly (readonly [RequestKind, number])[] = [
   ['get', 88],
   ['get-new-connection', 30],
   ['post', 76],
   ['slow', 1],
-  // Each takes 1.25 s on average, so ten are being sent at any time (at 400 requests a second).
+  // An upload takes 1.25 s on average, so ten are being sent at any time (at 400 requests a second).
   ['upload', 4],
   ['websocket', 4]
 ]

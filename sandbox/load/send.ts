@@ -63,7 +63,7 @@ interface Problem {
   readonly detail: string
 }
 
-/** Reads the answer to its end, and returns its fault. Both the answer and the body that the app received must be complete. */
+/** Reads the answer to its end. Returns the problem; `undefined` for a complete 2xx whose request body the app received whole. */
 async function judge(answer: IncomingMessage, shot: Shot): Promise<Problem | undefined> {
   let body = ''
   answer.setEncoding('utf8')

@@ -3,7 +3,7 @@ import { SERVICE_LABEL, type AdcObjects } from './adc-target.ts'
 import type { OwnedService } from './owner.ts'
 import type { UpstreamNode } from './slices.ts'
 
-/** A backend of a rule. Its weight is that of its nodes, and of its share in the rule: 1 by default, as in the Gateway API. */
+/** A backend of a rule. `weight` applies to its nodes, and to its share in the rule. Default 1, as in the Gateway API. */
 export interface Backend extends OwnedService {
   readonly weight?: number
 }
@@ -46,9 +46,9 @@ export function adcObjects(rules: readonly RuleNodes[]): AdcObjects {
 }
 
 /**
- * `translateBackendsToUpstreams` (httproute.go): a backend without nodes is left out, and the next one takes its place. The
- * first one that is left belongs to the service; `traffic-split` leads to the others. Weights are taken by position, so they
- * are those of the wrong backends if one was left out.
+ * `translateBackendsToUpstreams` (httproute.go) leaves out backends without nodes. The first backend that remains is the
+ * upstream of the service, and `traffic-split` leads to the others. Weights are taken by position in the whole rule, so after
+ * a backend that was left out, a backend gets the weight of another one.
  */
 function ruleObjects(rule: RuleNodes): AdcObjects {
   const [named] = rule

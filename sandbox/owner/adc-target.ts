@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { callAdmin, type AdminAccess, type AdminCall } from './put.ts'
 
-/** The objects of a sync, which always has all of them. */
+/** The objects of a sync. Every sync has all objects. */
 export interface AdcObjects {
   readonly upstreams: readonly AdcObject[]
   readonly services: readonly AdcObject[]
@@ -15,10 +15,10 @@ interface AdcObject {
   readonly [field: string]: unknown
 }
 
-/** The receiver of a sync. Rejects if a part of it was refused. */
+/** Sends a sync. Rejects if a part of the sync was refused. */
 export type AdcTarget = (objects: AdcObjects) => Promise<void>
 
-/** ADC labels an upstream of a service that is not its first one (typing.ts:16). */
+/** The label of every upstream of a service except the first one (typing.ts:16). */
 export const SERVICE_LABEL = '__ADC_UPSTREAM_SERVICE_ID'
 
 /** The resources that a dump reads (fetcher.ts:183). */
@@ -62,7 +62,7 @@ export function etcdTarget(admin: AdminAccess): AdcTarget {
   }
 }
 
-/** Whether the stored object is another one. APISIX adds only its times. */
+/** Whether the stored object differs from the wanted one, apart from the times that APISIX adds. */
 const differs = (wanted: AdcObject, stored: AdcObject | undefined): boolean => {
   const { create_time: _created, update_time: _updated, ...fields } = { ...stored } as Record<string, unknown>
   return !isDeepStrictEqual(fields, { ...wanted })
@@ -96,7 +96,7 @@ export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTar
   let last = 0
   return async objects => {
     const next: Record<string, Versioned> = {}
-    // APISIX ignores a document with the version that it has. ADC's syncs are further apart than a millisecond; these may not be.
+    // APISIX ignores a version that it already has. Two syncs can come within a millisecond here, so the version must grow.
     last = Math.max(Date.now(), last + 1)
     for (const type of IN_ORDER) next[type] = versioned(objects[type], before[type], last)
     before = next
@@ -114,7 +114,7 @@ export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTar
     )
     const refused = answers.find(({ status }) => status === 'rejected')
     if (!refused) return
-    // Since 2.2.0: another client has written, so the next sync starts without its last put (client.go:339).
+    // As since 2.2.0: a refusal means that another client has written, so the next sync forgets the last put (client.go:339).
     before = {}
     throw new Error('a gateway refused the document')
   }

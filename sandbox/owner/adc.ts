@@ -82,5 +82,5 @@ export function startAdc({ slices, services, target, syncMs, periodMs, seed }: A
   }
 }
 
-/** The first pause between its retries (provider.go:48); it doubles. */
+/** The pause before a retry. The controller starts with this pause (provider.go:48) and then doubles it; the stand-in does not. */
 const RETRY_MS = 1000

@@ -11,7 +11,7 @@ interface DiscoveryOptions {
   readonly gateways: readonly string[]
   /** Sets the nodes of `namespace/name` that one gateway has discovered. */
   readonly tell: (gateway: string, service: string, ports: DiscoveredPorts) => void
-  /** From a change until a gateway has it: a random number of ms for each gateway. */
+  /** The delay from a change until a gateway knows it: a random number of ms for each gateway. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
   readonly seed: number
 }
@@ -30,7 +30,7 @@ export function startDiscovery(options: DiscoveryOptions): Owner {
   const timers = new Set<NodeJS.Timeout>()
   let follows = true
 
-  /** A gateway gets the state of the moment its delay ends, as from a watch with waiting events. */
+  /** Sets the nodes as they are when the delay of this gateway ends, as if all waiting events of its watch came at once. */
   const refresh = (gateway: string, { namespace, name }: OwnedService, eventAt: number): void => {
     const service = `${namespace}/${name}`
     const ports = portsOf(slices.list().filter(slice => serviceOf(slice) === service))

@@ -18,7 +18,7 @@ export interface OwnerOptions {
   readonly slices: SliceSource
   readonly admin: AdminAccess
   readonly services: readonly OwnedService[]
-  /** The random delay from an event until its turn, in ms. It stands for the queue, other Services' syncs, the leader and etcd. */
+  /** The random delay from an event until its turn, in ms. It stands for the queue, the syncs of other Services, the leader and etcd. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
   /** How often the stored objects are compared with the last writes; one hour in the controller, and off by default here. */
   readonly resyncMs?: number
@@ -127,7 +127,7 @@ export function startOwner(options: OwnerOptions): Owner {
     for (const service of options.services)
       if (serviceOf(slice) === `${service.namespace}/${service.name}`) enqueue(service, lagMs)
   })
-  // At its start it fills its cache and writes everything at once.
+  // At its start the controller fills its cache, and writes everything at once.
   for (const service of options.services) enqueue(service, 0)
   const working = work().catch(() => {}) // rejects only when stopped
 

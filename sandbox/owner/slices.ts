@@ -14,7 +14,7 @@ export interface Slice {
 /** The owner's source of slices: the sandbox's API server store. */
 export interface SliceSource {
   list(): readonly Slice[]
-  /** Calls back for every later change. Returns the function that ends it. */
+  /** Calls `listener` for every later change. Returns the function that removes the listener. */
   onChange(listener: (slice: Slice) => void): () => void
 }
 

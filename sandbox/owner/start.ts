@@ -62,7 +62,7 @@ const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Ow
     await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: 'web' })
     return owner
   },
-  /** Written by hand once. After that the agent keeps it equal to the Service's endpoints. */
+  /** The upstream is written once, as by hand. Then the agent keeps it equal to the Service's endpoints. */
   async sync({ slices, gateways: { admin }, service }) {
     const name = `${service.namespace}/${service.name}`
     const nodes = readyNodes(slices.list(), name, 1)

@@ -13,7 +13,7 @@ export function configExample(): string {
   for (const row of configRows) {
     if (row.path.length === 1) lines.push('')
     const indent = '  '.repeat(row.path.length - 1)
-    // A whole section that is commented out is indented like the section itself: formatters leave such lines alone.
+    // In a section that is commented out, every `#` stands at the indent of the section: formatters leave such lines alone.
     const [before, inside] = isLeftOut(row)
       ? [SECTION_INDENT, `# ${indent.slice(SECTION_INDENT.length)}`]
       : [indent, '']
@@ -29,7 +29,7 @@ const USED = new Set(['apisix.admin.keyFile'])
 const isLeftOut = (row: ConfigRow) => row.path.join('.').startsWith('apisix.barrier')
 const SECTION_INDENT = '  '
 
-/** A setting that has no default and is not required. */
+/** Returns true for a setting that is written as a comment: it has no default, is not required, and is not in `USED`. */
 function isOff(row: ConfigRow): boolean {
   return !row.section && !row.required && row.byDefault === undefined && !USED.has(row.path.join('.'))
 }

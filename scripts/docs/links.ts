@@ -4,7 +4,7 @@ import { dirname, join, normalize, relative } from 'node:path'
 /** Top-level folders with third-party pages or build output. */
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage'])
 
-/** Links in Markdown (`[text](target)`) that lead nowhere in this project, one line each. Links to other sites are not checked. */
+/** Returns one line for each broken link in a Markdown page (`[text](target)`). Links to other sites are not checked. */
 export function brokenLinks(root: string): string[] {
   const pages = globSync('**/*.md', { cwd: root, exclude: path => NOT_OURS.has(path) }).toSorted()
   const texts = new Map(pages.map(page => [page, readFileSync(join(root, page), 'utf8')]))
@@ -16,7 +16,7 @@ export function brokenLinks(root: string): string[] {
   )
 }
 
-/** The targets of a page's links, without those to other sites. Text in code is not a link. */
+/** Returns the targets of a page's links, without links to other sites. Text in code is not a link. */
 export function linksOf(markdown: string): string[] {
   const prose = withoutCode(markdown).replaceAll(/`[^`\n]*`/g, '')
   return [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)/g)]

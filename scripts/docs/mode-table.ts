@@ -18,7 +18,7 @@ export type Cells = ReadonlyMap<string, Readonly<Record<Column, readonly Measure
 const BEGIN = '<!-- modes: written by npm run modes -->'
 const END = '<!-- /modes -->'
 
-/** The table as Markdown, `caption` above it and the answers to the hooks below. */
+/** Returns the table as Markdown, with `caption` above it and the counted answers to the hooks below. */
 export function modeTable(cells: Cells, caption: string): string {
   const row = (texts: readonly string[]) => `| ${texts.join(' | ')} |`
   const rows = [...cells].map(([mode, by]) =>
@@ -38,7 +38,7 @@ export function withModeTable(page: string, table: string): string {
   return `${page.slice(0, from + BEGIN.length)}\n\n${table}\n\n${page.slice(to)}`
 }
 
-/** Failed requests of all requests, over all runs; for the hooks, the median of the runs' medians, and the longest. */
+/** Returns the failed requests of all requests, over all runs; if hooks ran, also the median of the runs' medians, and the longest. */
 function cell(runs: readonly Measured[]): string {
   const sum = (of: (run: Measured) => number) => runs.reduce((all, run) => all + of(run), 0)
   const failed = `${sum(run => run.failed)} of ${sum(run => run.requests)}`
@@ -50,7 +50,7 @@ function cell(runs: readonly Measured[]): string {
 
 const text = (ms: number): string => (ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms)} ms`)
 
-/** Counts the answers to all hooks of a column. */
+/** Returns a sentence that counts the answers to all hooks, without the plugin and with it. */
 function answersOf(cells: Cells): string {
   const of = (column: Column): string => {
     const counts = new Map<string, number>()

@@ -2,11 +2,11 @@ import { dirname, join } from 'node:path'
 
 const IMPORT = /^(?:import|export)\b[^'"]*?['"](\.[^'"]+)['"]|\bimport\(\s*['"](\.[^'"]+)['"]/gm
 
-/** The files of this project that a source file imports, types included. Paths have the same form as `path`. */
+/** Returns the files of this project that a source file imports, type imports included. Paths have the same form as `path`. */
 export const importsOf = (path: string, source: string): readonly string[] =>
   [...source.matchAll(IMPORT)].map(([, from, dynamic]) => join(dirname(path), from ?? dynamic ?? ''))
 
-/** Files that import each other, over any number of steps: each circle once, as a list of its files. */
+/** Returns the circles of imports, over any number of steps: each circle once, as a list of its files. */
 export function circles(imports: ReadonlyMap<string, readonly string[]>): readonly (readonly string[])[] {
   const reach = (from: string): ReadonlySet<string> => {
     const seen = new Set<string>()

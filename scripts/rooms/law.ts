@@ -15,7 +15,7 @@ export const WINGS = {
 
 type Wing = keyof typeof WINGS
 
-/** The rooms, in order: a file imports from its own room and from rooms above it. A room is in a wing, or it is one. */
+/** The rooms, in order: a file imports from its own room and from rooms above it. A room is part of a wing, or is a wing itself. */
 export const LAW = {
   base: 'clock, log, error codes, small helpers',
   'rules/drain': 'the phases of a drain, its deadline, its answer',

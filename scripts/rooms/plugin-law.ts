@@ -1,6 +1,6 @@
 /**
- * The rooms of the plugin, in order: a file requires files of its own room and of rooms above it. They are no folders, because a
- * ConfigMap has none, and a gateway mounts one (plugin-config/helm-values.yaml). The texts go to docs/rooms.md.
+ * The rooms of the plugin, in order: a file requires files of its own room and of rooms above it. These rooms are not folders: a gateway
+ * mounts the files from a ConfigMap, which has no folders (plugin-config/helm-values.yaml). The texts go to docs/rooms.md.
  */
 export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; readonly files: string }>> = {
   tools: {
@@ -35,7 +35,7 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
 
 const REQUIRE = /require\("apisix\.drain\.(\w+)"\)/g
 
-/** What breaks the law of the plugin, in words. @param sources the text of each file, by its name without `.lua` */
+/** Returns one text for each breach of the law of the plugin. @param sources the text of each file, by its name without `.lua` */
 export function pluginProblems(sources: ReadonlyMap<string, string>, law = PLUGIN_LAW): readonly string[] {
   const rooms = Object.values(law).map(({ files }) => files.split(' '))
   const roomOf = (file: string) => rooms.findIndex(files => files.includes(file))

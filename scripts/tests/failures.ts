@@ -2,14 +2,14 @@
 const MOST_LINES = 12
 /** The longest such line, in characters. */
 const MOST_CHARACTERS = 240
-/** If a suite ended without naming a failure, as after a crash, its last lines are shown instead. */
+/** If a suite ended without naming a failure, as after a crash, this many of its last lines are shown instead. */
 const LAST_LINES = 8
 
 /** How each program names a failure: mocha (`test/reporter.mjs`), the model and the faults, the mutants, Go, and c8. */
 const FAILURE = /^(failed: |FAILED |run \d+ FAILED: |MISSED |\s*--- FAIL: |ERROR: Coverage )/
 
 /**
- * The lines of a suite's output that name its failures, for the end of a log.
+ * Returns the lines of a suite's output that name its failures, for the end of a log.
  * @param output the whole output of the step that failed
  */
 export function failuresOf(output: string): string[] {

@@ -9,12 +9,12 @@ import { ratio, spread, type Spread } from './stats.ts'
 /** Several pods of one upstream end at the same moment, and each hook is called. */
 export interface AtOnceCase {
   readonly ending: number
-  /** Nodes of their upstream. */
+  /** The number of nodes in the upstream of these pods. */
   readonly nodes: number
   /** Other upstreams, with two nodes each. */
   readonly holders: number
   readonly gateways: number
-  /** Pods that the agent drains first, so that its code is compiled; 0: it has just started. */
+  /** The number of pods that the agent drains first, so that its code is compiled. 0: the agent has just started. */
   readonly before: number
 }
 
@@ -61,7 +61,7 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   }
 }
 
-/** Drains these pods, a few at a time, until only the entries that outlive them are left. */
+/** Drains these pods, a few at a time. Resolves when only their entries are left, which outlive the pods. */
 async function warmUp(place: Place, callers: Callers, pods: readonly TestPod[]): Promise<void> {
   for (let from = 0; from < pods.length; from += WARM_AT_ONCE) {
     const some = pods.slice(from, from + WARM_AT_ONCE)

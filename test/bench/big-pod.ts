@@ -16,7 +16,7 @@ const fields = Object.fromEntries(
   ])
 )
 
-/** The `i`th running pod, with its own address, at which nothing listens. */
+/** Creates the `i`th running pod. Nothing listens at its address. */
 export function bigPod(store: Store, name: string, i: number): Pod {
   const { metadata } = store.create('pods', {
     metadata: {

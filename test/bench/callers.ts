@@ -4,7 +4,7 @@ import type { callHook, HookReply } from '../build/hook.ts'
 
 export type HookCall = Pick<Parameters<typeof callHook>[0], 'host' | 'port' | 'from' | 'query'>
 
-/** The hosts of the ending pods, in a separate process, so that the stand-ins' work does not add to the measured times. */
+/** Calls the hooks as the ending pods' hosts do. A separate process, so that the stand-ins' work does not add to the measured times. */
 export interface Callers {
   /** Calls all of these hooks at once. Rejects if one gets no answer. */
   call(hooks: readonly HookCall[]): Promise<readonly HookReply[]>

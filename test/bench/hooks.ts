@@ -8,7 +8,7 @@ import { startWorld, type World } from '../../sandbox/world.ts'
 import { startNaive, type NaiveWay } from './naive.ts'
 import { spread, type Spread } from './stats.ts'
 
-/** One way to bridge the end of a pod. Each is measured by a rolling update of ten pods under load. */
+/** The preStop hooks to compare. Each is measured by a rolling update of ten pods under load. */
 export const HOOK_ARMS = [
   'no-hook',
   'sleep-5',
@@ -28,7 +28,7 @@ export interface Situation {
   readonly rate: number
   /** The workers of one of the two gateways apply each write up to this many ms late. */
   readonly behindMs?: number
-  /** What the app does at SIGTERM with the requests that it has accepted. */
+  /** Whether the app finishes or drops its accepted requests at SIGTERM. */
   readonly atSigterm: AtSigterm
   /** How many rolling updates follow each other, under the same load. */
   readonly rollouts: number
@@ -36,8 +36,8 @@ export interface Situation {
 
 export const EASY: Situation = { traffic: 'no-uploads', rate: 400, atSigterm: 'finish', rollouts: 1 }
 /**
- * Slow answers, slow uploads (their node is chosen up to 2 s before the connection), websockets, a gateway that is behind, and
- * an app that drops at SIGTERM what it has accepted.
+ * Slow answers, slow uploads (APISIX picks their node up to 2 s before it connects), websockets, a gateway that applies writes
+ * late, and an app that drops its accepted requests at SIGTERM.
  */
 export const HARD: Situation = {
   traffic: 'with-websockets',
@@ -52,11 +52,11 @@ export interface HookRun {
   /** How many pods ended. */
   readonly ended: number
   readonly failed: number
-  /** How many of them had no whole answer in time. On a starved machine, the machine is their cause. */
+  /** How many of the failed requests had no whole answer in time. The cause can be a busy machine. */
   readonly timedOut: number
   readonly hookMs: readonly number[]
   readonly rolloutMs: number
-  /** From the deletion of a pod, as its host saw it, to the last request that reached it. */
+  /** The time from the deletion of a pod, as its host saw it, to the last request that reached the pod. */
   readonly lastRequestMs: readonly number[]
 }
 
@@ -77,7 +77,7 @@ const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const ROLLOUT_MS = 120_000
 
-/** Rolling updates in a world of their own. */
+/** Makes the rolling updates of one round, in a new world, and returns the measurements. */
 export async function hookRun(arm: HookArm, seed: number, situation: Situation = EASY): Promise<HookRun> {
   const world = await startWorld({
     ...WORLD,
@@ -129,7 +129,7 @@ async function underLoad(
   }
 }
 
-/** All rounds of one arm as one row. */
+/** Returns all rounds of one arm as one row. */
 export function hookResult(arm: HookArm, runs: readonly HookRun[]): HookArmResult {
   return {
     arm,

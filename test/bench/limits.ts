@@ -10,9 +10,9 @@ interface Limit {
   readonly row: Readonly<Record<string, number | string>>
   readonly column: string
   readonly most?: number
-  /** For an arm that must lose requests: otherwise the zeros of the other arms would prove nothing. */
+  /** The lower limit of an arm that must lose requests. If it lost none, the zeros of other arms would prove nothing. */
   readonly least?: number
-  /** Left out of the table if the limit is met. */
+  /** The reason that the table shows if the limit is missed. */
   readonly why: string
 }
 
@@ -79,7 +79,7 @@ const LIMITS: readonly Limit[] = [
   }
 ]
 
-/** Each limit, with the figure from the measured sections: the largest of several rounds. */
+/** Returns each limit with the measured figure. With several rounds, the figure is the largest of them. */
 export function limits(sections: Sections): readonly Row[] {
   return LIMITS.flatMap(({ what, section, row, column, most = Infinity, least = 0, why }) => {
     const found = sections[section]?.find(one =>

@@ -2,7 +2,7 @@ import type { HookArm, HookRun } from './hooks.ts'
 import { spread } from './stats.ts'
 import type { Row } from './table.ts'
 
-/** The rounds of one arm as one row: the median of the rounds, and every round. */
+/** Returns the rounds of one arm as one row, with every round and their median. */
 export function lostRow(
   arm: HookArm,
   runs: readonly Pick<HookRun, 'requests' | 'ended' | 'failed' | 'timedOut' | 'hookMs'>[]

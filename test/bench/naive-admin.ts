@@ -25,7 +25,7 @@ async function call(admin: AdminAccess, method: string, path: string, data?: unk
   return answer
 }
 
-/** Every upstream that lists nodes. @throws Error on anything but a 2xx */
+/** Returns every upstream that lists nodes. @throws Error on any status but 2xx */
 export async function listNodes(
   admin: AdminAccess
 ): Promise<{ readonly id: string; readonly nodes: readonly NaiveNode[] }[]> {
@@ -33,7 +33,7 @@ export async function listNodes(
   return list.map(({ value: { id, nodes = [] } }) => ({ id, nodes }))
 }
 
-/** @throws Error on anything but a 2xx */
+/** @throws Error on any status but 2xx */
 export async function patchNodes(admin: AdminAccess, id: string, nodes: readonly NaiveNode[]): Promise<void> {
   await call(admin, 'PATCH', `upstreams/${id}`, { nodes })
 }

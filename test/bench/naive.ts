@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { listNodes, patchNodes } from './naive-admin.ts'
 import type { World } from '../../sandbox/world.ts'
 
-/** Simple first solutions: each answers the hook after a sign that is no proof. */
+/** Simple solutions to compare with. Each answers the hook after a sign that proves nothing. */
 export type NaiveWay = 'admin-answered' | 'admin-and-50-ms' | 'slice-polled'
 
 const POLL_MS = 100
@@ -44,7 +44,7 @@ const WAYS: Record<NaiveWay, (ip: string, world: World) => Promise<void>> = {
   }
 }
 
-/** Removes the pod's node from every upstream, and trusts the 200. */
+/** Removes the pod's node from every upstream. Resolves at the 200 of the Admin API, without a check of the gateways. */
 async function removeNode(ip: string, { gateways: { admin } }: World): Promise<void> {
   for (const { id, nodes } of await listNodes(admin)) {
     const kept = nodes.filter(({ host }) => host !== ip)

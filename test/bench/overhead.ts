@@ -5,23 +5,23 @@ import type { TestPod } from '../build/pods.ts'
 import { startPlace, type Place } from './place.ts'
 import { ratio, spread, type Spread } from './stats.ts'
 
-/** The time that the agent adds to the round trips that every proof needs. */
+/** How much time the agent adds to the round trips that every proof needs. */
 export interface OverheadResult {
   readonly gateways: number
-  /** One put of one entry to all gateways at the same time, over open connections, until the last has answered. */
+  /** The time of a put of one entry to all gateways at once, over open connections, until the last gateway has answered. */
   readonly roundTripMs: Spread
-  /** From the call of a hook to its ack, with nothing in flight. */
+  /** The time from the call of a hook to its ack, with nothing in flight. */
   readonly ackMs: Spread
   readonly ratio: { readonly p50: number; readonly p99: number }
 }
 
 const GATEWAYS = 3
-/** Rounds that are not measured, until the code of both is compiled. */
+/** The number of rounds before the measurement, in which V8 compiles the code. */
 const WARM_UP = 30
 
 /**
- * Measures the two in turn, so that a slow moment of the machine affects both.
- * @param hookAfterMs from the deletion of a pod to the call of its hook: a kubelet has to start `curl` first
+ * Measures round trips and acks in turn, so that a slow moment of the machine affects both.
+ * @param hookAfterMs the time from the deletion of a pod to the call of its hook, as a kubelet must first start `curl`
  */
 export async function overhead(drains: number, hookAfterMs: number): Promise<OverheadResult> {
   const pods: TestPod[] = []

@@ -12,7 +12,7 @@ import { putObject } from '../../sandbox/owner/put.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { createPods, type Pods, type TestPod } from '../build/pods.ts'
 
-/** The subject of every benchmark: an agent as users start it, in a separate process, with its whole environment. */
+/** An agent as users start it, in a separate process, with stand-ins for Kubernetes and APISIX. Every benchmark measures this agent. */
 export interface Place extends Pods {
   readonly kubernetes: Kubernetes
   readonly account: MountedAccount
@@ -21,7 +21,7 @@ export interface Place extends Pods {
   readonly agent: Agent
   /** Stores `upstreams/<id>` with these nodes, through the Admin API. */
   upstream(id: string, pods: readonly TestPod[]): Promise<void>
-  /** A figure of the agent's /metrics, summed over its labels; `matching` is a part of the line. */
+  /** Returns a metric of the agent, summed over all its series whose line contains `matching`. */
   metric(name: string, matching?: string): Promise<number>
   /** Resolves when the agent knows all existing pods and holders. */
   settled(holders: number): Promise<void>
@@ -34,16 +34,16 @@ export interface PlaceOptions {
   readonly evidence?: 'barrier' | 'observed'
 }
 
-// Neither the usual ports nor those of the sandbox and the tests, because all of these may run at the same time.
+// These ports differ from the usual ports and from those of the sandbox and the tests, because all of these may run at once.
 const PORTS = { proxy: 29_280, control: 29_290, admin: 29_380, barrier: 29_292, agent: 28_280 }
 const TOKEN = 'b'.repeat(32)
 const KEY = 'a'.repeat(32)
 const AT_ONCE = 50
 const SETTLE_MS = 60_000
-/** Enough for 50,000 pods on a busy machine. */
+/** How long the agent may take to start: enough for 50,000 pods on a busy machine. */
 const READY_MS = 300_000
 
-/** `before` fills the cluster and the Admin API, and then the agent starts. */
+/** Starts the stand-ins, runs `before`, which fills the cluster and the Admin API, and then starts the agent. */
 export async function startPlace(
   { gateways: count, workers = 2, evidence = 'barrier' }: PlaceOptions,
   before: (place: Omit<Place, 'agent'>) => Promise<void> = async () => {}

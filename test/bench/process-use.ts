@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-/** The kernel's figures of a process. */
+/** The CPU time and memory of a process, as the kernel reports them. */
 export interface ProcessUse {
-  /** User and system time since its start, in ms; the kernel counts in steps of 10 ms. */
+  /** The user and system time since the start of the process, in ms. The kernel counts in steps of 10 ms. */
   readonly cpuMs: number
   readonly rssMb: number
   /** The highest memory so far. */

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import type { HookReply } from '../build/hook.ts'
 import type { HookCall } from './callers.ts'
 
-/** The raw answer to one hook; it is parsed once all answers have arrived. */
+/** The raw answer to one hook. The returned function parses it later, once all answers have arrived. */
 interface Raw {
   readonly calledAt: number
   readonly at: number
@@ -10,8 +10,8 @@ interface Raw {
 }
 
 /**
- * Calls a hook with minimal code. Five hundred requests of a client library in one process take longer than an agent
- * needs to answer them, and in a cluster every pod has a process of its own. Rejects if there is no answer.
+ * Calls a hook with minimal code, because five hundred requests of a client library in one process take longer than the
+ * agent's answers. In a cluster every pod has its own process. Rejects if there is no answer.
  */
 export async function rawCall({ host, port, from, query }: HookCall): Promise<() => HookReply> {
   const { promise, resolve, reject } = Promise.withResolvers<Raw>()
@@ -33,7 +33,7 @@ export async function rawCall({ host, port, from, query }: HookCall): Promise<()
   return () => read(raw)
 }
 
-/** @throws Error unless it is a complete answer with a length */
+/** @throws Error unless the text is a complete answer with a length */
 function read({ calledAt, at, text }: Raw): HookReply {
   const [head = '', body = ''] = text.split('\r\n\r\n', 2)
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1])

@@ -1,7 +1,7 @@
 import type { MountedAccount } from '../../sandbox/kubernetes/account.ts'
 import { readPods } from './read-pods.ts'
 
-// A separate process, so that it does not share a core with the stand-in. Its only argument is its account, as JSON.
+// Runs as a separate process, so that it does not share a core with the stand-in. Its only argument is the account, as JSON.
 
 const account = JSON.parse(process.argv[2] ?? '') as MountedAccount
 await readPods(account)

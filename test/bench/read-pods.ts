@@ -9,8 +9,8 @@ const MARK = Buffer.from('initial-events-end')
 const WINDOW = 16 * 1024 * 1024
 
 /**
- * Reads every pod as the agent does, from the connection on, but does not parse them: the lower bound of its first sync, in
- * ms. The first reading makes the stand-in keep the text of every pod, as the API server does, so only the second is the bound.
+ * Connects and reads every pod as the agent does, but does not parse them. Returns the duration in ms: the agent's first sync
+ * cannot be shorter. Call this twice and use the second result: at the first call the stand-in has to make the text of every pod.
  */
 export async function readPods({ folder, env }: MountedAccount): Promise<number> {
   const [ca, token] = await Promise.all([

@@ -8,11 +8,11 @@ import { spread, type Spread } from './stats.ts'
 
 /** `Recreate` with a quick ingress controller: all pods of an upstream end, and the controller empties the upstream. */
 export interface RecreateResult {
-  /** From the deletion of the pods to the controller's write. */
+  /** The time from the deletion of the pods to the controller's write. */
   readonly writtenMs: Spread
-  /** From the deletion to the last hook's answer. */
+  /** The time from the deletion to the last hook's answer. */
   readonly ackMs: Spread
-  /** From the controller's write to the last hook's answer: the time that a hook adds to the outage. */
+  /** The time from the controller's write to the last hook's answer: the hook makes the outage longer by this time. */
   readonly afterWriteMs: Spread
 }
 
@@ -20,7 +20,7 @@ const GATEWAYS = 2
 const PODS = 3
 /** Real controllers took 70 to 340 ms to write. */
 const CONTROLLER_MS = 100
-/** Rounds that are not measured, until the code is compiled. */
+/** The number of rounds before the measurement, in which V8 compiles the code. */
 const WARM_UP = 3
 
 /** Rejects if a hook was answered with any other evidence than the barrier. */
@@ -68,7 +68,7 @@ const writeUpstream = ({ gateways }: Pick<Place, 'gateways'>, n: number, pods: r
     nodes: arrayOf(pods)
   })
 
-/** When the hook of this pod was answered, by the monotonic clock, in ms. */
+/** Calls the hook of this pod. Resolves with the time of the answer by the monotonic clock, in ms. */
 async function answeredAt(place: Place, pod: TestPod): Promise<number> {
   const { hostname, port } = new URL(place.agent.url)
   const { body, at } = await callHook({ host: hostname, port: Number(port), from: pod.ip })

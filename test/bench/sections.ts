@@ -15,7 +15,7 @@ export interface Section {
   readonly run: (size: Size, tell: (step: string) => void) => Promise<readonly Row[]>
 }
 
-/** `full` is for docs/benchmarks.md; `quick` shows that everything runs. */
+/** `full` makes the figures of docs/benchmarks.md; `quick` only shows that all benchmarks run. */
 export type Size = 'full' | 'quick'
 
 const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
@@ -184,7 +184,7 @@ export const SECTIONS = {
   }
 } as const satisfies Record<string, Section>
 
-/** Measures every case once a round, and returns the results of each. */
+/** Measures every case once a round. Returns the results of each case. */
 async function inTurns<Case, Result>(
   cases: readonly Case[],
   rounds: number,
@@ -201,7 +201,7 @@ async function inTurns<Case, Result>(
   return all
 }
 
-/** The result with the median of this figure. */
+/** Returns the result whose `figure` is the median. */
 const middle = <T>(results: readonly T[], figure: (result: T) => number): T =>
   results.toSorted((a, b) => figure(a) - figure(b))[Math.floor(results.length / 2)]!
 

@@ -1,6 +1,6 @@
 import { percentile } from '../../sandbox/percentile.ts'
 
-/** One series in a row of the table, in ms unless its name says otherwise. */
+/** A summary of measured values, in ms unless the name of the field says otherwise. */
 export interface Spread {
   readonly n: number
   readonly p50: number

@@ -1,7 +1,7 @@
 /** One row of a table; its keys are the names of the columns, in order. */
 export type Row = Readonly<Record<string, string | number>>
 
-/** A table in Markdown; empty text without rows. */
+/** Returns a table in Markdown, or an empty text if there are no rows. */
 export function markdown(rows: readonly Row[]): string {
   const columns = Object.keys(rows[0] ?? {})
   const lines = rows.map(row => columns.map(column => String(row[column] ?? '')))

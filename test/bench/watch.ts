@@ -16,20 +16,20 @@ import { spread, type Spread } from './stats.ts'
 export interface WatchResult {
   readonly pods: number
   readonly podBytes: number
-  /** Time to read the same bytes over the same kind of connection, without parsing them. */
+  /** The time to read the same bytes over the same kind of connection, without parsing them. */
   readonly floorMs: number
-  /** Until all pods are known, including the connection, as the agent logs it. */
+  /** The time until the agent knows all pods, including the connection, as the agent logs it. */
   readonly syncMs: number
-  /** Right after the sync; and the highest value at the end. */
+  /** The agent's memory right after the sync. `peakMb` is the highest value until the end. */
   readonly rssMb: number
   readonly peakMb: number
   /** CPU time of the agent for 1000 changes, while `EVENTS.perSecond` pods change and none ends. */
   readonly cpuPer1000EventsMs: number
-  /** From the deletion of a pod to the seal at the last gateway, while `ENDING.changes` other pods change a second. */
+  /** The time from the deletion of a pod to its seal at the last gateway, while `ENDING.changes` other pods change a second. */
   readonly actionMs: Spread
   /** The largest delay of a timer in the agent, the sync included. */
   readonly stallMs: number
-  /** From the silent death of the connection to the API server until the agent reports that. */
+  /** The time from the silent end of the connection to the API server until the agent reports it. */
   readonly halfOpenMs: number
 }
 
@@ -52,7 +52,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
       bytes += JSON.stringify(pod).length
       names.push(pod.metadata.name)
     }
-    // One more pod stays, and one more ends before the others.
+    // Two more pods than will be measured: one stays, and one ends before the others.
     web = Array.from({ length: ENDING.pods + 2 }, (_, i) => place.pod(`web-${i}`))
     await place.upstream('web', web)
     floorMs = await readAlone(place.account)
@@ -60,7 +60,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
   try {
     let stallMs = 0
     const stall = async () => {
-      // Without the interval of the measuring timer, which the figure includes.
+      // The metric includes the 10 ms interval of the agent's timer, which is subtracted here.
       stallMs = Math.max(stallMs, ((await place.metric(LAG)) - 0.01) * 1000)
     }
     const known = async () => {
@@ -124,7 +124,7 @@ async function whilePodsChange(place: Place, names: readonly string[], last: Tes
   const stop = changing(place, names, EVENTS.perSecond)
   await wait(EVENTS.forMs)
   const changes = stop()
-  // Events come in order: once the agent acts on this one, it has read all of them.
+  // Events come in order: once the agent has acted on this end, it has read all changes.
   place.end(last)
   await sealed(place, [last])
   return Math.round(((useOf(place.agent.pid).cpuMs - before) / changes) * 1000)
@@ -140,7 +140,7 @@ async function whilePodsEnd(
   try {
     for (const pod of ending) {
       place.end(pod)
-      // The event has been sent, so the stand-in's own time does not count as the agent's.
+      // The time is taken after the stand-in has sent the event, so that it does not include the stand-in's own work.
       endedAt.set(pod.uid, now())
       await wait(ENDING.everyMs)
     }
@@ -151,7 +151,7 @@ async function whilePodsEnd(
   return spread(ending.map(({ uid }, i) => (sealedAt[i] ?? 0) - (endedAt.get(uid) ?? 0)))
 }
 
-/** When the last gateway sealed each of them. */
+/** Returns for each pod when the last gateway sealed it. */
 async function sealed({ gateways }: Place, pods: readonly TestPod[]): Promise<readonly number[]> {
   const seen = (uid: string) =>
     gateways.confirmations().filter(one => one.uid === uid && one.what === 'sealed')
@@ -171,7 +171,7 @@ async function untilNoticed(place: Place): Promise<number> {
   }
 }
 
-/** @throws Error if the log does not contain it */
+/** Returns how long the sync of the pods took, from the agent's log. @throws Error if the log does not contain it */
 async function loggedSync(file: string): Promise<number> {
   const lines = (await readFile(file, 'utf8')).split('\n').filter(line => line.includes('watch is live'))
   const said = lines.map(line => JSON.parse(line) as { watch?: string; tookMs?: number })

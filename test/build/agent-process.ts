@@ -20,8 +20,8 @@ export interface AgentProcess {
 }
 
 /**
- * Starts one with the settings of a rig that has no other agent. Resolves when it is ready. With a `stdout` of its own
- * (a file descriptor) there are no `lines`, and its port must be set (`SERVE_PORT`).
+ * Starts the agent with the settings of a rig. The rig must not have another agent. Resolves when the agent is ready. If
+ * `stdout` is a file descriptor, `lines` stays empty, and `SERVE_PORT` must be set.
  */
 export async function startAgentProcess(
   rig: Rig,

@@ -10,7 +10,7 @@ import { memoryLog } from './serve.ts'
 /** The whole agent with all its real parts, in this process: the parts of `run.ts` without signals and exit codes. */
 export interface TestAgent {
   readonly port: number
-  /** Of dashboard and metrics. */
+  /** The port of the dashboard and the metrics. */
   readonly pagePort: number
   readonly loop: Loop
   /** Its log, by line. */
@@ -34,7 +34,7 @@ export interface TestAgent {
   /** The reasons why it is not ready; empty if it is. */
   missing(): readonly string[]
   readonly closed: boolean
-  /** As after SIGTERM, once the time for held hooks is over: refuses them and closes everything. */
+  /** Refuses the held hooks and closes everything, as after SIGTERM when the time for held hooks is over. */
   close(): Promise<void>
 }
 

@@ -10,7 +10,7 @@ export interface Backend {
   readonly arrivals: readonly number[]
   /** Requests that have arrived and are not answered yet. */
   readonly open: number
-  /** Answers the requests that `?hold` keeps waiting. */
+  /** Answers the requests that wait because of `?hold`. */
   release(): void
   /**
    * Resolves when all earlier requests have been read. It sends a request through the queue of connections that are not

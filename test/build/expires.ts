@@ -6,9 +6,10 @@ import type { TestPod } from './pods.ts'
 import type { Rig } from './rig.ts'
 
 /**
- * Ends the pod, and brings its deadline forward when `holds` is true for the verdict of its drain. The test decides when that
- * is, so a busy machine cannot. The pod needs a grace that is longer than the test. The deadline is over at once; with
- * `reserveSeconds` (the agent's `drain.reserve`) it comes eight seconds later, after the agent has seen the new grace, and the reserve follows it. Returns the answer.
+ * Ends the pod, waits until `holds` is true for the verdict of its drain, and then shortens the grace. Returns the answer to the
+ * hook. So the test decides when the deadline comes, on a busy machine too. The pod's first grace must be longer than the test.
+ * The new deadline is already over. With `reserveSeconds` (the agent's `drain.reserve`) the agent's deadline comes eight seconds
+ * later, so that the agent has seen the new grace by then.
  */
 export async function expires(
   rig: Rig,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export interface Step {
   /** Such as `2. The Secrets`. */
   readonly title: string
-  /** As they are written there; continued lines are one command. */
+  /** The commands as README.md has them. A command that continues on the next line is one item. */
   readonly commands: readonly string[]
 }
 

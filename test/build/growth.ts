@@ -1,13 +1,13 @@
 import { createContext, Script } from 'node:vm'
 import * as fc from 'fast-check'
 
-/** A time that no single parse reaches on any machine, in ms by the clock on the wall; an exponential one would. */
+/** In ms by the wall clock. Only a parser that needs exponential time takes so long, on any machine. */
 const NEVER_MS = 5000
 /** CPU time that is too short to compare, in µs. */
 const SHORT_US = 2000
 /** The input grows by this factor. Linear: 4 times the CPU time; quadratic: 16 times. */
 const FACTOR = 4
-/** The bound between the two. */
+/** The bound between linear and quadratic growth. */
 const MOST = 8
 const TRIES = 5
 
@@ -55,7 +55,7 @@ export const pumped = (words: readonly string[]) => {
   return fc.record({ before: some(0), repeated: some(1), after: some(0) })
 }
 
-/** One such text of about `size` characters. */
+/** One text of these parts, with about `size` characters. */
 export const pump = (
   { before, repeated, after }: { readonly before: string; readonly repeated: string; readonly after: string },
   size: number

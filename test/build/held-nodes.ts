@@ -13,7 +13,7 @@ export interface Holders {
   holders(): Readonly<Record<string, readonly string[]>>
   /** The nodes of one object, from all of its places. */
   nodes(holder: string): readonly string[]
-  /** Whether the test itself made the write that is being reported. */
+  /** During a write: whether the test itself makes it. */
   readonly byHand: () => boolean
 }
 

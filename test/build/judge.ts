@@ -12,7 +12,7 @@ export interface Judge {
   ended(pod: TestPod): void
   answered(pod: TestPod, reply: HookReply): void
   arrivals(pod: TestPod, backend: Backend): void
-  /** Nodes that the test listed by hand, that the agent overwrote in its window, and that are still missing. */
+  /** Nodes that the test listed by hand, that the agent overwrote within `WINDOW_MS`, and that are still missing. */
   overwritten(): readonly string[]
   /** Nodes that the agent's writes listed although the test never did (docs/decisions/0024); with `sync` that is its task. */
   unlisted(): readonly string[]
@@ -45,7 +45,7 @@ export function createJudge(options: {
   const wrong = new Map<string, { readonly at: number; readonly what: string }>()
   /** When each pod was deleted, by the monotonic clock: a change of the API server's clock does not affect that. */
   const endedAt = new Map<string, number>()
-  /** The last delete, which may have shortened the grace to a moment that was over. */
+  /** When each pod was last deleted. That delete may have moved the deadline into the past. */
   const shortenedAt = new Map<string, number>()
   /** When the test listed a node by hand. */
   const listedAt = new Map<string, number>()
@@ -129,7 +129,7 @@ export function createJudge(options: {
         ended === undefined || metadata?.deletionGracePeriodSeconds === undefined
           ? Infinity
           : ended + metadata.deletionGracePeriodSeconds * 1000
-      // A hook that is called after the deadline can only be answered at once, and so can one whose grace was shortened.
+      // If the call or the last delete comes after the deadline, the answer is due at once.
       const due = Math.max(endsAt, Math.max(calledAt, shortenedAt.get(pod.uid) ?? 0) + AT_ONCE_MS)
       // The agent keeps a reserve for delays, and a busy machine uses that up first.
       if (at - due > stalledMs(due - Math.max(AT_ONCE_MS, reserveMs), at))

@@ -7,7 +7,7 @@ import type { Rig } from './rig.ts'
 export interface Listings {
   /** How many writes changed or repeated a list. */
   writes(): number
-  /** Nodes that such a write listed, and that were neither in the holder as read before it nor taken out of it by this agent. */
+  /** Nodes that a write listed without a reason: they were not in the agent's last read, and it had not removed them. */
   unfounded(): readonly string[]
 }
 

@@ -3,7 +3,7 @@ import type { Backend } from './backend.ts'
 import type { PodOptions, TestPod } from './pods.ts'
 import type { Rig } from './rig.ts'
 
-/** Two pods in the upstream `web`, once every gateway has applied that. Tests end the first. */
+/** Two pods in the upstream `web`. Resolves when every gateway has applied that. Tests end the first pod. */
 export async function pair(rig: Rig, first: PodOptions = {}): Promise<readonly [TestPod, TestPod]> {
   const pods = [rig.pod('web-1', first), rig.pod('web-2')] as const
   rig.upstream('web', pods)

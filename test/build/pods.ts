@@ -23,7 +23,7 @@ export interface PodOptions {
   readonly ready?: boolean
   /** When its container started (RFC 3339); default: now. */
   readonly startedAt?: string
-  /** Default 300: no test waits for a deadline that it does not set, however busy the machine is. */
+  /** Default 300: longer than any test, even on a busy machine. A test that needs the deadline sets it. */
   readonly graceSeconds?: number
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number

@@ -7,7 +7,7 @@ import { serveWebhook } from '../../agent/hook/inject/server.ts'
 import { pod } from './pod.ts'
 import { manualHolds, memoryLog, serveParts } from './serve.ts'
 
-/** The agent's three ports in a process of their own, so that its memory is theirs. Every hook is answered at once. */
+/** The agent's three ports in a separate process, to measure their memory alone. Every hook is answered at once. */
 const HOST = 'apisix-drain.apisix.svc'
 const at = { host: '127.0.0.1', port: 0 }
 const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))

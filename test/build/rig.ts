@@ -41,16 +41,16 @@ export interface Rig extends Pods, Holders {
   /** The agent that hooks call: the one started last. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
-  /** Calls the hook as documented: from the pod's address, with its name unless the query has one; at `of`, or else at `agent`. */
+  /** Calls the hook at `of` (default: `agent`) as documented: from the pod's address, with its name unless the query has a name. */
   hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
   load(perSecond: number): Load
   /** A loopback address that is not in use. */
   address(): string
-  /** One more gateway, with its pod. `silent`: it serves, but neither its Control API nor its barrier answers. */
+  /** One more gateway, with its pod. `silent`: it serves, but its Control API and its barrier do not answer. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
-  /** The kubelet ends the pod by itself and now reports that: the host shuts down, or lacks memory or disk. */
+  /** Reports that the kubelet ends the pod by itself, because the host shuts down, or lacks memory or disk. */
   evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void

@@ -21,7 +21,7 @@ export function sideBySide(
     const lane = async (): Promise<void> => {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
         const { promise, resolve, reject } = Promise.withResolvers<void>()
-        // Its test may await it only later; until then a failure must not count as unhandled.
+        // The test may await this promise only later. Until then, a failure must not count as unhandled.
         promise.catch(() => {})
         next.result = promise
         await next.play().then(resolve, reject)

@@ -5,11 +5,11 @@ import type { Millis } from '../../agent/rules/drain/facts.ts'
 const SLOWER = 50
 
 /**
- * The agent's clock. It runs slowly from one moment on until a condition holds. So a busy machine has seconds for the work
- * that the agent does in its last milliseconds before a deadline, and the deadline still comes.
+ * The agent's clock. It runs slowly from the moment `from` until the condition `until` holds. So a busy machine has seconds
+ * for the work that the agent does in its last milliseconds before a deadline, and the deadline still comes.
  *
- * @param from that moment, by this clock; `undefined`: not known yet
- * @param until called often
+ * @param from the moment, by this clock; `undefined`: not known yet
+ * @param until the condition, which is checked often
  */
 export function slowClock(from: () => Millis | undefined, until: () => boolean): Clock {
   let seenAt = systemClock.now()

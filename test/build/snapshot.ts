@@ -92,7 +92,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
   }
 }
 
-/** Of a drain of which nothing but its first sight is known. */
+/** The moments of a drain of which only the first sight is known. */
 export const NO_MOMENTS = {
   decidedAt: null,
   hookAt: null,

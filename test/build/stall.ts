@@ -27,7 +27,7 @@ export function stalledMs(from: number, to: number): number {
   return lostBy(to) - lostBy(from)
 }
 
-/** Begins to measure; a second call does nothing. It does not keep the process alive. */
+/** Begins to measure; a second call does nothing. The timer does not keep the process alive. */
 export function measureStalls(): void {
   if (samples.length > 0) return
   waited = waitedMs()

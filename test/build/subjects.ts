@@ -60,7 +60,7 @@ const verdictOf = (differs: Partial<Verdict> | undefined): Verdict | undefined =
   return differs.kind === 'proven' ? proven(differs) : waiting(differs as object)
 }
 
-/** In a case, `listed: null` means that it is not known. */
+/** In a case, `listed: null` stands for `undefined`: there is no inventory yet. */
 const seenOf = ({ pod: differs, verdict, listed = true, ...rest }: Facts, name = 'web-1'): Seen =>
   seen(pod(name, differs), { ...rest, listed: listed ?? undefined, verdict: verdictOf(verdict) })
 
@@ -74,7 +74,7 @@ function budget(given: {
   return { deadline: deadlineOf(fact, given.since ?? 0, settings), problems: budgetProblems(fact, settings) }
 }
 
-/** A pod that has waited since 0 for the agent's readiness gate in a synced Service. `at`, `why` and `holders` are of its arrival. */
+/** A pod that has waited since 0 for the agent's readiness gate in a synced Service. `arrival`: when, why not, and in which holders. */
 function gate(
   {
     arrival,
@@ -102,7 +102,7 @@ function gate(
   return decideGate(pod, 60_000, now)
 }
 
-/** Rounds in sequence, each at its own time: one line for each. */
+/** Runs rounds in sequence, each at its own `now`. Returns one line for each round. */
 function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?: Partial<DrainSettings> }) {
   const settings = { ...DRAIN_SETTINGS, ...given.settings }
   let current: Drain | undefined
@@ -193,7 +193,7 @@ function answering(
   given: Facts & {
     hook?: Partial<Hook>
     began?: number | null
-    /** A slice began the drain, and does not report the end any more. */
+    /** A `DisruptionTarget` began the drain, and has been withdrawn. */
     undone?: true
     /** A gateway without the seal that the proof rested on. */
     unsealed?: string

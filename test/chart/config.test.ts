@@ -37,7 +37,7 @@ describe('chart configuration', () => {
       readonly sources: readonly Source[]
     }
 
-  /** The rendered file as the agent loads it. Every mounted path is a file, as with a kubelet. */
+  /** Returns the rendered configuration as the agent loads it. Every mounted path is a file, as with a kubelet. */
   function load(manifests: readonly Manifest[]): Config {
     const projected = sources(manifests).sources.flatMap(source =>
       Object.values(source).flatMap(({ items }) => items.map(({ path }) => path))

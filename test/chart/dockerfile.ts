@@ -7,7 +7,7 @@ export interface Instruction {
   readonly text: string
 }
 
-/** The few instructions that our Dockerfile uses, one per line. */
+/** Reads the instructions of the Dockerfile, which must be one per line. */
 export function readDockerfile(path: string): readonly Instruction[] {
   return readFileSync(path, 'utf8')
     .split('\n')

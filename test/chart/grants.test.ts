@@ -23,7 +23,7 @@ const RENDERINGS: Readonly<Record<string, Values>> = {
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const words = (value: unknown): string => list(value).join(',')
 
-/** One line for each right and each opening, so that a diff shows what was added. */
+/** Returns one line for each right and each opening in the network, so that a diff shows additions. */
 function grantsOf(manifests: readonly Manifest[]): string[] {
   return manifests.flatMap(({ kind, metadata: { name }, ...manifest }) => {
     const where = `${kind} ${name}`

@@ -34,7 +34,7 @@ export interface Manifest {
 }
 
 export function helm(...args: readonly string[]): Outcome {
-  // Its own home, so that it uses no plugin, repository or registry login of the user.
+  // helm gets its own home, so that it uses no plugin, repository or registry login of the user.
   const home = mkdtempSync(join(tmpdir(), 'helm-'))
   try {
     const { status, stdout, stderr, error } = spawnSync(toolPath('helm'), args, {
@@ -57,7 +57,7 @@ export function helm(...args: readonly string[]): Outcome {
   }
 }
 
-/** `helm template` of release apisix-drain into namespace apisix, whatever its result. */
+/** Runs `helm template` for release apisix-drain in namespace apisix. Returns the result, also if helm fails. */
 export function tryTemplate(values: Values = {}, file?: string, kubernetes = KUBERNETES): Outcome {
   const sets = Object.entries(values).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`)
   const files = file === undefined ? [] : [`--values=${join(CI, file)}`]
@@ -77,7 +77,7 @@ export function render(values: Values = {}, file?: string): readonly Manifest[] 
   })
 }
 
-/** The one object of that kind. */
+/** Returns the only object of this kind. Throws if there are none or several. */
 export function only(manifests: readonly Manifest[], kind: string): Manifest {
   const [found, ...more] = manifests.filter(manifest => manifest.kind === kind)
   if (!found || more.length > 0)

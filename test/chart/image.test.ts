@@ -18,7 +18,7 @@ const NOWHERE = JSON.stringify({
   'current-context': 'none'
 })
 
-/** No image can be built here, so the Dockerfile's instructions run in folders. */
+/** The tests cannot build images, so they run the Dockerfile's instructions in folders. */
 describe('image', function () {
   this.timeout(5 * 60_000)
   const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
@@ -52,7 +52,7 @@ describe('image', function () {
       APISIX_DRAIN_SERVE_DASHBOARD_AUTH: 'none',
       KEY: 'k'
     },
-    // The image's user; only root can change its user.
+    // Runs as the image's user if possible: only root can change its user.
     ...(process.getuid?.() === 0 && { uid, gid })
   })
   const run = (...more: readonly string[]) =>
@@ -117,7 +117,7 @@ describe('image', function () {
           : [name]
       )
     )
-    // Only packages that no production dependency needs, because those cannot be left out.
+    // The image may have a development dependency only if a production dependency needs it too, or if it is only types.
     const unwanted = Object.keys(devDependencies).filter(
       name => installed.has(name) && !name.startsWith('@types/')
     )

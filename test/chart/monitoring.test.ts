@@ -35,7 +35,7 @@ const MATCHER = /(\w+)(=~|!=|=)"([^"]*)"/g
 
 type Matcher = readonly [label: string, operator: string, value: string]
 
-/** One list of matchers for each alternative: `a=~"x|y"` must find both an x and a y. */
+/** Returns one list of matchers for each alternative, because `a=~"x|y"` must find both an x and a y. */
 const eachAlternative = (matchers: string): readonly (readonly Matcher[])[] =>
   [...matchers.matchAll(MATCHER)].reduce<readonly (readonly Matcher[])[]>(
     (all, [, label = '', operator = '', text = '']) =>
@@ -48,7 +48,7 @@ const eachAlternative = (matchers: string): readonly (readonly Matcher[])[] =>
     [[]]
   )
 
-/** Grafana replaces variables such as `$gateway` by any value that exists. */
+/** Whether the labels match. Grafana replaces a variable such as `$gateway` by an existing value, so a variable matches any value. */
 const fits = (labels: Readonly<Record<string, string>>, [label, operator, value]: Matcher): boolean =>
   label in labels && (value.startsWith('$') || (labels[label] === value) === (operator === '='))
 
@@ -81,7 +81,7 @@ describe('chart monitoring', () => {
   }
   const dashboard = JSON.parse(readFileSync(join(CHART, 'dashboards/apisix-drain.json'), 'utf8')) as Dashboard
 
-  /** Every selector of an expression must find a series of a real agent, and each of its labels must exist there. */
+  /** Expects that every selector of the expression finds a series of a real agent, and that the selector's labels exist there. */
   function check(expr: string): void {
     const selectors = [...expr.matchAll(SELECTOR)]
     expect(selectors, expr).to.have.length.above(0)
@@ -118,7 +118,7 @@ describe('chart monitoring', () => {
 
   it('writes valid Prometheus expressions', () => {
     const expressions = [...alerts(), ...dashboard.panels.flatMap(({ targets }) => targets)].map(
-      // Grafana inserts numbers before Prometheus parses it.
+      // Grafana replaces `$__range` before Prometheus parses the expression.
       ({ expr }) => expr.replaceAll('$__range', '1h')
     )
     const parse = (lines: readonly string[]) => {

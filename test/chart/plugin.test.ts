@@ -19,7 +19,7 @@ const barrierOf = (manifests: readonly Manifest[]) => {
   return (parse(text) as { apisix: { barrier?: object } }).apisix.barrier
 }
 
-/** The volumes that the printed values of APISIX mount. */
+/** Returns the volumes that the values of `plugin values` mount in APISIX. */
 const mounted = () => {
   const options = { agent: 'http://a:1', allow: [], version, listen: 'https', tlsSecret: TLS } as const
   const { values } = mergePluginValues({}, options)
@@ -65,7 +65,7 @@ describe('plugin.enabled', () => {
     const secret = only(render(enabled), 'Secret')
     expect(secret.metadata.name).to.equal(TLS)
     expect(mounted().map(volume => volume.secret?.secretName)).to.include(TLS)
-    // A rendering without the cluster would make another CA: the API server refuses it, and the gateways stay reachable.
+    // `helm template` does not see the cluster, and makes another CA. The API server must refuse that CA, so the Secret is immutable.
     expect(secret['immutable']).to.equal(true)
   })
 
@@ -73,7 +73,7 @@ describe('plugin.enabled', () => {
     const tokenFile = '/run/secrets/apisix-drain/barrier-token'
     expect(barrierOf(render(plain))).to.deep.equal({ tokenFile })
     expect(render(plain).some(({ kind }) => kind === 'Secret')).to.equal(false)
-    // The operator's own gateways, and an own CA, work as before.
+    // Without `plugin.enabled`, the chart sets only the token. With an operator's own CA, it makes no Secret.
     expect(barrierOf(render({ 'config.apisix.barrier': {} }))).to.deep.equal({ tokenFile })
     const own = { ...enabled, 'barrierCA.existingConfigMap': 'mine', 'config.apisix.barrier.scheme': 'https' }
     expect(render(own).some(({ kind }) => kind === 'Secret')).to.equal(false)

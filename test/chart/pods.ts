@@ -46,7 +46,7 @@ export interface Workload {
   }
 }
 
-/** The pod itself, or the pod template of an object. */
+/** Returns the spec of a pod, or of the pod template of a workload. */
 export const podOf = (manifest: Manifest): PodSpec =>
   manifest.kind === 'Pod' ? (manifest['spec'] as PodSpec) : workloadOf(manifest).template.spec
 

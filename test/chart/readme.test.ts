@@ -15,7 +15,7 @@ describe('chart README', () => {
       encoding: 'utf8',
       timeout: 60_000
     })
-    // It always exits with 0; its log has the failures.
+    // The program always exits with 0, so the test also checks its output.
     expect({ status, stderr }).to.have.property('status', 0)
     expect(stdout, stderr).to.include('## Values')
     const wanted = await format(stdout, { ...(await resolveConfig(path)), filepath: path })

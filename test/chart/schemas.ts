@@ -5,12 +5,12 @@ import { CACHE, KUBERNETES, moduleFolder, PROMETHEUS_OPERATOR } from './tools.ts
 
 type Json = { [key: string]: unknown }
 
-/** The Prometheus Operator's kinds of which the chart creates objects. */
+/** The kinds of the Prometheus Operator that the chart uses. */
 const CUSTOM_KINDS = ['servicemonitors', 'prometheusrules']
 
 /**
- * Folders of JSON schemas for kubeconform: one for each Kubernetes version, from the OpenAPI document in its own source, and
- * one for the Prometheus Operator's kinds, from its CRDs. Strict: a field that the API does not have is refused.
+ * Returns folders of JSON schemas for kubeconform: one for each Kubernetes version, from the OpenAPI document in its source, and
+ * one for the Prometheus Operator's kinds, from its CRDs. The schemas refuse a field that the API does not have.
  */
 export function schemaFolders(): { readonly kubernetes: readonly string[]; readonly custom: string } {
   return {

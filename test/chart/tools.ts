@@ -1,6 +1,6 @@
 /**
- * The programs and schemas of this suite, made from Go modules into a cache outside of the project, once for each version.
- * Run as a script, it builds the missing ones and prints how long that took.
+ * The programs and schemas of this suite. They are built from Go modules into a cache outside the project, once for each
+ * version. As a script, this file builds the missing programs and schemas, and prints how long that took.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,19 +26,19 @@ const PROMETHEUS = 'v0.315.0'
 /** Prometheus' parser of expressions, as a program. */
 export const PROMQL = join(CACHE, 'bin', `promql-${PROMETHEUS}`)
 
-/** A cold build of helm took six minutes on two busy cores, in ms. */
+/** The time limit of a build, in ms. A cold build of helm took six minutes on two busy cores. */
 const BUILD_MS = 30 * 60_000
 
-/** The path of the program; it exists once this file has run as a script. */
+/** Returns the path of the program. The program exists once this file has run as a script. */
 export const toolPath = (name: Tool): string => join(CACHE, 'bin', `${name}-${TOOLS[name].version}`)
 
-/** @throws Error with Go's output, if it cannot be built */
+/** @throws Error with Go's output if the program cannot be built */
 export function ensureTool(name: Tool): void {
   const path = toolPath(name)
   if (existsSync(path)) return
   const { module, version } = TOOLS[name]
   mkdirSync(join(CACHE, 'bin'), { recursive: true })
-  // Built elsewhere and then moved, so that another run never sees half a program.
+  // The program is built in another folder and then moved, so that another run never sees half of it.
   const building = mkdtempSync(join(CACHE, 'bin', '.building-'))
   const begun = Date.now()
   console.log(`building ${name} ${version} into ${CACHE}`)
@@ -51,7 +51,7 @@ export function ensureTool(name: Tool): void {
   console.log(`built ${name} in ${Math.round((Date.now() - begun) / 1000)} s`)
 }
 
-/** A program that `go install` cannot build: it is our own, or its module has replacements. */
+/** A program that `go install` cannot build, because it is our own or its module has replacements. */
 export interface ModuleProgram {
   readonly path: string
   /** Lines of go.mod: requirements and replacements. */
@@ -63,7 +63,7 @@ export interface ModuleProgram {
   readonly linkerFlags?: string
 }
 
-/** @throws Error with Go's output, if it cannot be built */
+/** @throws Error with Go's output if the program cannot be built */
 export function ensureModuleProgram({ path, module, main, what, linkerFlags = '' }: ModuleProgram): void {
   if (existsSync(path)) return
   const name = basename(path)
@@ -74,7 +74,7 @@ export function ensureModuleProgram({ path, module, main, what, linkerFlags = ''
   writeFileSync(join(folder, 'go.mod'), ['module build', 'go 1.26.0', ...module(), ''].join('\n'))
   if (main !== undefined) writeFileSync(join(folder, 'main.go'), main)
   console.log(`building ${name} into ${CACHE}`)
-  // Two runs may build it at once, because CI starts long builds early.
+  // Two runs may build the program at the same time, because CI starts long builds early. So each has its own output file.
   const built = `program-${process.pid}`
   go(['build', '-mod=mod', '-trimpath', `-ldflags=-s -w ${linkerFlags}`, '-o', built, what], {}, folder)
   renameSync(join(folder, built), path)
@@ -92,7 +92,7 @@ function go(args: readonly string[], env: Record<string, string> = {}, cwd: stri
   mkdirSync(cwd, { recursive: true })
   const { status, stdout, stderr, error } = spawnSync('go', args, {
     cwd,
-    // A cross-compiler's settings would put the program elsewhere, and the user's flags are not for these programs.
+    // GOFLAGS is empty, because the user's flags are not for these programs.
     env: { ...process.env, GOFLAGS: '', GO111MODULE: 'on', ...env },
     encoding: 'utf8',
     timeout: BUILD_MS,

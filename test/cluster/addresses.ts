@@ -1,4 +1,4 @@
-/** Every address of the cluster. They are in a separate network namespace, so they conflict with no others. */
+/** Every address of the cluster. The suite has its own network namespace, so these addresses conflict with no others. */
 export const API_SERVER = '10.80.0.1'
 export const DNS = '10.80.0.53'
 export const SERVICES = '10.96.0.0/16'
@@ -12,7 +12,7 @@ export interface HostAddresses {
   readonly kubeletPort: number
 }
 
-/** Two, so that one can be drained. */
+/** Two hosts, so that a test can drain one of them. */
 export const HOSTS: readonly HostAddresses[] = [
   { name: 'host-a', address: '10.80.0.11', pods: '10.81.1.0/24', kubeletPort: 10_250 },
   { name: 'host-b', address: '10.80.0.12', pods: '10.81.2.0/24', kubeletPort: 10_251 }

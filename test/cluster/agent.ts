@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 const GONE_MS = 60_000
 const LOGGED_MS = 30_000
-/** Of its metrics. */
+/** The port at which an agent serves its metrics. */
 const PAGE_PORT = 8081
 const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} ([1-9]\d*)$/gm
 
@@ -38,14 +38,14 @@ async function settled({ kube, records }: World): Promise<void> {
   await eventually('agents that end are gone', () => ending().length === 0, GONE_MS)
 }
 
-/** The output of `doctor` in an agent's pod. Rejects if it finds that the agent cannot work. */
+/** Returns the output of `doctor` in an agent's pod. Rejects if `doctor` finds that the agent cannot work. */
 export const doctor = ({ kube }: World): Promise<string> =>
   kube('exec', 'deployment/apisix-drain', IN_NAMESPACE, '--', 'node', 'agent/main.ts', 'doctor')
 
 /** Number of answered hooks, by `result/evidence`. */
 export type Answers = Readonly<Record<string, number>>
 
-/** All answers of the running agents, as their metrics count them. */
+/** Returns all answers of the running agents, as their metrics count them. */
 export async function answers(world: World): Promise<Answers> {
   const sums: Record<string, number> = {}
   for (const { address } of running(world)) {
@@ -58,12 +58,12 @@ export async function answers(world: World): Promise<Answers> {
   return sums
 }
 
-/** The running agents' answers to the pods of that app, from the log: metrics name no pods. */
+/** Returns the running agents' answers to the pods of `app`. They come from the logs, because metrics name no pods. */
 export async function answersTo(world: World, app: string): Promise<Answers> {
   const counted = total(await answers(world))
   const pods = new Set(world.records.of(app).map(({ uid }) => uid))
   let lines: readonly HookAnswer[] = []
-  // Every counted answer is logged, but its line reaches the file a moment later.
+  // The agent logs every answer that it counts, but the line reaches the file a moment later.
   await eventually(
     'every answer is in the log',
     () => (lines = running(world).flatMap(agent => logged(world, agent))).length >= counted,
@@ -86,7 +86,7 @@ interface HookAnswer {
   readonly evidence: string
 }
 
-/** containerd writes a time, the stream and `F` before a line. */
+/** containerd writes a time, the name of the stream and `F` before each line. */
 const LOGGED = /^\S+ stdout F (\{.*"msg":"hook answered".*\})$/gm
 
 function logged({ cluster }: World, { namespace, name, uid }: PodRecord): readonly HookAnswer[] {

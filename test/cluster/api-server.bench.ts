@@ -1,6 +1,6 @@
 /**
- * `npm run bench:cluster`: how often a rolling update loses requests if the API server crashes in the middle of it. Most of
- * that comes from the backoff of Kubernetes' own watches (up to 30 s), so it is no test of the suite. The checks are the same.
+ * `npm run bench:cluster`: how often a rolling update loses requests if the API server crashes in the middle of it. Most losses
+ * come from the backoff of Kubernetes' own watches (up to 30 s), so the suite does not test this case. The checks are the suite's.
  */
 import { scaleAgent } from './agent.ts'
 import { API_SERVER_RESTARTS } from './ends.ts'

@@ -10,7 +10,7 @@ import { together } from './together.ts'
 const ANSWER_MS = 300
 const SLEEP_MS = 5000
 
-/** The same ends of pods without the agent: they show that the zeros of the other suite mean something. */
+/** The same ends of pods, without the agent: requests must fail here, or zero failures with the agent would prove nothing. */
 describe('ends of pods under load, without an agent', () => {
   const [atOnce, oneByOne] = [together(3), together(1)]
   const load = { answerMs: ANSWER_MS }

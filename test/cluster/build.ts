@@ -4,7 +4,7 @@ import { CACHE, ensureModuleProgram, ensureTool } from '../chart/tools.ts'
 import { ensureControlPlane, kubernetesPath, kubernetesProgram } from '../install/build.ts'
 import { ensureController } from '../install/controller-build.ts'
 
-/** Debian's is 1.6, and a kubelet of 1.37 asks for 2.0 at least. */
+/** Debian has containerd 1.6, but the kubelet of Kubernetes 1.37 needs at least 2.0. */
 export const CONTAINERD_VERSION = 'v2.2.9'
 const CONTAINERD_PROGRAMS = ['containerd', 'containerd-shim-runc-v2', 'ctr'] as const
 const KUBERNETES_PROGRAMS = [
@@ -23,7 +23,7 @@ export const containerdPath = (name: (typeof CONTAINERD_PROGRAMS)[number]): stri
 
 export const programPath = (name: (typeof KUBERNETES_PROGRAMS)[number]): string => kubernetesPath(name)
 
-/** CoreDNS with only the needed plugins: the default build has those of every cloud. */
+/** The main package of a CoreDNS with only the needed plugins. The default build has the plugins of every cloud. */
 const COREDNS_MAIN = `package main
 
 import (

@@ -9,7 +9,7 @@ const WEIGHTS = [
   ['cpu.weight', 100]
 ] as const
 
-/** Creates it in every hierarchy, with this multiple of a cgroup's default CPU weight. */
+/** Creates the cgroup in every hierarchy. Its CPU weight is the default times `times`. */
 export function makeCgroup(name: string, times = 1): void {
   for (const hierarchy of hierarchies()) {
     mkdirSync(join(hierarchy, name), { recursive: true })
@@ -22,8 +22,8 @@ export function makeCgroup(name: string, times = 1): void {
 }
 
 /**
- * With v2 a cgroup only has the controllers that all its parents hand on, and a kubelet needs every controller of the
- * machine (k8s.io/kubernetes/pkg/kubelet/cm/cgroup_v2_manager_linux.go, Validate).
+ * Enables every controller in all parents of the cgroup. With v2 a cgroup has only the controllers that all its parents enable
+ * for it. A kubelet needs all controllers (k8s.io/kubernetes/pkg/kubelet/cm/cgroup_v2_manager_linux.go, Validate).
  */
 function handOn(name: string): void {
   const above = name.split('/').map((_, depth, parts) => join(MOUNTED, ...parts.slice(0, depth)))
@@ -42,7 +42,7 @@ export function enterCgroup(name: string, pid: number): void {
   }
 }
 
-/** Removes it with all cgroups below it, once no process is left in any. */
+/** Removes the cgroup and all cgroups below it. Call this once none of them has a process. */
 export function removeCgroup(name: string): void {
   for (const hierarchy of hierarchies()) remove(join(hierarchy, name))
 }
@@ -50,10 +50,10 @@ export function removeCgroup(name: string): void {
 /** The names of all top-level cgroups. */
 export const topCgroups = (): readonly string[] => hierarchies().flatMap(folder => readdirSync(folder))
 
-/** False if v2 is mounted next to v1, and has only the controllers that v1 does not use. */
+/** Whether the machine uses only cgroup v2. False if v2 is mounted next to v1: v2 then has only the controllers that v1 lacks. */
 const isV2 = (): boolean => existsSync(join(MOUNTED, 'cgroup.controllers'))
 
-/** With cgroup v1 the hierarchy of each controller, else the one of v2. */
+/** Returns the folder of each controller's hierarchy with cgroup v1, or the only hierarchy of cgroup v2. */
 function hierarchies(): readonly string[] {
   if (isV2()) return [MOUNTED]
   return readdirSync(MOUNTED)
@@ -61,7 +61,7 @@ function hierarchies(): readonly string[] {
     .filter(folder => existsSync(join(folder, 'cgroup.procs')))
 }
 
-/** Only folders of cgroups can be removed, the innermost first; their files cannot. */
+/** Removes the folders of a cgroup, the innermost first. The kernel removes the files in them; a process cannot. */
 function remove(folder: string): void {
   if (!existsSync(folder)) return
   for (const entry of readdirSync(folder, { withFileTypes: true }))

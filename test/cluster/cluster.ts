@@ -19,9 +19,10 @@ export interface Cluster {
 }
 
 /**
- * Call this only inside the namespaces that `main.ts` makes: they also end the remaining processes if this one is killed.
+ * Starts the cluster. Call this only inside the namespaces that `main.ts` makes: if this process is killed, its children end
+ * with the PID namespace.
  *
- * @param images OCI archives that every host imports once they exist
+ * @param images OCI archives, which every host imports as soon as the files exist
  * @throws Error with the end of the log of the part that does not start
  */
 export async function startCluster(state: State, images: readonly string[]): Promise<Cluster> {

@@ -23,10 +23,10 @@ export interface ContainerdOptions extends HostAddresses {
   readonly images: readonly string[]
 }
 
-/** Long enough to make the images for the first time, while other work runs. */
+/** How long the images may take to appear: enough to make them for the first time, while other work runs. */
 const MADE_MS = 180_000
 
-/** @throws Error with the end of its log, if it does not become ready, or with its error about an image */
+/** @throws Error with the end of containerd's log if it does not become ready, or with its error about an image */
 export async function startContainerd(options: ContainerdOptions): Promise<Containerd> {
   const { name, folder } = options
   const file = (part: string) => join(folder, part)
@@ -57,7 +57,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
   return { socket, stop: () => containerd.stop() }
 }
 
-/** Routed, without a bridge: Service addresses are then translated for neighbours on the same host too. */
+/** The CNI configuration: routes instead of a bridge, so that Service addresses also work between pods of the same host. */
 const network = ({ name, pods, folder }: ContainerdOptions): object => ({
   cniVersion: '1.0.0',
   name: `pods-of-${name}`,
@@ -74,7 +74,7 @@ const network = ({ name, pods, folder }: ContainerdOptions): object => ({
   ]
 })
 
-/** Snapshotters that are not used, and that would need programs and devices. */
+/** Snapshotters that the suite does not use. They would need more programs and devices. */
 const DISABLED = ['btrfs', 'zfs', 'devmapper', 'erofs', 'blockfile'].map(
   name => `io.containerd.snapshotter.v1.${name}`
 )

@@ -20,15 +20,15 @@ export interface ControlPlane {
   readonly token: string
   call(method: string, path: string, body?: unknown): Promise<Answer>
   /**
-   * Kills the API server and starts it again. At SIGTERM it would close its port at once and then wait for its watches, here
-   * for 10 s until it was killed. By then the kubelets poll rarely, and the hosts' leases can expire.
+   * Kills the API server and starts it again. At SIGTERM the API server would close its port at once and wait for its watches
+   * until the kill 10 s later. By then the kubelets would poll rarely, and the hosts' leases could expire.
    */
   restartApiServer(): Promise<void>
   restartControllerManager(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @throws Error with the end of a log, if one does not become ready */
+/** @throws Error with the end of a program's log if the program does not become ready */
 export async function startControlPlane(folder: string): Promise<ControlPlane> {
   const file = (name: string) => join(folder, name)
   mkdirSync(folder)
@@ -53,7 +53,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
       `--advertise-address=${API_SERVER}`,
       ...flags,
       '--allow-privileged=true',
-      // No DNS knows the names of the hosts.
+      // DNS does not resolve the names of the hosts.
       '--kubelet-preferred-address-types=InternalIP',
       `--service-cluster-ip-range=${SERVICES}`
     ])

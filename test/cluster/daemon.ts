@@ -8,7 +8,7 @@ import { enterCgroup } from './cgroups.ts'
 export interface Daemon {
   readonly name: string
   readonly log: string
-  /** False once it has ended, for whatever reason. */
+  /** Whether the program runs. False once it has ended, for whatever reason. */
   alive(): boolean
   stop(): Promise<void>
   /** Ends it at once, as a crash does. */
@@ -17,7 +17,7 @@ export interface Daemon {
 
 const STOP_MS = 10_000
 
-/** @param cgroup its own cgroup, if it differs from that of this process */
+/** @param cgroup the cgroup of the new process; default: that of this process */
 export function startDaemon(
   name: string,
   log: string,

@@ -8,11 +8,11 @@ import { world } from './setup.ts'
 /** A way in which pods end while other pods serve, or soon begin to serve: no request needs to fail. */
 export interface End extends Pick<Scenario, 'options' | 'ends' | 'act'> {
   readonly title: string
-  /** Also tried without a hook and with `sleep 5`. */
+  /** `arms.test.ts` tries this end too, without a hook and with `sleep 5`. */
   readonly compared?: boolean
-  /** It affects parts that other scenarios need, so it runs alone. */
+  /** This end affects parts that other scenarios need, so its scenario runs alone. */
   readonly alone?: boolean
-  /** Agents end in this scenario. Their counts of answers are lost, so the scenario has none. */
+  /** Agents end in this scenario, and their counts of answers are lost. So the test does not check the answers. */
   readonly uncounted?: boolean
 }
 

@@ -13,7 +13,7 @@ kubectl and Helm are real, and so are the agent, nginx and the plugin. The Admin
 The suite makes the images of step 1 from this repository. \`UPDATE=1 npm run test:cluster\` writes this page.
 `
 
-/** `docs/first-drain.md`: a heading for each step, and a block with its commands and outputs. */
+/** Returns the text of `docs/first-drain.md`: for each step, a heading and a block with its commands and outputs. */
 export function firstDrainPage(steps: readonly Step[], ran: readonly Ran[]): string {
   const parts = steps.map(({ title, commands }) => {
     const lines = commands.flatMap(command => {

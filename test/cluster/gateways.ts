@@ -6,12 +6,12 @@ import { ADMIN_PORT, FOLLOW_PORT, PROXY_PORT } from './gateway/ports.ts'
 import type { Kubectl } from './kubectl.ts'
 import { GATEWAY_NAMESPACE, gatewayObjects } from './objects/gateways.ts'
 
-/** Two nginx with the plugin, installed as the official chart does. */
+/** Two nginx with the plugin. Their objects have the names, labels and ports of the official chart. */
 export interface Gateways {
   readonly admin: AdminAccess
   /** Every write of the Admin API, as the gateways follow them (`gateway/follow.ts`). */
   readonly writes: string
-  /** Base URL of each. */
+  /** The base URL of each gateway. */
   readonly proxies: readonly string[]
 }
 
@@ -32,7 +32,7 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
   }
   const [store = ''] = await addresses('app=apisix-store')
   const admin = { url: `http://${store}:${ADMIN_PORT}`, key: keys.adminKey }
-  // APISIX answers 503 until it has a configuration, which the store has from its first write on.
+  // APISIX answers 503 until it has a configuration. The first write gives the store one.
   await eventually(
     'the Admin API takes a write',
     async () => {

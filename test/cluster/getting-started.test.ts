@@ -22,21 +22,21 @@ const PAGE = join(ROOT, 'docs/first-drain.md')
 const DASHBOARD = 'http://127.0.0.1:8081/api/state'
 const WAIT_MS = 90_000
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
-/** As the real ingress controllers: from an endpoint's change to their write. */
+/** The time from an endpoint's change to the owner's write, as with the real ingress controllers. */
 const OWNER_LAG = { minMs: 70, maxMs: 340 }
 /** Pods of the workload. */
 const REPLICAS = 2
 
 type State = Readonly<Record<'drains' | 'past', readonly { readonly pod: string }[]>>
 
-/** Steps 2 to 5 of README.md, verbatim, on a cluster without an agent; the suite makes the images of step 1. UPDATE=1 writes docs/first-drain.md. */
+/** Runs steps 2 to 5 of README.md verbatim; the suite itself makes the images of step 1. UPDATE=1 writes docs/first-drain.md. */
 describe('getting started by the README', () => {
   const ran: Ran[] = []
   let folder = ''
   let web: Workload
   let token = ''
 
-  /** Runs them in one shell, as a user does, so that variables stay. */
+  /** Returns the environment of every command. */
   const environment = () => ({
     ...process.env,
     PATH: `${folder}/bin:${process.env['PATH']}`,
@@ -55,13 +55,13 @@ describe('getting started by the README', () => {
     }
     return (await bash.catch(failed)).stdout
   }
-  /** One command of the README, with its output. A variable keeps its value. */
+  /** Runs one command of the README, and records its output. A variable that it exports is set for the next commands. */
   const run = async (command: string) => {
     const [, name] = /^export (\w+)=/.exec(command) ?? []
     const output = await shell(name ? `${command}\nprintf %s "$${name}"` : command)
     if (name) exported.push(`export ${name}='${output}'`)
     if (name === 'TOKEN') token = output
-    // Helm names the folders behind links.
+    // Helm prints the folders that the links lead to, so both prefixes are removed.
     const printed = output.replaceAll(`${folder}/`, '').replaceAll(`${ROOT}/`, '')
     ran.push({ command, output: name ? '' : printed })
   }
@@ -79,7 +79,7 @@ describe('getting started by the README', () => {
     // Helm finds a folder of this name before a repository of that name.
     symlinkSync(join(import.meta.dirname, 'apisix-chart'), join(folder, 'apisix/apisix'))
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
-    // Helm does not wait for pods. The README's commands select pods by a label, and those of the last release have it too.
+    // Helm does not wait for pods. The README's commands select pods by a label, which the pods of the last release have too.
     await world().kube(
       'wait',
       'pod',
@@ -90,11 +90,11 @@ describe('getting started by the README', () => {
       '--timeout=2m'
     )
     await world().kube('delete', 'secret', 'apisix-drain', 'apisix-drain-token', IN_NAMESPACE)
-    // A new cluster has no Lease of an agent that was uninstalled before it could give it up.
+    // An agent that was uninstalled may have left its Lease. A new cluster has no Lease.
     await world().kube('delete', 'lease', 'apisix-drain', IN_NAMESPACE, '--ignore-not-found')
     const own = (service: OwnedService) => Promise.resolve(world().own(service, OWNER_LAG))
     web = await world().run({ name: 'started', arm: 'none', replicas: REPLICAS }, own)
-    // From here on the gateways are those of a Helm release, and without the plugin.
+    // From here on a Helm release runs the gateways, without the plugin.
     await world().kube('delete', 'deployment', 'apisix', IN_NAMESPACE)
     const values = `--set image=${GATEWAY},apisix.admin.credentials.admin=${world().gateways.admin.key}`
     await shell(`helm ${IN_NAMESPACE} install apisix apisix/apisix --wait ${values}`)
@@ -125,7 +125,7 @@ describe('getting started by the README', () => {
       await inStep(5)
       const status = ran.at(-1)?.output ?? ''
       expect(status).to.match(/^All is well\.\n[^]*^shop\/started-\S+ +proved +barrier /m)
-      // The kubelet's last deletion, with a grace of 0, is no new decision: no hook takes 0 ms.
+      // The kubelet's last deletion, with a grace of 0, must not count as the decision: then the hook would seem to take 0 ms.
       expect(status).not.to.match(/^shop\/started-.* 0 ms +\S+( \S+)? ago$/m)
       const seen = async () => {
         const response = await fetch(DASHBOARD, { headers: { authorization: `Bearer ${token}` } })

@@ -6,9 +6,9 @@ import { stateOf } from './state.ts'
 
 /** The times that one helper logged, in ms. */
 export interface HelperTime {
-  /** How long the agent kept it waiting. */
+  /** How long the helper waited for the agent. */
   readonly held: number
-  /** From its start to its end. */
+  /** The time from the helper's start to its end. */
   readonly all: number
 }
 
@@ -22,7 +22,7 @@ export function helperLog(): {
 } {
   const file = join(stateOf(Number(process.env['CLUSTER_STATE'])).folder, 'helpers.log')
   writeFileSync(file, '')
-  // The app runs as another user.
+  // The helper runs as the app's user, which must be able to write the file.
   chmodSync(file, 0o666)
   const command = [`${MOUNT.mountPath}/apisix-drain-hook`, '--log', PATH]
   return {

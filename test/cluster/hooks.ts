@@ -13,7 +13,7 @@ export interface HookCall {
 
 const LINE = /^I(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6}) .*"(Running preStop hook|PreStop hook completed)"/
 
-/** The hooks that have returned within their grace, with or without an error, in the order of their return. */
+/** Returns the hooks in these logs that have returned within their grace, with or without an error, in the order of their return. */
 export function hooksIn(logs: readonly string[]): readonly HookCall[] {
   const calls = logs.flatMap(log => {
     const begun = new Map<string, number>()
@@ -36,6 +36,6 @@ export function hooksIn(logs: readonly string[]): readonly HookCall[] {
   return calls.toSorted((a, b) => a.at - b.at)
 }
 
-/** The lines of the log have no year. */
+/** Returns ms since the epoch. The lines of the log have no year, so the current year is used. */
 const timeOf = ([month = 0, day = 0, hours = 0, minutes = 0, seconds = 0, micros = 0]: readonly number[]) =>
   new Date(new Date().getFullYear(), month - 1, day, hours, minutes, seconds).getTime() + micros / 1000

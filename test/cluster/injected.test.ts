@@ -12,7 +12,7 @@ import type { Workload } from './world.ts'
 const [REPOSITORY, TAG] = HELPER.split(':')
 const FALLBACK_MS = 5000
 const WAIT_MS = 60_000
-/** An installation that requires tokens of hooks, and adds hooks to pods that ask for them. */
+/** The values of an installation that requires tokens from hooks. `injecting` adds the value that enables the injection. */
 const VALUES = {
   'config.apisix.barrier': {},
   'config.serve.auth': 'token',
@@ -23,14 +23,14 @@ const LABEL = 'apisix-drain.io/inject'
 
 const update = (web: Workload) => restart(world(), web)
 
-/** Adds hooks in this way while the tests run. The next suite installs the agent with its own values. */
+/** Injects hooks by a policy or a webhook while the tests run. The next suite installs the agent with its own values. */
 function injecting(way: 'policy' | 'webhook'): void {
   before(async function () {
     this.timeout(180_000)
     await installAgent(world(), { ...VALUES, [`injection.${way}.enabled`]: true })
     await kube('label', 'namespace', NAMESPACE, `${LABEL}=true`)
     const tried = ['run', 'tried', '--image=none', '--port=1', '--dry-run=server', '--output=json'] as const
-    // The API server knows a policy a moment after its creation, and a webhook once it has its certificate.
+    // The API server applies a policy a moment after its creation, and a webhook once the webhook has its certificate.
     await eventually(
       'hooks are added',
       async () => (await kube(...tried)).includes('apisix-drain-hook'),
@@ -59,7 +59,7 @@ function areAddedTo(
   })
 }
 
-/** The agent's own webhook, for a Kubernetes without such policies. */
+/** The agent's own webhook, for a Kubernetes without mutating admission policies. */
 describe('hooks injected by the webhook, with tokens', () => {
   const side = together(2)
   injecting('webhook')
@@ -67,7 +67,7 @@ describe('hooks injected by the webhook, with tokens', () => {
   areAddedTo(side, 'a native sidecar', 'sidecar-by-webhook', { asSidecar: true })
 })
 
-/** The chart's own policy and the kubelet's own tokens: these hooks are added automatically. */
+/** The chart's own policy adds the hooks, and they use the kubelet's own tokens. */
 describe('hooks injected by the policy, with tokens', () => {
   const side = together(3)
   injecting('policy')

@@ -5,7 +5,7 @@ import { underLoad } from './rollout.ts'
 import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
-/** An operator's steps in order, with gateways laid out as in the official chart. */
+/** The steps of an operator, in order. The gateways' objects are like those of the official chart. */
 describe('the chart on the cluster', () => {
   let web: Workload
   after(() => web?.remove())

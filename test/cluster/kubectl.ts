@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { programPath } from './build.ts'
 
-/** The kubectl of the cluster's own version. Rejects with its output if it fails. */
+/** Runs kubectl in the cluster's version. Rejects with kubectl's output if it fails. */
 export interface Kubectl {
   (...args: readonly string[]): Promise<string>
   /** `kubectl apply` of these objects. */

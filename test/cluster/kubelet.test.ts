@@ -12,7 +12,7 @@ const WAIT_MS = 60_000
 const FALLBACK_MS = 5000
 /** The agent's `drain.kubeletStatusDelay`: how long it holds a hook before it asks again. */
 const HELD_MS = 3000
-/** A busy machine is slow to start a probe's program, so only the result of a probe counts. */
+/** The timeout is long, because a busy machine is slow to start a probe's program. */
 const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }
 
 const shell = (pod: string, command: string) =>
@@ -59,7 +59,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
     expect(observed.hooks[0]?.ms).to.be.within(HELD_MS, HELD_MS + FALLBACK_MS)
   })
 
-  // Well while the file is empty or missing, and the app answers.
+  // The probe succeeds while the file is empty or missing, and the app answers.
   const isWell = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']
   const flapping = observing(side, {
     name: 'flapping',
@@ -99,7 +99,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
     const observed = await recreated()
     endedInTime(observed, 2)
     expect(observed.hooks).to.have.length(2)
-    // Kubernetes makes no new pod before the old ones are gone, so in between there is no pod to answer.
+    // Kubernetes makes new pods only when the old pods are gone, so for a while no pod can answer.
     expect(observed.load.failed).to.be.greaterThan(0)
     for (const at of observed.failedAt) expect(at).to.be.at.least(emptiedAt)
     expect(Math.max(...observed.hooks.map(({ at }) => at))).to.be.at.least(emptiedAt)
@@ -121,7 +121,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
   it('pods without a Service end at once: no gateway routes to them', async () => {
     const observed = await unrouted()
     endedInTime(observed, 2)
-    // The gateways may have proved the drain before the agent listed the holders again.
+    // `PROVED` has two results: the gateways may prove the drain before the agent has listed the holders again.
     answered(observed, ...PROVED)
     expect(observed.hooks).to.have.length(2)
     for (const { ms } of observed.hooks) expect(ms).to.be.below(FALLBACK_MS)

@@ -5,12 +5,12 @@ import { programPath } from './build.ts'
 import { ready, startDaemon } from './daemon.ts'
 import type { HostCgroups } from './shares.ts'
 
-/** A real kubelet: with its containerd it is one Kubernetes node. */
+/** A real kubelet. With its containerd, it makes one host of the cluster. */
 export interface Kubelet {
   readonly name: string
-  /** It shows when each preStop hook was called, and when it returned. */
+  /** The log file. It shows when each preStop hook was called, and when the hook returned. */
   readonly log: string
-  /** Has a folder for each existing pod, `namespace_name_uid`, with one for each container. */
+  /** The folder of the pods' logs: a folder `namespace_name_uid` for each existing pod, with a folder for each container. */
   readonly podLogs: string
   stop(): Promise<void>
 }
@@ -20,13 +20,13 @@ export interface KubeletOptions extends HostAddresses {
   readonly kubeconfig: string
   /** The socket of its containerd. */
   readonly socket: string
-  /** The kubelet makes the cgroups of its pods below the second one, and ends unknown ones there. */
+  /** The kubelet makes the cgroups of its pods below `cgroups.pods`, and ends unknown cgroups there. */
   readonly cgroups: HostCgroups
   /** Whether the API server reports the node as ready. */
   isReady(name: string): Promise<boolean>
 }
 
-/** @throws Error with the end of its log, if its node does not become ready */
+/** @throws Error with the end of the kubelet's log if its node does not become ready */
 export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const { name, folder } = options
   const file = (part: string) => join(folder, part)
@@ -45,7 +45,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       `--root-dir=${file('kubelet')}`,
       `--cert-dir=${file('kubelet/pki')}`,
       '--v=2',
-      // Calls and returns of preStop hooks.
+      // Logs the calls and returns of preStop hooks.
       '--vmodule=kuberuntime_container=3'
     ],
     { cgroup: options.cgroups.system }
@@ -65,7 +65,7 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   containerRuntimeEndpoint: `unix://${socket}`,
   cgroupDriver: 'cgroupfs',
   cgroupRoot: `/${cgroups.pods}`,
-  // From 1.35 on it refuses cgroup v1 unless this is false.
+  // From Kubernetes 1.35 on, the kubelet refuses cgroup v1 unless this is false.
   failCgroupV1: false,
   failSwapOn: false,
   // No other run uses the network namespace in which it listens.

@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SERVICES } from './addresses.ts'
 
-/** Folders with the programs' files at fixed paths: in memory, and visible only to this run. */
+/** Folders in which the programs use fixed paths. Each becomes a folder in memory that only this run sees. */
 const PRIVATE = ['/run', '/var/lib', '/var/log']
 
-/** Kernel settings that a kubelet wants, and would set for the whole machine. */
+/** Kernel settings that a kubelet needs. Without `shieldSysctls` the kubelet would set them for the whole machine. */
 const WANTED = {
   '/proc/sys/vm/overcommit_memory': '1',
   '/proc/sys/kernel/panic': '10',
@@ -16,7 +16,7 @@ const WANTED = {
 }
 
 /**
- * Prepares these namespaces for Kubernetes hosts with these addresses. No other process sees any of it.
+ * Prepares this process's namespaces for Kubernetes hosts with these addresses. Processes outside the namespaces see no change.
  *
  * @throws Error with the output of a command
  */
@@ -33,7 +33,7 @@ export function prepareMachine(folder: string, addresses: readonly string[]): vo
   run('ip', 'route', 'add', SERVICES, 'dev', 'lo')
 }
 
-/** Gives the kubelet files that have the wanted values, and that it can read and write. */
+/** Mounts a file with the wanted value over each setting. So the kubelet reads and writes the file instead of the kernel's setting. */
 function shieldSysctls(folder: string): void {
   mkdirSync(folder)
   for (const [path, value] of Object.entries(WANTED)) {

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 export const CNI_PLUGINS = '/usr/lib/cni'
 export const RUNC = '/usr/sbin/runc'
 
-/** Without these a kubelet manages no pods. */
+/** The cgroup controllers that a kubelet needs to manage pods. */
 const CONTROLLERS = ['cpu', 'cpuacct', 'cpuset', 'memory']
 
 /** The reasons why this machine cannot run a Kubernetes host, one line each; empty if it can. */
@@ -46,7 +46,7 @@ const canUnshare = (): boolean =>
 
 function cgroups(): readonly string[] {
   if (existsSync('/sys/fs/cgroup/cgroup.controllers')) {
-    // Only the root cgroup may have processes and hand controllers on, and it is the only one without this file.
+    // Only the root cgroup can have processes and enable controllers for its children. Only the root cgroup lacks `cgroup.type`.
     return existsSync('/sys/fs/cgroup/cgroup.type')
       ? ['/sys/fs/cgroup is not the root of cgroup v2: start the container with --cgroupns=host']
       : []

@@ -13,8 +13,8 @@ export interface Network {
 }
 
 /**
- * Both are processes outside the pods: CoreDNS listens at the DNS address of the kubelets' pods, and one kube-proxy serves
- * all hosts, which share a network namespace.
+ * Starts CoreDNS and kube-proxy outside the pods. CoreDNS listens at the DNS address that the kubelets give to pods. One
+ * kube-proxy serves all hosts, because the hosts share a network namespace.
  *
  * @param cgroup the cgroup of CoreDNS
  */
@@ -63,11 +63,11 @@ const proxyConfig = (kubeconfig: string): object => ({
   kind: 'KubeProxyConfiguration',
   mode: 'iptables',
   clientConnection: { kubeconfig },
-  // Connections keep the pod's own address, as the agent's `auth: source-ip` needs.
+  // kube-proxy then keeps the pod's own source address, which the agent needs for `auth: source-ip`.
   clusterCIDR: PODS,
   detectLocalMode: 'ClusterCIDR',
   healthzBindAddress: PROXY_HEALTH,
   metricsBindAddress: '127.0.0.1:10249',
-  // All namespaces share the machine's table of connections, so it stays unchanged.
+  // kube-proxy must not change the size and timeouts of the connection table, which all namespaces share.
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' }
 })

@@ -24,7 +24,7 @@ const SERVICE = {
   spec: { selector: { app: 'one' }, ports: [{ port: 80, targetPort: 8080 }] }
 }
 
-/** The parts that all other tests rely on. */
+/** Tests the parts of the cluster that all other tests need. */
 describe('the cluster itself', () => {
   it('runs a pod, which reaches a Service by its name, and ends it', async () => {
     const { cluster, kube } = world()
@@ -47,7 +47,7 @@ describe('the cluster itself', () => {
     await created('services', SERVICE)
     await created('pods', POD)
     await kube('wait', 'pod/one', '--for=condition=Ready', '--timeout=60s')
-    // The name resolves at once, but its address works only once kube-proxy knows it.
+    // The name resolves at once, but connections fail until kube-proxy knows the address.
     const asked = ['curl', '-fsS', '--retry', '9', '--retry-all-errors', 'http://one.default/']
     const said = await kube('exec', 'one', '--', ...asked)
     expect(said).to.include('"method":"GET"')

@@ -1,4 +1,4 @@
-/** Runs the work, and prints how long it took. */
+/** Runs the work, prints how long it took, and returns its result. */
 export async function phase<T>(name: string, work: () => Promise<T>): Promise<T> {
   const begun = Date.now()
   const result = await work()

@@ -26,14 +26,14 @@ export interface PodRecord {
   readyAt?: number
   isReady: boolean
   restarts: number
-  /** When it was first seen to end, and its grace at that moment, in seconds. */
+  /** When the pod was first seen to terminate. `graceSeconds` is its grace at that moment. */
   endingAt?: number
   graceSeconds?: number
   goneAt?: number
 }
 
 export interface PodRecords {
-  /** Every pod of this app (label `app` or `app.kubernetes.io/name`) that was ever seen, in that order. */
+  /** Returns every pod of this app (label `app` or `app.kubernetes.io/name`) ever seen, the first seen first. */
   of(app: string): readonly PodRecord[]
   stop(): Promise<void>
 }

@@ -7,8 +7,8 @@ import { world } from './setup.ts'
 import { REPLICAS, SLOW, tenPods } from './ten-pods.ts'
 
 /**
- * `arm` is that of the ending pods: the update to `next` ends them. The first runs have no agent, because an agent also takes
- * out pods without a hook, and then few of their requests fail. `npm run bench:cluster` measures the duration of the updates.
+ * The update to the arm `next` ends pods of the arm `arm`. The first runs have no agent: an agent also drains pods without a
+ * hook, and then few of their requests fail. `npm run bench:cluster` measures the duration of the updates.
  */
 const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next: Arm }[] = [
   { agents: 0, arm: 'none', next: 'sleep' },
@@ -18,8 +18,8 @@ const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next
 ]
 
 /**
- * Ten pods, 25 % and 25 %, GET and POST with and without keep-alive. nginx tries another node after a refused connection, and
- * retries a lost GET. So without a hook only POSTs are lost: those that the app had accepted, and dropped at SIGTERM.
+ * Ten pods, 25 % surge and 25 % unavailable, GET and POST with and without keep-alive. nginx tries another node after a refused
+ * connection, and retries a lost GET. So without a hook the only lost requests are POSTs that the app drops at SIGTERM.
  */
 describe('a rolling update of ten pods under load', () => {
   const seen: { readonly agents: number; readonly arm: Arm; readonly observed: Observed }[] = []

@@ -20,7 +20,7 @@ export interface Observed {
   readonly goneSeconds: number
   /** The pods that have ended. */
   readonly ended: readonly PodRecord[]
-  /** From the observed deletion of each ended pod to the first write of its upstream without it, in ms, if there was one. */
+  /** For each ended pod, ms from its deletion to the first write of the upstream without it. A pod without such a write has no value. */
   readonly writtenMs: readonly number[]
   /** The agents' answers to these pods during the action. */
   readonly answers: Answers
@@ -42,7 +42,7 @@ const AFTER = 150
 const GONE_MS = 90_000
 const SENT_MS = 30_000
 
-/** Sends requests during the action, until every ended pod is gone and the owner has written that, and then some more. */
+/** Sends requests during the action, and until every ended pod is gone and the owner has removed it. Then sends `AFTER` more. */
 export async function underLoad(
   world: World,
   workload: Workload,
@@ -86,7 +86,7 @@ export async function underLoad(
   }
 }
 
-/** The increase of the counts; the counts of an agent that has ended are lost. */
+/** Returns how much each count has increased. The counts of an agent that has ended are lost. */
 const more = (before: Answers, after: Answers): Answers =>
   Object.fromEntries(
     Object.entries(after)
@@ -94,7 +94,7 @@ const more = (before: Answers, after: Answers): Answers =>
       .filter(([, count]) => count > 0)
   )
 
-/** The hooks of a workload that have returned. */
+/** Returns the hooks of a workload that have returned. */
 export const hooksOf = ({ cluster }: World, name: string): readonly HookCall[] =>
   hooksIn(cluster.kubelets.map(({ log }) => log)).filter(({ pod }) => pod.startsWith(`${NAMESPACE}/${name}-`))
 
@@ -104,7 +104,7 @@ export async function restart({ kube }: World, { target }: Workload): Promise<vo
   await kube('rollout', 'status', target, `--namespace=${NAMESPACE}`, '--timeout=120s')
 }
 
-/** A summary for the log, in one line. */
+/** Returns a summary for the log, in one line. */
 export const inWords = ({ load, hooks, seconds, goneSeconds, ended, answers }: Observed): string => {
   const times = hooks.map(({ ms }) => ms).toSorted((a, b) => a - b)
   const p50 = times[Math.floor(times.length / 2)]

@@ -13,7 +13,7 @@ export const kube = (...args: readonly string[]) => world().kube(`--namespace=${
 
 export const serving = (web: Workload) => web.pods().filter(({ isReady, endingAt }) => isReady && !endingAt)
 
-/** The name of a pod that serves. */
+/** Returns the name of a pod that serves. */
 export const oneOf = (web: Workload): string => serving(web)[0]?.name ?? ''
 
 /** `kubectl scale`; resolves when that many pods serve. */
@@ -38,13 +38,13 @@ export interface Scenario extends Pick<Action, 'ends' | 'listed'> {
   readonly options?: Partial<WorkloadOptions>
   readonly act: (web: Workload) => Promise<void>
   readonly load?: WorkloadLoad
-  /** Starts the owner of its upstream; default: the sandbox's. */
+  /** Starts the owner of the workload's upstream; default: the sandbox's owner. */
   readonly own?: StartOwner
 }
 
 /**
  * Plans a scenario. The returned function runs it, prints the observations and returns them. By default the app drops
- * accepted requests at SIGTERM, and its answers take a while.
+ * accepted requests at SIGTERM, and takes 100 ms for each answer.
  */
 export function observing(side: Together, scenario: Scenario): () => Promise<Observed> {
   const seen = side.plan(() => observe(scenario))
@@ -73,8 +73,8 @@ export const lostNothing = ({ load }: Pick<Observed, 'load'>) =>
   expect(load.failed, JSON.stringify(load.failures.slice(0, 3))).to.equal(0)
 
 /**
- * Expects that `count` pods ended, each before its kill was due. The grace begins when the kubelet begins to end the pod, with
- * its preStop hooks. A kubelet that lost the API server learns of a deletion late, because its own backoff is up to 30 s.
+ * Expects that `count` pods ended, each before its kill was due. The grace begins when the kubelet calls the preStop hooks.
+ * A kubelet that lost the API server may learn of a deletion up to 30 s late, because of its own backoff.
  */
 export function endedInTime({ ended, hooks }: Pick<Observed, 'ended' | 'hooks'>, count: number): void {
   expect(ended.map(({ name }) => name)).to.have.length(count)
@@ -85,10 +85,10 @@ export function endedInTime({ ended, hooks }: Pick<Observed, 'ended' | 'hooks'>,
   }
 }
 
-/** The second result is for a pod that the owner has removed already, or has not listed yet. */
+/** The proved answers. `not-routed/barrier` is for a pod that the owner has removed already, or has not listed yet. */
 export const PROVED = ['drained/barrier', 'not-routed/barrier'] as const
 
-/** Expects only these answers of the agents to these pods; if any is named, at least one of them. */
+/** Expects only `outcomes` as answers, and at least one answer; without `outcomes`, expects no answer. */
 export function answered({ answers }: Pick<Observed, 'answers'>, ...outcomes: readonly string[]): void {
   const given = Object.keys(answers)
   expect(outcomes, JSON.stringify(answers)).to.include.members(given)

@@ -57,7 +57,7 @@ describe('ends of pods under load, with apisix-drain', () => {
       await begin(web)
       await scaleAgent(world(), 0)
       await finish(web)
-      // An agent that stops finishes its held hooks, and the first rollout may be over by then. In this one no agent answers.
+      // A stopping agent first answers its held hooks, so the first rollout may be over by then. During this second rollout no agent runs.
       await begin(web)
       await finish(web)
     }

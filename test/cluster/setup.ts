@@ -7,7 +7,7 @@ import { startWorld, type World } from './world.ts'
 
 let running: World | undefined
 
-/** The only world of this run. The first test of `install.test.ts` installs the agent in it. */
+/** Returns the only `World` of this run. The first test of `install.test.ts` installs the agent there. */
 export function world(): World {
   if (!running) throw new Error('there is a world only while tests run')
   return running

@@ -2,7 +2,7 @@ import type { Slice, SliceSource } from '../../sandbox/owner/slices.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { watch, type Watched } from './watch.ts'
 
-/** The EndpointSlices of the cluster, as the owner of the upstreams watches them. */
+/** Watches the EndpointSlices of the cluster, for the owner of the upstreams. */
 export function watchSlices(controlPlane: ControlPlane): SliceSource & { stop(): Promise<void> } {
   const slices = new Map<string, Slice & Watched>()
   const listeners = new Set<(slice: Slice) => void>()

@@ -1,6 +1,6 @@
 /**
  * `npm run bench:cluster`: how long rolling updates and hooks take on real kubelets. On a busy machine, two equal updates
- * differ by up to a fifth, with or without hooks. So this is no test of the suite.
+ * differ by up to a fifth, with or without hooks. So the suite does not check these times.
  */
 import { expect } from 'chai'
 import { helperLog } from './helper-log.ts'
@@ -42,7 +42,7 @@ describe('the speed of a rolling update of ten pods under load', () => {
       const { hooks } = await during(act)
       return median(hooks.map(({ ms }) => ms))
     }
-    // The pods of the last run have hooks that do nothing and delay no pod; requests may fail here.
+    // The ending pods have the hook `bare`, which does nothing. So requests may fail here.
     const nothing = await returned(() => update({ arm: 'apisix-drain-hook', ...reported.options }))
     const hook = await returned(restart)
     const times = reported.read()

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Rolling updates for which the sandbox's stand-in for a kubelet runs the containers' commands and hooks as processes. */
+/** Tests of rolling updates without a kubelet: the sandbox's stand-in runs the containers' commands and hooks as processes. */
 const SCENARIOS = ['test/feature/sandbox.test.ts', 'test/feature/modes.test.ts']
 const MOCHA = ['--no-config', '--timeout', '60000', '--reporter', './test/reporter.mjs']
 

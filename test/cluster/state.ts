@@ -6,13 +6,13 @@ import { makeShares } from './shares.ts'
 
 const PREFIX = 'apisix-drain-cluster-'
 
-/** The traces of a run outside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
+/** The files of a run outside its namespaces: a folder, and the cgroup `name` in every hierarchy. */
 export interface State {
   readonly name: string
   readonly folder: string
 }
 
-/** The state of the run whose main process has this id. */
+/** Returns the state of the run whose main process has this id. */
 export const stateOf = (pid: number): State => ({
   name: `${PREFIX}${pid}`,
   folder: join(tmpdir(), `${PREFIX}${pid}`)
@@ -25,13 +25,13 @@ export function makeState(state: State): void {
   makeShares(state.name)
 }
 
-/** Call it once no process of that run is left: they end with its PID namespace. */
+/** Removes the folder and the cgroup. Call this once no process of the run is left: they end with its PID namespace. */
 export function removeState({ name, folder }: State): void {
   removeCgroup(name)
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Removes the traces of killed runs, and returns their names. */
+/** Removes the folders and cgroups of killed runs, and returns the names of these runs. */
 export function sweep(): readonly string[] {
   const names = [...readdirSync(tmpdir()), ...topCgroups()].filter(name => name.startsWith(PREFIX))
   const dead = [...new Set(names)]

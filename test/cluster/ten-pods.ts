@@ -5,7 +5,7 @@ import { world } from './setup.ts'
 import type { Workload, WorkloadLoad } from './world.ts'
 
 export const REPLICAS = 10
-/** The startup time of a real app. Without it, a rollout takes as long as two cores need to start ten pods. */
+/** The startup time of a real app. Without it, a rollout would measure how fast two cores start ten pods. */
 const STARTUP_MS = 3000
 /** The load of requests whose answers take a while. */
 export const SLOW: WorkloadLoad = { answerMs: 200 }
@@ -14,7 +14,7 @@ export interface TenPods {
   /** Changes the pods; resolves when the new ones are available. */
   readonly update: (change: Partial<WorkloadOptions>) => Promise<void>
   readonly restart: () => Promise<void>
-  /** Does this to all of them under load. */
+  /** Runs `act` under load, and returns the observations. */
   readonly during: (act: () => Promise<void>, load?: WorkloadLoad) => Promise<Observed>
 }
 

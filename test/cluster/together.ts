@@ -1,12 +1,12 @@
 /** Scenarios that run in parallel. The test that plans a scenario also checks it. */
 export interface Together {
-  /** Plans a scenario. The returned function starts it and some of those planned after it, and returns its result. */
+  /** Plans a scenario. The returned function starts it and the next planned scenarios, and returns its result. */
   plan<T>(scenario: () => Promise<T>): () => Promise<T>
 }
 
 /**
- * For one `describe` whose tests ask in the order of their plans; `width` scenarios then run at a time. None starts before
- * the first test asks, so earlier suites are over, and all have ended before the next suite.
+ * Runs about `width` scenarios at a time, if the tests of one `describe` ask for results in the order of their plans. The first
+ * test that asks starts them, so earlier suites are over. All scenarios have ended before the next suite begins.
  */
 export function together(width: number): Together {
   const planned: (() => Promise<unknown>)[] = []

@@ -21,8 +21,8 @@ export interface Watching {
 const AGAIN_MS = 200
 
 /**
- * Reports every change of a collection, forever, and every present object as added at first. Changes during a restart of the
- * API server are reported after it.
+ * Reports every present object as added, and then every change of the collection, until it is stopped. It reports changes
+ * during a restart of the API server after the restart.
  */
 export function watch<T extends Watched>(
   controlPlane: ControlPlane,

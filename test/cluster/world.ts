@@ -27,10 +27,10 @@ export interface World {
   /**
    * Starts a workload, puts it behind the gateways, and waits until every gateway routes to it.
    *
-   * @param own starts the owner of its upstream; default: the sandbox's
+   * @param own starts the owner of the workload's upstream; default: the sandbox's owner
    */
   run(options: WorkloadOptions, own?: StartOwner): Promise<Workload>
-  /** Starts the sandbox's owner of this Service; `lag`: from an endpoint's change to its write. */
+  /** Starts the sandbox's owner of this Service. `lag` is the time from an endpoint's change to the owner's write. */
   own(service: OwnedService, lag?: typeof OWNER_LAG): Owner
   stop(): Promise<void>
 }
@@ -45,9 +45,9 @@ export interface Workload {
   pods(): readonly PodRecord[]
   /** When the owner first wrote an empty upstream, in ms since the epoch; Infinity: never. */
   emptiedAt(): number
-  /** When the owner first wrote the upstream without this address that it had listed, in ms since the epoch. */
+  /** When the owner first removed this address from the upstream, in ms since the epoch; `undefined`: not yet. */
   removedAt(address: string): number | undefined
-  /** Whether the owner's last write has exactly the addresses of the serving pods of an app; default: of this one. */
+  /** Whether the owner's last write has exactly the addresses of the serving pods of `app`; default: the workload's own app. */
   isListed(app?: string): boolean
   /** The name of the pod that answers a request now. */
   ask(): Promise<string>
@@ -63,7 +63,7 @@ export interface WorkloadLoad {
   readonly uploads?: boolean
 }
 
-/** From an endpoint's change to the owner's write. A stress, as in the sandbox: the real controller 1.8 needs about 0.1 s. */
+/** The time from an endpoint's change to the owner's write. It is a stress, as in the sandbox: the real controller 1.8 needs 0.1 s. */
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 60_000
 /** The machine has two cores for everything, so slow answers are accepted: only failures count. */
@@ -117,7 +117,7 @@ async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Ar
   const remove = async () => {
     await owner.close()
     const mine = [`--namespace=${NAMESPACE}`, `--selector=app=${name}`] as const
-    // At once: otherwise the hook of the last pod would wait for a replacement until its deadline.
+    // Deletes all pods by force, because the hook of the last pod would wait for a replacement until its deadline.
     await kube('delete', 'deployments,statefulsets,replicasets', ...mine, '--cascade=orphan')
     await kube('delete', 'pods', ...mine, '--grace-period=0', '--force')
     await kube('delete', 'services', ...mine)

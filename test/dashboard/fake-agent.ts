@@ -38,7 +38,7 @@ export async function startFakeAgent(
     clock: systemClock,
     log: parts.log
   })
-  // An agent has a round every second in any case.
+  // Like a real agent, which has at least one round a second.
   const heartbeat = setInterval(() => {
     snapshot = { ...snapshot, at: snapshot.at + 1000 }
     stream.poke()

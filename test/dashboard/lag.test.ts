@@ -15,15 +15,15 @@ import { startWorld, type World } from '../../sandbox/world.ts'
 // Compares the lag that the page shows with the lag that the sandbox measures. The sandbox knows both ends: its API server
 // commits the deletion, and its gateways know when they seal and when their last request ends, whether the agent asks or not.
 //
-// For every pod of every rollout, both shown times differ from the measured ones by less than 20 ms. One part is not the
-// project's: from the deletion until its watch event is read, the processes of the API server and of the agent must get a
-// processor. The kernel counts for how long their threads were ready to run and did not get one (schedstat), and that is taken off
-// the difference. So a busy machine excuses only the time that it took, and a delay that the agent itself adds fails the test.
+// For every pod of every rollout, both shown times differ from the measured times by less than 20 ms. One delay is not the
+// agent's: between the deletion and the read of its watch event, the API server and the agent may wait for a processor. The
+// kernel counts how long their threads were ready to run without a processor (schedstat), and the test subtracts this time.
+// So a busy machine does not fail the test, but a delay that the agent itself adds does.
 
 const REPLICAS = 6
 const EQUAL_MS = 20
 const SLOW_MS = 9000
-/** A slow request is sent to each gateway so often that every pod has some when its end begins. */
+/** The interval of slow requests to each gateway. It is so short that every pod has some of them in flight when its end begins. */
 const SEND_EVERY_MS = 600
 
 const preStop = (agentUrl: string): Hook => ({
@@ -32,7 +32,7 @@ const preStop = (agentUrl: string): Hook => ({
   }
 })
 
-/** Times in ms. `off`: the shown time minus the measured one. */
+/** Times in ms. `…Off` is the shown time minus the measured time. */
 interface Compared {
   readonly name: string
   readonly sealedOff: number
@@ -41,7 +41,7 @@ interface Compared {
   readonly shownIdleMs: number
   /** From the deletion until the agent got the event. */
   readonly eventMs: number
-  /** For how long of that the processes had to wait for a processor. */
+  /** How long the processes waited for a processor during that time. */
   readonly stalledMs: number
 }
 
@@ -143,7 +143,7 @@ describe('sync lag, as shown and as measured', function () {
     }
   }
 
-  /** The histogram has the numbers that the page shows. */
+  /** Expects that the histogram has the same numbers as the page. */
   async function metricsAgree(): Promise<void> {
     const text = await (await fetch(`${world.agentUrl}/metrics`)).text()
     const value = (name: string) => {
@@ -157,14 +157,14 @@ describe('sync lag, as shown and as measured', function () {
   }
 })
 
-/** Unlike `fetch` it waits for a connection as long as the machine needs. */
+/** Returns the status of a GET. Unlike `fetch`, it has no time limit for the connection. */
 const statusOf = async (url: string): Promise<number | undefined> => {
   const [answer] = (await once(get(url, { agent: false }), 'response')) as [IncomingMessage]
   answer.resume()
   return answer.statusCode
 }
 
-/** How long a thread was ready to run and had no processor, in ms. */
+/** Returns how long a thread was ready to run and had no processor, in ms. */
 function waitedOf(schedstat: string): number {
   try {
     return Number(readFileSync(schedstat, 'utf8').split(' ')[1]) / 1e6
@@ -173,13 +173,13 @@ function waitedOf(schedstat: string): number {
   }
 }
 
-/** How long the processors of this virtual machine ran something else, in ms; the kernel counts in steps of 10 ms. */
+/** Returns how long the host ran something else on this virtual machine's processors, in ms. The kernel counts in steps of 10 ms. */
 const stolenMs = (): number =>
   Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(readFileSync('/proc/stat', 'utf8'))?.[1]) * 10
 
 /**
- * How long the threads of processes were ready to run and had no processor, as the kernel counts it. The main thread of Node.js waits for
- * its other threads when V8 collects garbage, so all of them count.
+ * Samples how long the threads of these processes were ready to run and had no processor, as the kernel counts it. All threads
+ * count, because the main thread of Node.js waits for the others when V8 collects garbage.
  */
 function watchStalls(pids: readonly number[]) {
   const samples: { readonly at: number; readonly waitedMs: number }[] = []
@@ -193,7 +193,7 @@ function watchStalls(pids: readonly number[]) {
   const timer = setInterval(sample, 2)
   return {
     sample,
-    /** From the last sample before `from` to the first after `to`; by `now()`, in ms. */
+    /** Returns the waits from the last sample before `from` to the first sample after `to`, in ms. Both times are by `now()`. */
     between(from: number, to: number): number {
       const first = samples.findLast(({ at }) => at <= from)
       const last = samples.find(({ at }) => at >= to)

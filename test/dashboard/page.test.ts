@@ -9,7 +9,7 @@ import { createStage } from './stage.ts'
 
 const PROVED = { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false } as const
 
-// The page in a real Chromium, on the agent's own HTTP side, with snapshots that a test makes.
+// The page in a real Chromium. It is served by the agent's own HTTP code, with snapshots that a test makes.
 
 describe('dashboard page', () => {
   const stage = createStage()

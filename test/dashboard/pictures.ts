@@ -11,7 +11,7 @@ import { startFakeAgent } from './fake-agent.ts'
 import { addSilentGateway } from './silent-gateway.ts'
 import { sceneOf } from './snapshots.ts'
 
-// Pictures of the dashboard, for people to check by eye, in every situation in which an operator opens it: `npm run pictures`.
+// `npm run pictures` makes pictures of the dashboard in every situation in which an operator opens it. People check them by eye.
 
 const HELP = `npm run pictures -- [--only NAME]… [--out FOLDER]
 
@@ -31,7 +31,7 @@ interface Situation {
 
 type Look = NonNullable<Parameters<Browser['open']>[1]> & { readonly act?: (page: Page) => Promise<void> }
 
-/** A snapshot of a fake agent. */
+/** Returns a function that takes a picture of a snapshot, with a fake agent. */
 const shown =
   (snapshot: () => Snapshot, { act, ...look }: Look = {}): Situation['take'] =>
   async (browser, path) => {
@@ -57,7 +57,7 @@ const preStop = (agentUrl: string): Hook => ({
   }
 })
 
-/** A real agent in the sandbox. */
+/** Returns a function that takes a picture of a real agent in the sandbox. */
 const played =
   (play: (world: World, browser: Browser, path: string) => Promise<void>): Situation['take'] =>
   async (browser, path) => {
@@ -105,7 +105,7 @@ const calm = (): Snapshot => {
   }
 }
 
-/** One ghost, a minute old. */
+/** Returns a snapshot with one ghost, a minute old. */
 const withGhost = (): Snapshot => {
   const one = calm()
   const [first, ...others] = one.holders

@@ -11,7 +11,7 @@ import { createStage } from './stage.ts'
 
 // How people read the page: with a keyboard, a screen reader, a phone, a magnifier, on paper, and from a colleague's link.
 
-/** Polled from outside: the page's own policy allows no evaluated script in it. */
+/** Waits until the condition is true in the page. The test polls, because the page's own policy allows no script that polls. */
 const until = (page: Page, condition: string) =>
   waitFor(condition, () => page.evaluate<boolean>(condition), 10_000)
 
@@ -49,7 +49,7 @@ describe('dashboard, as it is read', function () {
       const region = page.getByRole('region', { name: 'Gateways and workers' }).last()
       await region.getByText(REASON).waitFor()
       await region.getByText('no agent of this release claims 2 entries').waitFor()
-      // A column that collapses breaks its words: then a text has more lines than words.
+      // A column that is too narrow breaks words, so a text in it has more lines than words.
       const broken = await page.evaluate<string[]>(`
         (() => {
           const found = []
@@ -88,7 +88,7 @@ describe('dashboard, as it is read', function () {
   it('has ranges that end at now (D9)', async () => {
     const { page } = await opened(scene())
     const section = page.getByRole('region', { name: 'Sync lag' })
-    // A sample every nine seconds, the newest four seconds ago.
+    // The scene has a sample every nine seconds; the newest is four seconds old.
     await section.getByText('60 drains').waitFor()
     stage.show({ ...scene(), at: Date.now() + 1_200_000 })
     await section.getByRole('button', { name: '15 min' }).click()
@@ -131,7 +131,7 @@ describe('dashboard, as it is read', function () {
     await until(page, 'document.activeElement.dataset.lane?.startsWith("past-499 ")')
     await page.keyboard.press('PageUp')
     await until(page, 'document.activeElement.dataset.lane?.startsWith("past-486 ")')
-    // All that is above it disappears: the row moves, and the focus with it.
+    // All rows above the focused row disappear. The row moves up and must keep the focus.
     stage.show({ ...whole, drains: [], past: whole.past.slice(400) })
     await page.getByText('100 drains', { exact: true }).waitFor()
     await until(page, 'document.activeElement.dataset.lane?.startsWith("past-486 ")')
@@ -312,7 +312,7 @@ describe('dashboard, as it is read', function () {
     const press = (key: string) => page.keyboard.press(key)
     const label = () =>
       page.evaluate<string>('document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()')
-    /** Tab until the control has the focus; each stop on the way is named and shows its focus. */
+    /** Presses Tab until the control has the focus. Expects that each stop on the way has a name and shows its focus. */
     const tabTo = async (name: RegExp) => {
       for (let i = 0; i < 60; i++) {
         await press('Tab')

@@ -10,8 +10,8 @@ import { sceneOf } from './snapshots.ts'
 import { createStage } from './stage.ts'
 import { longestTask } from './tasks.ts'
 
-// The limits of the page. If other work on the machine made a measurement slow, it is repeated, and the best one counts:
-// only the page itself can make all of them slow.
+// The limits of the page. Other work on the machine can make a measurement slow. So a measurement is repeated, and the best
+// one counts: only the page itself can make all of them slow.
 
 const TRIES = 6
 const LARGEST_BUNDLE = 60_000
@@ -22,7 +22,7 @@ describe('dashboard at scale', function () {
   this.timeout(90_000)
   const stage = createStage()
 
-  /** The smallest of several measurements, or the first one that is good enough. */
+  /** Returns the first measurement below `enough`, or the smallest of several. */
   async function best(enough: number, measure: () => Promise<number>): Promise<number> {
     let least = Infinity
     for (let i = 0; i < TRIES && least >= enough; i++) least = Math.min(least, await measure())
@@ -105,7 +105,7 @@ describe('dashboard at scale', function () {
   })
 })
 
-/** The page measures it from the start of its navigation, so the call from the test to the browser does not count. */
+/** The page itself measures when it shows the holders, so that the test's call to the browser does not count. */
 const WATCH_FOR_HOLDERS = `
   new MutationObserver(() => {
     if (!window.readyAt && document.body?.textContent.includes('5,000 holders')) window.readyAt = performance.now()
@@ -114,7 +114,7 @@ const WATCH_FOR_HOLDERS = `
 
 const UPDATES = 30
 
-/** Plays three seconds of updates; in each, every tenth drain has changed. */
+/** Plays three seconds of updates. Each update changes every tenth drain. */
 async function update({ page }: Opened, agent: FakeAgent, scene: Snapshot): Promise<void> {
   await watchDrawing(page)
   const shown = await drawn(page)
@@ -126,7 +126,7 @@ async function update({ page }: Opened, agent: FakeAgent, scene: Snapshot): Prom
     agent.show({ ...scene, at, drains, totals: { ...scene.totals, rounds: i } })
     await new Promise(resolve => void setTimeout(resolve, 100))
   }
-  // A page that is stuck has no long tasks either. On a busy machine several updates share a frame.
+  // A page that does not draw would have no long tasks, so it must have drawn. On a busy machine several updates share a frame.
   expect((await drawn(page)) - shown).to.be.above(UPDATES / 6)
 }
 

@@ -1,7 +1,7 @@
 import * as manifests from '../../sandbox/manifests.ts'
 import type { World } from '../../sandbox/world.ts'
 
-/** A Ready gateway at whose address nothing listens. Returns its name. */
+/** Adds a Ready gateway at whose address nothing listens. Returns its name. */
 export function addSilentGateway({ kubernetes: { store } }: World): string {
   const name = 'apisix-9'
   store.create('pods', manifests.gatewayPod(name))

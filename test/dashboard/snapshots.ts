@@ -18,7 +18,7 @@ export interface Scene {
   readonly name?: string
 }
 
-/** Equal scenes for equal numbers. */
+/** Makes the snapshot of a scene. Equal arguments give equal snapshots. */
 export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }: Scene): Snapshot {
   const random = createRandom(7)
   const names = Array.from({ length: gateways }, (_, i) => `apisix-${i}`)

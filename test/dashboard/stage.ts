@@ -11,7 +11,7 @@ interface Stage {
   open(...args: Parameters<Browser['open']>): Promise<Opened>
 }
 
-/** One browser for all tests of this suite, and an agent for each. Both end by themselves. */
+/** Makes one browser for all tests of a suite, and an agent for each test. Hooks of mocha end the browser and the agents. */
 export function createStage(): Stage {
   let browser: Browser
   let agent: FakeAgent | undefined

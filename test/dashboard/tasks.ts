@@ -10,8 +10,8 @@ interface TraceEvent {
 }
 
 /**
- * The longest task of the page's main thread while `play` runs, in ms of CPU time, which
- * excludes the work of other processes on a busy machine.
+ * Returns the longest task of the page's main thread while `play` runs, in ms of CPU time. CPU time excludes the work of other
+ * processes on a busy machine.
  * @throws Error if the browser reported no CPU time
  */
 export async function longestTask(page: Page, play: () => Promise<void>): Promise<number> {

@@ -131,8 +131,8 @@ describe('dashboard on the sandbox', function () {
 
   /**
    * The sandbox's own clocks show when it deleted a pod and when that pod's hook ended. The agent must have seen the deletion
-   * after it happened, and answered before the hook ended. The delays depend on the other load of the machine, so only the
-   * smallest one has a bound, and a wide one.
+   * after that, and must have answered before the hook ended. The delays depend on the load of the machine, so only the smallest
+   * delay has a limit, and that limit is wide.
    */
   function compareClocks({ drains, past }: Snapshot): void {
     const records = new Map(world.kubelet.records().map(record => [record.uid, record]))

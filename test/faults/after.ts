@@ -10,11 +10,11 @@ import type { Stage } from './stage.ts'
 
 /** The time to converge after the last fault was mended, in ms; enough for a busy machine. */
 const CONVERGED_MS = 20_000
-/** An entry that no agent removes expires after its ttl; as much again is for a busy machine. */
+/** Twice the ttl, in ms: an entry that no agent removes expires after its ttl, and a busy machine may be late. */
 const LIFTED_MS = 30_000
 const CLOSED_MS = 10_000
 
-/** Lists all remaining problems after all faults were mended. */
+/** Returns all problems that remain after all faults were mended. */
 export async function checkOutcome(
   stage: Stage,
   scenario: Scenario,
@@ -41,7 +41,7 @@ export async function checkOutcome(
   return violations
 }
 
-/** The pods that get no request through a gateway. */
+/** Returns the pods that get no request through this gateway. */
 async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readonly string[]> {
   const missing = new Set(pods.map(({ name }) => name))
   const began = performance.now()
@@ -54,7 +54,7 @@ async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readon
   return [...missing]
 }
 
-/** Finds leaks: entries of pods that are gone, and timers and connections of closed agents. */
+/** Returns the leaks: entries of pods that are gone, and timers and connections of closed agents. */
 export async function checkLeaks(
   { rig, agents }: Stage,
   clocks: readonly CountingClock[]

@@ -24,7 +24,7 @@ export async function change({ kubernetes, kubelet }: World, random: () => numbe
   const { store } = kubernetes
   const kind = draw(CHANGES)
   const alive = () => kubelet.records().filter(({ goneAt }) => goneAt === undefined)
-  // All numbers are drawn each time, so that the next change does not depend on this one.
+  // Each change draws all three values, even unused ones. So the next change does not depend on the kind of this change.
   const [rollingUpdate, replicas, share] = [draw(STRATEGIES), draw(REPLICAS), random()]
   if (kind === 'rolling update') {
     store.modify('deployments', NAMESPACE, APP, current => ({

@@ -4,8 +4,8 @@ import { systemClock, type Clock } from '../../agent/base/clock.ts'
 export interface CountingClock extends Clock {
   readonly pending: number
   /**
-   * Time passes, but no alarm fires, as in a stopped process (SIGSTOP). When the last pause ends, due alarms fire before any
-   * later input.
+   * Begins a pause, and returns the function that ends it. During a pause time passes but no alarm fires, as in a process
+   * stopped by SIGSTOP. When the last pause ends, due alarms fire before any later input.
    */
   pause(): () => void
 }

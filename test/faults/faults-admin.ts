@@ -4,7 +4,7 @@ import { WRONG_KEY, type FaultRule } from '../../sandbox/apisix/faults.ts'
 import type { Break, Stage } from './stage.ts'
 import type { Api } from '../../sandbox/apisix/api-server.ts'
 
-/** All Admin APIs: one, or in standalone mode one for each gateway. */
+/** Returns all Admin APIs: in standalone mode one for each gateway, otherwise a single one. */
 const admins = ({ rig }: Stage): ReadonlySet<Api> => {
   const own = rig.gateways.flatMap(gateway => (gateway.running && gateway.admin ? [gateway.admin] : []))
   return new Set(own.length > 0 ? own : [rig.admin])
@@ -26,7 +26,7 @@ export const ADMIN_FAULTS = {
   'Admin API: other key': inject({ fault: WRONG_KEY }),
   'Admin API: hangs': inject({ fault: { kind: 'hang' } }),
   'Admin API: slow': inject({ fault: { kind: 'slow', ms: 300 } }),
-  // A listing is this old when it arrives.
+  // A listing is `SLOW_LISTING_MS` old when it arrives.
   'Admin API: slow listings': inject({
     fault: { kind: 'slow', ms: SLOW_LISTING_MS },
     method: 'GET',
@@ -40,12 +40,12 @@ export const ADMIN_FAULTS = {
     const listeners = [...admins(stage)].map(({ listener }) => listener)
     for (const listener of listeners) await listener.reach('refused')
     return async () => {
-      // A gateway that restarted meanwhile has another listener on its port.
+      // If a gateway has restarted meanwhile, another listener has its port.
       const running = new Set([...admins(stage)].map(({ listener }) => listener))
       for (const listener of listeners) if (running.has(listener)) await listener.reach('open')
     }
   },
-  // Between the agent's read and its write.
+  // The owner writes between the agent's read and the agent's write.
   'owner: writes in between': stage => {
     const servers = [...admins(stage)].map(({ listener }) => listener.server)
     const write = ({ method, headers }: IncomingMessage) => {

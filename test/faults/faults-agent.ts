@@ -4,7 +4,7 @@ import { pick, type Break } from './stage.ts'
 const STALL_MS = 400
 
 export const AGENT_FAULTS = {
-  // Nothing is flushed: hooks are refused, connections are closed, and all work in progress is lost.
+  // The agent ends without a shutdown: hooks are refused, connections are closed, and all work in progress is lost.
   'agent: killed': async (stage, which) => {
     const agent = pick(stage.agents, which)
     if (!agent) return () => {}
@@ -20,11 +20,11 @@ export const AGENT_FAULTS = {
     return () => {}
   },
   'agent: event loop stalls': () => {
-    // This whole process stands still, as if its CPU quota were used up.
+    // This whole process stops for a while, as if its CPU quota were used up.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STALL_MS)
     return () => {}
   },
-  // As by SIGSTOP: timers stand still, and due timers fire before the API server's events arrive.
+  // As after SIGSTOP: timers do not fire during the pause. Then due timers fire before the API server's events arrive.
   'agent: paused': (stage, which) => {
     const agent = pick(stage.agents, which)
     if (!agent) return () => {}

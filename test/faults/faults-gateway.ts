@@ -23,7 +23,7 @@ const partition =
     }
   }
 
-/** A step of the clock, by hand or by NTP, in ms: far beyond the ttl of an entry. */
+/** How far an operator or NTP sets the clock, in ms: much more than the ttl of an entry. */
 const STEP_MS = 600_000
 
 const step =
@@ -48,13 +48,13 @@ export const GATEWAY_FAULTS = {
     one?.loseWatch()
     return () => one?.restoreWatch()
   },
-  // With its requests in flight and open API calls; another worker takes its place, and its counts are lost.
+  // The worker dies with requests in flight and open API calls. Another worker replaces it, and its counts are lost.
   'gateway: one worker killed': (stage, which) => {
     const gateway = runningGateway(stage, which)
     gateway?.killWorker((which >> 1) % gateway.workers.length)
     return () => {}
   },
-  // With requests in flight. Meanwhile its plugin reports that it does not fit, as version 0.1.0 did, but it still counts.
+  // The gateway reloads with requests in flight. Meanwhile its plugin reports that it is unfit, as version 0.1.0 did, but still counts.
   'gateway: reloads': (stage, which) => {
     const gateway = runningGateway(stage, which)
     const barrier = gateway?.barrier
@@ -66,9 +66,9 @@ export const GATEWAY_FAULTS = {
   },
   'gateway: clock jumps ahead': step(STEP_MS),
   'gateway: clock jumps back': step(-STEP_MS),
-  // For the whole run: `play` puts a balancer before two gateways, and the agents know only the balancer's address.
+  // Lasts for the whole run: `play` puts a balancer before two gateways, and the agents know only the balancer's address of these.
   'gateway: second behind one address': () => () => {},
-  // It gets no request while it is not Ready. After the restart its deny-list is empty until it has fetched the entries.
+  // The gateway gets no request while it is not Ready. After the restart its deny-list is empty until it has fetched the entries.
   'gateway: restarts': async (stage, which) => {
     const gateway = runningGateway(stage, which)
     if (!gateway || stage.leaving.has(gateway)) return () => {}
@@ -83,7 +83,7 @@ export const GATEWAY_FAULTS = {
     const gateway = await stage.rig.addGateway()
     stage.ownerWrites()
     const serves = stage.ready(gateway)
-    // The await below may come after its failure, which must not count as unhandled.
+    // `serves` may fail before it is awaited, and that must not count as an unhandled rejection.
     serves.catch(() => {})
     return () => serves
   },
@@ -91,7 +91,7 @@ export const GATEWAY_FAULTS = {
     const gateway = stage.rig.gateways.findLast(one => one.running && !stage.leaving.has(one))
     if (!gateway || stage.proxies.length < 2) return () => {}
     stage.leaving.add(gateway)
-    // The gateway finishes its requests and gets no new ones.
+    // The gateway finishes its requests, and gets no new requests.
     stage.rig.gatewayIs(gateway, 'terminating')
     stage.unready(gateway)
     return async () => {

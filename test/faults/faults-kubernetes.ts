@@ -13,7 +13,7 @@ const restarts = new WeakMap<Kubernetes, Promise<void>>()
 function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['restart']>[0]): Promise<void> {
   const restart = (restarts.get(kubernetes) ?? Promise.resolve()).then(() => kubernetes.faults.restart(how))
   restarts.set(kubernetes, restart)
-  // The mending function may await it after its failure (another process has taken the port), which must not count as unhandled.
+  // `restart` may fail before it is awaited, if another process has taken the port. That must not count as an unhandled rejection.
   restart.catch(() => {})
   return restart
 }
@@ -56,7 +56,7 @@ export const KUBERNETES_FAULTS = {
     moveServerClock(60_000)
     return () => moveServerClock(-60_000)
   },
-  // Host shutdown, lack of memory: hooks are called before the API server knows of the end. `play` does it.
+  // As at a host shutdown or lack of memory: the kubelet calls hooks before the API server knows of the end. `play` makes this fault.
   'kubelet: ends pods by itself': () => () => {},
   'API server: clock jumps back': ({ moveServerClock }) => {
     moveServerClock(-60_000)

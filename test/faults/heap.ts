@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { eventually } from '../plugin/eventually.ts'
 
-/** The heap of a Node process, by its inspector. */
+/** The heap of a Node process, read through its inspector. */
 export interface Heap {
-  /** In MB, after a full collection. */
+  /** Makes a full collection, and returns the size of the heap in MB. */
   used(): Promise<number>
   close(): void
 }
 
-/** Node opens its inspector at SIGUSR1, on this port: one process at a time can be inspected. */
+/** At SIGUSR1, Node opens its inspector on this port. So only one process at a time can be inspected. */
 const INSPECTOR = 'http://127.0.0.1:9229/json'
 
 /** @throws Error if the inspector does not open: another process may have the port */

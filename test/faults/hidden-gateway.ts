@@ -2,8 +2,8 @@ import { startBalancer } from '../build/balancer.ts'
 import type { Rig } from '../build/rig.ts'
 
 /**
- * The list of an operator who mistakes a load balancer for a gateway. It has the rig's first gateway at its own address, and
- * one address that leads to all other gateways, one of which is new.
+ * Returns the gateway list of an operator who mistakes a load balancer for a gateway. The list has the address of the rig's
+ * first gateway, and one address that leads to all other gateways. One of these is added here.
  */
 export async function hideGateway(
   rig: Rig

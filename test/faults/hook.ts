@@ -7,17 +7,17 @@ const TRIES = 3
 const BETWEEN_MS = 150
 /** The length of the sleep that a hook falls back to. */
 const FALLBACK_MS = 300
-/** If nothing delays a hook, its answer comes much earlier than this, even on a busy machine. */
+/** A hook that nothing delays is answered in less than this time, even on a busy machine. */
 const LONG_MS = 2000
-/** No hook waits as long as this, even on a busy machine. */
+/** A hook without an answer after this time counts as never answered, even on a busy machine. */
 const NEVER_MS = 20_000
 
 /**
- * Calls like the documented hook: retries at another agent if there is no answer or no proof; then it falls back.
- * Resolves with the problems of the answers.
+ * Calls the agents like the documented hook: without an answer or a proof it retries at another agent, and in the end falls back
+ * to a sleep. Resolves with the problems of the answers.
  *
- * @param expected `inFlight`: how many requests must hold the hook; `mayProve`: the agents know every gateway; `isUnhurt`: nothing
- *   holds the hook until its deadline
+ * @param expected `inFlight` returns the number of requests in flight, for which the hook must wait. `mayProve`: the agents know
+ *   every gateway. `isUnhurt`: no fault makes the hook wait until its deadline
  */
 export async function askHook(
   { rig, agents }: Stage,

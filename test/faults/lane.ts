@@ -14,14 +14,14 @@ export interface Outcome {
   readonly failure?: {
     readonly why: string
     readonly scenario: string
-    /** The path after shrinking: it replays exactly that scenario. */
+    /** The path after shrinking, with which `--path` replays exactly that scenario. */
     readonly path: string
   }
 }
 
 /**
- * Shrinking plays the scenario repeatedly, and stops after this time, in ms. The first play has no limit: on a busy machine
- * its duration is not the agent's, and every wait of a play has a bound of its own.
+ * Shrinking plays smaller scenarios, and stops after this time, in ms. The first play has no limit, because it may be slow on a
+ * busy machine, and every wait of a play has its own limit.
  */
 const SHRINK_MS = 180_000
 
@@ -43,10 +43,10 @@ export async function playRun({
   const keep =
     log === undefined ? undefined : (lines: string) => keepLines(log, `${path}-${kept++}.log`, lines)
   const property = fc.asyncProperty(scenarios(only, knownGaps), async scenario => {
-    // A scenario that is not played does not fail, so the smallest failure so far is reported.
+    // After the limit, the remaining scenarios count as passed. So the smallest failure until then is reported.
     if (performance.now() > shrinksUntil) return
     drawn ??= scenario
-    // Another process may have taken a port that was free before. That is no failure of the agent.
+    // Another process may have taken a port that was free before. This is no failure of the agent, so the scenario is played again.
     await play(scenario, keep)
       .catch((error: unknown) => {
         if (!isPortTaken(error)) throw error
@@ -74,7 +74,7 @@ export async function playRun({
   return {
     ...outcome,
     failure: {
-      // A violation needs no stack; any other error is a bug of the suite, and then the stack helps.
+      // A violation needs no stack. Any other error is a bug of the suite, and its stack helps.
       why: why.name === 'Error' ? why.message : String(why.stack),
       scenario: scenario ? describeScenario(scenario) : 'interrupted',
       path: counterexamplePath ?? path

@@ -4,7 +4,7 @@ import { readOptions } from './options.ts'
 import { playAll } from './run.ts'
 import { MODES, MOMENTS } from './scenario.ts'
 
-/** `npm run test:faults`: random scenarios, each checked; ends with `N passed, N failed`. */
+/** `npm run test:faults` plays and checks random scenarios. It ends with `N passed, N failed`. */
 const options = readOptions(process.argv.slice(2))
 const began = performance.now()
 let done = 0

@@ -8,21 +8,21 @@ export interface Mutant {
   readonly found: FoundByRuns | FoundByTest
 }
 
-/** Random runs find it. */
+/** How random runs find the mutant. */
 export interface FoundByRuns {
   /** The message that the suite must report. */
   readonly expected: RegExp
-  /** The only cells that are drawn, so that a few runs are enough. */
+  /** The only faults, modes and moments that are drawn, so that a few runs are enough. */
   readonly only: readonly string[]
 }
 
-/** The test of the finding (docs/answers.md) finds it, because random runs do not, or only one of thousands does. */
+/** A test that finds the mutant, from docs/answers.md. Random runs find such a mutant never, or once in thousands of runs. */
 export interface FoundByTest {
   readonly file: string
   readonly title: string
 }
 
-/** Answers a hook from the watch's last data, however old. */
+/** The edits of an agent that answers a hook from the watch's last data, however old the data is. */
 const ANSWERS_BY_AN_OLD_WATCH = [
   {
     file: 'round/hold/hooks.ts',
@@ -122,7 +122,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'withWishes(drained, wishes, found).map(edit => ({ ...edit, mayEmpty: true }))'
       }
     ],
-    // Late, so that the agent acts before the replacement arrives.
+    // The fault comes late, after the ack, so that the agent acts before the replacement arrives.
     found: { expected: /was emptied of/, only: ['observed', 'Admin API: 401', 'after the ack'] }
   },
   {

@@ -7,7 +7,7 @@ import { playAll } from './run.ts'
  * Shows that every check can fail. Each mutant is an agent with one fault, which a few random runs, or one test, must find.
  * Ends with `N passed, N failed`. An argument selects mutants by a part of their name.
  */
-/** The most runs. The search ends with the first run that finds the mutant; even the rarest is found by every sixth run. */
+/** The most runs for a mutant. The search ends with the first run that finds it. About every sixth run finds the rarest mutant. */
 const RUNS = 96
 const LANES = 12
 const AT_ONCE = 2
@@ -17,7 +17,7 @@ const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 const TIMEOUT_MS = '10000'
 const MUTATE = new URL('mutate.ts', import.meta.url).href
 
-/** Why this mutant was not found; `undefined` if it was. `test/unit/faults/mutants.test.ts` shows that it changes the code. */
+/** Returns why no run or test found the mutant, or `undefined`. `test/unit/faults/mutants.test.ts` shows that the mutant changes code. */
 async function missed(mutant: Mutant): Promise<string | undefined> {
   return 'file' in mutant.found
     ? missedByTest(mutant.name, mutant.found)
@@ -51,7 +51,7 @@ async function missedByRuns(name: string, { expected, only }: FoundByRuns): Prom
   return `of ${RUNS} runs none said ${expected}, only: ${[...said].join('; ') || 'nothing'}`
 }
 
-/** Whether the test fails with the mutant. The other suites show that it passes without the mutant. */
+/** Returns why the test did not find the mutant, or `undefined` if it failed. Other suites show that it passes without the mutant. */
 async function missedByTest(name: string, { file, title }: FoundByTest): Promise<string | undefined> {
   const args = ['--import', MUTATE, MOCHA, '--no-config', '--timeout', TIMEOUT_MS, '--exit']
   const { promise, resolve } = Promise.withResolvers<string>()

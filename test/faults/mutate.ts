@@ -3,7 +3,7 @@ import { registerHooks } from 'node:module'
 import { MUTANTS } from './mutant-list.ts'
 import { parse, replaceByName } from './replace-by-name.ts'
 
-// Loaded before everything else (`--import`): it changes the modules of the agent while they are loaded.
+// `--import` loads this module before all others. It changes the agent's modules while Node loads them.
 const AGENT = new URL('../../agent/', import.meta.url)
 const mutant = MUTANTS.find(({ name }) => name === process.env['FAULTS_MUTANT'])
 if (!mutant) throw new Error(`no such mutant: ${process.env['FAULTS_MUTANT']}`)

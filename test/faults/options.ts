@@ -5,13 +5,13 @@ import { MODES, MOMENTS } from './scenario.ts'
 export interface Options {
   readonly seed: number
   readonly runs: number
-  /** `17`, or `17:0:3`: only this run. */
+  /** Plays only this run: `17`, or `17:0:3` after shrinking. */
   readonly path: string | undefined
   readonly only: readonly string[]
   readonly processes: number
   /** How many runs each process plays at once. */
   readonly lanes: number
-  /** Also draws known failures. */
+  /** Also draws scenarios that are known to fail. */
   readonly knownGaps: boolean
   /** Searches for the smallest scenario that fails. */
   readonly shrinks: boolean

@@ -21,8 +21,8 @@ export const isWritten = (mode: Mode): boolean => mode === 'observed' || mode ==
 const SYNC_MS = 500
 
 /**
- * Lists nodes again that the agent's write overwrote in its window, as a controller does that compares at each sync
- * (docs/decisions/0024). Returns the function that ends it.
+ * Lists nodes again that the agent's write overwrote, between its read and its write (docs/decisions/0024). So does a controller
+ * that compares lists at each sync. Returns the function that ends the syncs.
  */
 export function startSyncs(rig: Rig, owner: Owner): () => void {
   const timer = setInterval(() => {
@@ -69,7 +69,7 @@ function documents(rig: Rig): Owner {
       )
     )
   }
-  // One after another: if a newer document arrives first, the older one is refused for its version.
+  // Documents are sent one after another: if a newer one arrived first, the gateway would refuse the older one for its version.
   let last = Promise.resolve()
   const write: Owner['write'] = pods => {
     if (pods.length > 0) listed = pods

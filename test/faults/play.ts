@@ -37,7 +37,7 @@ const SETTINGS = {
 const GHOSTS = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '3s' }
 /** The time until everything runs, on a busy machine. */
 const START_MS = 120_000
-/** The time from the removal of an address to the next pod with that address, in ms. */
+/** The time from the removal of an address from the holder to the next pod with that address, in ms. */
 const REUSE_MS = 1000
 /** How long only the ending pods exist, in ms. */
 const ALONE_MS = 400
@@ -47,7 +47,7 @@ const OUT_MS = 20_000
 const RELEASE_MS = 50
 /** The pause between two readiness probes of a gateway, in ms. */
 const PROBE_MS = 20
-/** The time from the kubelet's call of a hook to its report to the API server, in ms: shorter than the agent's wait for it (`QUICK`). */
+/** The time from the kubelet's call of a hook to its report to the API server, in ms. The agent waits longer for the report (`QUICK`). */
 const KUBELET_LATE_MS = 200
 /** A pod of the same Service that the owner does not list here: another version. */
 const OTHER = 'other-version'
@@ -89,7 +89,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     config: {
       ...SETTINGS,
       ...(leavesGhosts(scenario) && GHOSTS),
-      // With a hidden gateway the ttl is short, because the entries there may never be lifted.
+      // With a hidden gateway the ttl is short, because the agents may never remove the entries there.
       ...(barrier && { APISIX_BARRIER_TTL: hidesGateway ? '3s' : '15s' }),
       ...(has(scenario, 'Admin API: slow listings') && { APISIX_ADMIN_TIMEOUT: `${2 * SLOW_LISTING_MS}ms` }),
       ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
@@ -112,7 +112,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     keep?.([describeScenario(scenario), String(error), ...lines].join('\n'))
     throw error
   } finally {
-    // Mending must end before the rig is closed.
+    // All faults must be mended before the rig is closed.
     await Promise.allSettled(mends)
     endSyncs()
     await hidden?.close()
@@ -190,7 +190,7 @@ async function perform(
     },
     blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
-    // If the agent writes the same holder, the owner's list is old; otherwise the owner removes the ending pods.
+    // In modes in which the agent writes the holder, the owner writes an old list. In other modes the owner removes the ending pods.
     ownerWrites: () => void owner.write(members().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
   }
 
@@ -202,7 +202,7 @@ async function perform(
       const mended = wait(forMs)
         .then(mend)
         .finally(() => (window.to = performance.now()))
-      // The await below may come after its failure, which must not count as unhandled.
+      // `mended` may fail before it is awaited, and that must not count as an unhandled rejection.
       mended.catch(() => {})
       mends.push(mended)
     }
@@ -247,7 +247,7 @@ async function perform(
   const release = () => {
     for (const backend of backends.values()) backend.release()
   }
-  /** Releases requests until `work` is done: those that a gateway delayed or retried at another node may arrive later. */
+  /** Releases requests until `work` is done, because a request that a gateway delayed or retried may arrive later. */
   const releasing = async <T>(work: Promise<T>): Promise<T> => {
     const over = work.then(
       () => true,
@@ -268,7 +268,7 @@ async function perform(
   if (!isKubelets) for (const pod of ending) rig.end(pod)
   showEndpoints()
   const whoStays = () => members().filter(pod => !isEnding(pod))
-  // If no node would be left to list, the owner waits for the replacement.
+  // If the owner would have no pod left to list, its write changes nothing, and it waits for the replacement.
   const ownersTurn = isWritten(scenario.mode)
     ? Promise.resolve()
     : wait(OWNER_LAG_MS).then(() => owner.write(whoStays()))
@@ -276,7 +276,7 @@ async function perform(
   const isAskable = isCounted(scenario)
   const inFlightTo = async (pod: TestPod) => {
     const backend = isAskable ? backends.get(pod.uid) : undefined
-    // Requests of a killed worker reach the pod a moment later. Only for this fault: with others, requests may be released by then.
+    // Requests of a killed worker reach the pod a moment later. With other faults, the requests may be released by then.
     if (has(scenario, 'gateway: one worker killed')) await backend?.caughtUp()
     return backend?.open ?? 0
   }
@@ -312,7 +312,7 @@ async function perform(
   if (scenario.ownerAdds) staying.push(await late('added'))
   const replacesAtOnce = !scenario.sameAddress || scenario.staying === 0
   if (replacesAtOnce) {
-    // Before this, only the ending pods exist.
+    // Until the replacement arrives, only the ending pods exist.
     if (scenario.staying === 0) await wait(ALONE_MS)
     staying.push(await late('new'))
     await at('when the replacement arrives')
@@ -325,7 +325,7 @@ async function perform(
   release()
 
   for (const pod of ending) {
-    // Only the grade `barrier` counts requests on their way. The others had time until now, but this process may have stood still.
+    // Only the grade `barrier` counts requests on their way. Other grades rely on time, but this process may have been stopped meanwhile.
     if (!scenario.mode.endsWith('barrier')) await backends.get(pod.uid)?.caughtUp()
     void backends.get(pod.uid)?.terminate()
     await wait(20)
@@ -339,16 +339,16 @@ async function perform(
       const listed = () => rig.nodes(HOLDER).includes(ending[0]?.node ?? '')
       // If the address stays listed, `checkOutcome` reports it.
       await until('the address is out', () => !listed(), OUT_MS).catch(() => {})
-      // Requests that the other agent has already sent are from before the removal of the address.
+      // This waits for requests that the other agent sent before the address was removed.
       await wait(REUSE_MS)
     }
     staying.push(await late('same-address', ending[0]?.ip))
     if (!replacesAtOnce) await at('when the replacement arrives')
   }
   await Promise.all(mends)
-  // As the server does after some minutes: the agent now reads the events that a silent watch has missed.
+  // The API server ends watches after some minutes. Then the agent reads the events that a silent watch has missed.
   rig.kubernetes.faults.endWatches()
-  // Writes to the gateways that were unreachable before.
+  // The owner writes again, because some gateways were unreachable before.
   if (!isWritten(scenario.mode)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))
   await releasing(Promise.all(held))

@@ -15,12 +15,12 @@ import {
 import { createVirtualFileSystem } from 'typescript/unstable/fs'
 import { API } from 'typescript/unstable/sync'
 
-/** A change of one thing that has a name in a file. */
+/** A change of one declaration in a file. */
 export interface NamedEdit {
   readonly file: string
   /**
-   * The declared names that lead to it, from the top of the file: `createLoop.advance.next`. Functions, methods, variables and
-   * properties of object literals count. Parameters, types, shorthand properties and destructured variables do not.
+   * The declared names that lead to the declaration, from the top of the file: `createLoop.advance.next`. It can be a function,
+   * method, variable or property of an object literal. Parameters, types, shorthand properties and destructured variables cannot be named.
    */
   readonly name: string
   /**
@@ -32,7 +32,7 @@ export interface NamedEdit {
   readonly imports?: readonly string[]
 }
 
-/** A TypeScript file, parsed but not type checked. */
+/** A parsed TypeScript file, without a type check. */
 export interface Parsed {
   readonly text: string
   readonly tree: SourceFile
@@ -40,7 +40,7 @@ export interface Parsed {
   readonly problems: readonly string[]
 }
 
-/** Parses all `texts`, by any key, at once: each call starts the compiler, which takes most of the time. */
+/** Parses all `texts` in one call, because each call starts the compiler, which takes most of the time. Returns them by key. */
 export function parse<K>(texts: ReadonlyMap<K, string>): ReadonlyMap<K, Parsed> {
   const all = [...texts].map(([key, text], i) => ({ key, text, path: `/${i}.ts` }))
   const files = Object.fromEntries(all.map(({ path, text }) => [path, text]))
@@ -60,15 +60,15 @@ export function parse<K>(texts: ReadonlyMap<K, string>): ReadonlyMap<K, Parsed> 
     })
     return new Map(parsed)
   } finally {
-    // It may write `context canceled` to stderr as it ends.
+    // The compiler may write `context canceled` to stderr as it ends.
     compiler.close()
   }
 }
 
 /**
- * The text of one file with its edits.
+ * Returns the text of one file with its edits.
  *
- * @throws Error if a name occurs not once in the file, or if its text is equal to the replacement already
+ * @throws Error if the file does not declare a name exactly once, or if the declaration is equal to the replacement already
  */
 export function replaceByName({ text, tree }: Parsed, edits: readonly NamedEdit[]): string {
   const declared = Map.groupBy(declarationsIn(tree), ({ name }) => name)

@@ -6,7 +6,7 @@ import type { Options } from './options.ts'
 
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url))
 
-/** Plays all runs of the options in separate processes, until `enough`. Rejects if one of these ends early. */
+/** Plays all runs of the options in separate processes, until `enough`. Rejects if one of the processes ends early. */
 export async function playAll(
   { seed, runs, path, only, processes, lanes, shrinks, knownGaps, log }: Options,
   tell: (outcome: Outcome) => void,

@@ -26,7 +26,7 @@ export const AGENTS = ['one', 'two', 'two, one leads'] as const
 /** Faults that keep a watch from reporting an end. */
 const DEAF: readonly FaultName[] = ['API server: silent watches', 'API server: half-open', 'agent: paused']
 
-/** Faults after which another agent knows nothing of a pod that is gone by then. */
+/** Faults that end an agent. Another agent may start only after a pod is gone, and then knows nothing of the pod. */
 const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced at once'])
 
 /** Whether a pod can go while no agent sees it. Only the search for ghosts then finds its node. */
@@ -37,7 +37,7 @@ export const leavesGhosts = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
 export const has = ({ breaks }: Pick<Scenario, 'breaks'>, ...names: readonly FaultName[]): boolean =>
   breaks.some(({ fault }) => names.includes(fault))
 
-/** With only these faults, the gateways always answer: only a gateway's own 0 in flight, or the deadline, releases a hook. */
+/** With only these faults the gateways always answer. So only a gateway's own 0 in flight, or the deadline, releases a hook. */
 const ASKABLE: ReadonlySet<FaultName> = new Set([
   'gateway: reloads',
   'gateway: one worker killed',
@@ -55,7 +55,7 @@ const HARMLESS: ReadonlySet<FaultName> = new Set([
   'gateway: clock jumps back'
 ])
 
-/** Whether nothing holds a hook until its deadline. */
+/** Whether no fault makes a hook wait until its deadline. */
 export const isUnhurt = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
   mode.endsWith('barrier') && breaks.every(({ fault }) => HARMLESS.has(fault))
 
@@ -77,23 +77,23 @@ export interface Scenario {
   readonly mode: Mode
   readonly agents: (typeof AGENTS)[number]
   readonly form: 'map' | 'array'
-  /** Pods that end, and pods that stay; if none stays, only the replacement can serve. */
+  /** The numbers of pods that end and that stay. If no pod stays, only the replacement can serve. */
   readonly ending: number
   readonly staying: number
   /** Requests are in flight to the ending pods, and are answered while their hooks are held. */
   readonly inFlight: boolean
-  /** The replacement has the address of a pod that is gone, and comes after that one; otherwise it comes while hooks are held. */
+  /** The replacement has the address of a pod that is gone, and comes after that pod. Otherwise it comes while hooks are held. */
   readonly sameAddress: boolean
   /** This address is listed again while a write for the old pod may still be on its way: a known gap (docs/faults.md). */
   readonly addressAtOnce: boolean
   /** Another writer adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
-  /** The time from the calls of the hooks, in ms: before, between or after the agent's read and write. */
+  /** The time from the calls of the hooks to that addition, in ms: before, between or after the agent's read and write. */
   readonly addsAfterMs: number
   readonly breaks: readonly Breakage[]
 }
 
-/** `only`: parts of names of faults, modes or moments. Empty: any scenario. */
+/** Returns random scenarios. `only`: faults, modes or moments, by name or by the part before the colon; empty: any scenario. */
 export function scenarios(only: readonly string[] = [], knownGaps = false): fc.Arbitrary<Scenario> {
   const chosen = <T extends string>(names: readonly T[]): readonly T[] => {
     const found = names.filter(name => only.some(part => name === part || name.startsWith(`${part}:`)))
@@ -117,7 +117,7 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
         forMs: fc.constantFrom(200, 500, 1000, 1800),
         which: fc.constantFrom(0, 1, 2, 3)
       }),
-      // Sometimes nothing breaks; then nothing may fail either.
+      // Some scenarios have no fault, and then nothing may fail.
       { minLength: only.length > 0 ? 1 : 0, maxLength: 3, size: 'max' }
     ),
     addsAfterMs: fc.constantFrom(0, 150, 400)
@@ -125,13 +125,13 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
   return knownGaps ? any : any.map(withoutKnownGaps)
 }
 
-/** Replaces scenarios that are known gaps (docs/faults.md). */
+/** Changes a scenario that is a known gap (docs/faults.md) into one that is not. */
 function withoutKnownGaps(scenario: Scenario): Scenario {
   const breaks = (part: string) => scenario.breaks.some(({ fault }) => fault.startsWith(part))
   return {
     ...scenario,
-    // Two agents that know of different ends, each from its own hooks, may each keep the node that the other one removes. If no
-    // pod stays, the holder is then empty for a moment. The same can happen if an agent writes for a late leader, or if two
+    // Each of two agents may know only the ends of its own hooks. Then each may keep the node that the other agent removes, and
+    // if no pod stays, the holder is empty for a moment. The same can happen if an agent writes for a late leader, or if two
     // agents stop relying on the barrier at different moments.
     ...((breaks('API server:') || breaks('agent: paused') || breaks('gateway: second behind one address')) &&
       scenario.agents !== 'one' &&

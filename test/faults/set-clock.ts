@@ -4,8 +4,8 @@ import type { Barrier } from '../../sandbox/apisix/barrier.ts'
 const BETWEEN = 1
 
 /**
- * Sets the wall clock of a gateway. Returns the problems of its entries after that. They expire by a clock that is never set
- * (docs/decisions/0019), so each must have as much time left as before.
+ * Sets the wall clock of a gateway. Returns the entries that have another time left than before. Entries expire by a clock
+ * that is never set (docs/decisions/0019), so this must change nothing.
  */
 export function setClock(barrier: Barrier, byMs: number): readonly string[] {
   const look = () =>

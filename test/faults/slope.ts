@@ -1,4 +1,4 @@
-/** The slope of the least-squares line through these points; 0 for fewer than two points. */
+/** Returns the slope of the least-squares line through these points, or 0 for fewer than two points. */
 export function slope(points: readonly (readonly [x: number, y: number])[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const [mx, my] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))]

@@ -9,9 +9,9 @@ import { openHeap } from './heap.ts'
 import { slope } from './slope.ts'
 
 /**
- * `npm run test:soak -- --minutes M`: rolling updates, scaling and deletions of pods in the sandbox, drawn from `--seed`, under
- * load. No request fails, and nothing leaks: waiting hooks, open files, barrier entries, memory. The heap
- * is measured after full collections; RSS is reported too.
+ * `npm run test:soak -- --minutes M` updates, scales and deletes pods in the sandbox under load. `--seed` selects the changes.
+ * It checks that no request fails, and that no hooks, open files, barrier entries or memory leak. The heap is measured after
+ * full collections; RSS is only reported.
  */
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } }
@@ -25,7 +25,7 @@ if (!(minutes > 0)) {
 const PAUSE_MS = 5000
 /** Changes between two measurements of the heap. */
 const HEAP_EVERY = 20
-/** The most growth from the second third of the measurements to the last third, in MB; checked from this many measurements on. */
+/** The most growth from the second third of the measurements to the last third, in MB. Checked from `LOOKS` measurements on. */
 const MORE_HELD_MB = 5
 const LOOKS = 9
 /** Entries outlive their pods by two minutes. */
@@ -59,7 +59,7 @@ async function soak(world: World): Promise<readonly string[]> {
   const rss: { readonly at: number; readonly mb: number }[] = []
   const inspected = await openHeap(agent.pid)
   const heap: { readonly at: number; readonly mb: number }[] = []
-  // A full collection delays the agent, so it does not follow each update.
+  // A full collection delays the agent, so the heap is not measured after each change.
   const look = async () => heap.push({ at: performance.now() / 60_000, mb: await inspected.used() })
   const began = performance.now()
   const end = began + minutes * 60_000
@@ -114,13 +114,13 @@ async function soak(world: World): Promise<readonly string[]> {
   ]
 }
 
-/** In MB a minute, without the first third, in which the heap grows to its size. */
+/** Returns the slope in MB a minute, without the first third, in which the heap still grows to its normal size. */
 const slopeOf = (all: readonly { readonly at: number; readonly mb: number }[]): number =>
   slope(all.slice(Math.floor(all.length / 3)).map(({ at, mb }) => [at, mb]))
 
 const minuteOf = (ms: number): number => Math.floor(ms / 60_000)
 
-/** How many connections may stay open for the next call. */
+/** How many more files may be open at the end: connections that stay open for the next call. */
 const SPARE_FILES = 20
 
 const world = await startWorld({

@@ -8,32 +8,32 @@ export interface Stage {
   /** The agents that run. */
   readonly agents: TestAgent[]
   startAgent(): Promise<void>
-  /** Ends it, paused or not. */
+  /** Ends the agent, even if it is paused. */
   endAgent(agent: TestAgent): Promise<void>
   /** Stops the agent's timers until the returned function is called. */
   pauseAgent(agent: TestAgent): () => void
-  /** Proxies that get requests: those of Ready gateways. */
+  /** The proxies of Ready gateways, which get requests. */
   readonly proxies: string[]
   /** Gateways whose pods end: they never become Ready again. */
   readonly leaving: Set<Gateway>
-  /** Makes the gateway's pod not Ready; it gets no more requests. */
+  /** Makes the gateway's pod not Ready. The gateway then gets no more requests. */
   unready(gateway: Gateway): void
-  /** Makes its pod Ready as a kubelet does: once its probe succeeds and the API server is reachable. Then it gets requests. */
+  /** Makes the gateway's pod Ready once its probe succeeds and the API server is reachable. Then the gateway gets requests. */
   ready(gateway: Gateway): Promise<void>
   /** Moves the API server's clock, in ms. */
   readonly moveServerClock: (ms: number) => void
   /** Reports a problem, in words. */
   readonly blame: (what: string) => void
-  /** Makes the owner write all holders again, as far as possible. */
+  /** Makes the owner write its holder again. */
   ownerWrites(): void
 }
 
-/** Breaks something now; the returned function mends it. `which` picks one of several. */
+/** Makes a fault now. The returned function mends it. `which` selects the gateway, worker or agent. */
 export type Break = (stage: Stage, which: number) => Promise<() => unknown> | (() => unknown)
 
 export const pick = <T>(list: readonly T[], which: number): T | undefined => list[which % list.length]
 
-/** A gateway that runs. */
+/** Returns a gateway that runs; `which` selects it. */
 export const runningGateway = ({ rig }: Stage, which: number): Gateway | undefined =>
   pick(
     rig.gateways.filter(({ running }) => running),

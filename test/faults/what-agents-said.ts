@@ -1,6 +1,6 @@
 import type { TestAgent } from '../build/agent.ts'
 
-/** The answers to all hooks, and how often an agent got no CPU time: this explains a failure without a fault. */
+/** Returns a text with the answers to all hooks, and how often an agent got no CPU time, which explains some failures. */
 export function whatAgentsSaid(logs: readonly TestAgent['lines'][]): string {
   const lines = logs.flat()
   const answers = lines

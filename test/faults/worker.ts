@@ -3,7 +3,7 @@ import { measureStalls, stalledMs } from '../build/stall.ts'
 import { playRun } from './lane.ts'
 import type { Options } from './options.ts'
 
-/** One process of several, which plays the runs that it gets and reports each outcome. */
+/** One of several processes. It plays the runs in its argument, and reports each outcome. */
 const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process.argv[2] ?? '') as Pick<
   Options,
   'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
@@ -11,7 +11,7 @@ const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process
 
 /** Whether the machine is too busy for a new run: this worker got no CPU for more than half of the last two seconds. */
 const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 1000
-/** The pause between two starts, in ms, so that the cost of a start shows before the next one. */
+/** The pause between two starts of runs, in ms, so that `isBusy` sees the cost of one start before the next. */
 const APART_MS = 250
 const now = { running: 0, nextAt: 0 }
 

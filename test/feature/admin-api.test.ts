@@ -7,7 +7,7 @@ import { pair } from '../build/pair.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Hooks are answered after 3 s. The loop may be half of the reserve late before the hook is refused: a busy machine has 10 s. */
+/** Hooks are answered 3 s after the deletion. On a busy machine the loop may be up to 10 s late (half of the reserve). */
 const LATEST = { config: { DRAIN_RESERVE: '20s' }, graceSeconds: 23, answeredMs: 5000 }
 
 const status = (code: number): Fault => ({ kind: 'status', status: code })
@@ -46,7 +46,7 @@ describe('feature: a broken Admin API', () => {
       rig.end(old)
       const { status, body, ranMs } = await rig.hook(old)
       expect(ranMs).to.be.below(LATEST.answeredMs)
-      // If the writes succeeded, the gateways show it; otherwise nothing is proved.
+      // If the agent's write succeeded, the gateways no longer show the node. Otherwise nothing is proved.
       const through = rig.nodes('upstreams/web').length === 1
       expect(body.result).to.be.oneOf(['removed', 'deadline'])
       expect(status).to.equal(body.evidence === 'none' ? 503 : 200)

@@ -9,7 +9,7 @@ import { callHook } from '../build/hook.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Every agent has an address of its own, as a pod has, and the same port. No server uses it on all addresses. */
+/** Every agent has its own address, as a pod has, and the same port. No other server may listen on this port on all addresses. */
 const PORT = 29280
 const TOKEN = 'edd1'
 
@@ -124,7 +124,7 @@ async function agree(a: string, b: string): Promise<void> {
     shown = (await Promise.all([asked(a), asked(b)])).map(byUid)
     return same(shown[0], shown[1])
   }
-  // The comparison names the difference.
+  // If they still differ, the comparison names the difference.
   await until('both show the same', isSame).catch(() => expect(shown[0]).to.deep.equal(shown[1]))
 }
 
@@ -250,7 +250,7 @@ describe('feature: one page for all agents (D7)', () => {
     const { rig, agentAt, agentsAt, endAt } = await pair(start, [a, b])
     const [first, second] = await agentsAt(a, b)
 
-    // One drain lasts through all of it: a request to its pod is in flight.
+    // One drain lasts for the whole test, because a request to its pod is in flight.
     const slow = rig.pod('slow', { graceSeconds: 300 })
     rig.upstream('slow', [slow])
     const backend = await rig.serve(slow)
@@ -282,7 +282,7 @@ describe('feature: one page for all agents (D7)', () => {
           ({ pod, moments }) => pod === name && moments.ackAt !== null && moments.goneAt !== null
         )
       )
-    /** Replaces the agent at one address; the hook that it held is called again at the other one, as a pod does. */
+    /** Replaces the agent at `host`. The hook that it held is called again at the agent `other`, as a pod does. */
     const replace = async (old: TestAgent, host: string, other: string, names: readonly [string, string]) => {
       const refused = hook
       await old.close()

@@ -6,7 +6,7 @@ import { callHook } from '../build/hook.ts'
 import { get } from '../build/load.ts'
 import { startRig } from '../build/rig.ts'
 
-/** Longer than the gap that counts as an absence (`agent/start/absence.ts`). */
+/** A pause that the agent notices: longer than the gap that counts as an absence (`agent/start/absence.ts`). */
 const NOTICED_MS = 2000
 
 describe('feature: an agent that was away', () => {
@@ -43,7 +43,7 @@ describe('feature: an agent that was away', () => {
       const backend = await rig.serve(next)
       rig.upstream('web', [next, other, last])
       await rig.applied()
-      // An entry that was old already expires within a pause that is too short for the agent to notice.
+      // The pause must be long enough for two things: the entry expires, and the agent notices its absence.
       await until(
         'the entry has expired in a pause that the agent notices',
         () => bars(next.ip, next.port) === 'free' && performance.now() - pausedAt > NOTICED_MS
@@ -51,7 +51,7 @@ describe('feature: an agent that was away', () => {
       const before = puts.length
       agent.resume()
 
-      // The agent continues: the next pod that ends is sealed and answered.
+      // The agent works on: it seals the next pod that ends, and answers its hook.
       rig.end(last)
       const { body } = await callHook({ port: agent.port, from: last.ip })
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })

@@ -19,7 +19,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
     const text = await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
     return Number(new RegExp(`^${name.replaceAll(/[{}]/g, String.raw`\$&`)} (\\S+)$`, 'm').exec(text)?.[1])
   }
-  /** The first snapshot for which this holds. */
+  /** Returns the first snapshot for which `holds` is true. */
   async function shows(
     rig: Rig,
     what: string,
@@ -36,7 +36,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
     await until(what, isShown, ms)
     return found!
   }
-  /** Two pods; Kubernetes and the upstream list the first. */
+  /** Makes two pods. Kubernetes and the upstream list only the first. */
   async function calm(rig: Rig) {
     const [first, second] = [rig.pod('web-0'), rig.pod('web-1')]
     rig.service('web', [first])

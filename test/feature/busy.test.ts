@@ -10,7 +10,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 describe('feature: a gateway that reported requests during a drain', () => {
   const test = sideBySide({ barrier: true })
 
-  /** A pod that ends with a request in flight to it, through the only gateway. */
+  /** Makes a pod with a request in flight to it, through the only gateway. The caller ends the pod. */
   async function busy(rig: Rig, graceSeconds = 20) {
     const [gateway] = rig.gateways as [Gateway]
     const [old, fresh] = [rig.pod('web-1', { graceSeconds }), rig.pod('web-2')]
@@ -28,7 +28,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
     const state = { answered: false }
     const hook = rig.hook(old).finally(() => (state.answered = true))
     const drain = () => rig.agent.loop.drains().get(old.uid as PodUid)
-    /** The weaker evidence: the workers are seen without the node, but requests in flight are not seen. */
+    /** Whether there is the weaker evidence: the agent saw the workers without the node, but saw no requests in flight. */
     const observed = () => {
       const now = drain()
       return (

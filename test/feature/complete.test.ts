@@ -8,7 +8,7 @@ import { serving } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Two pods behind all gateways; one of them will end. */
+/** Makes two pods behind all gateways. `old` will end. */
 async function pods(rig: Rig) {
   const old = rig.pod('web-1', { graceSeconds: 30 })
   const [backend, other] = await serving(rig, old, rig.pod('web-2'))

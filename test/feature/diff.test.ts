@@ -70,9 +70,9 @@ describe('feature: apisix-drain diff', () => {
     rig.service('web', [added, kept])
     rig.put('upstreams', 'web', { type: 'roundrobin', ...OWNER, nodes: arrayOf([old, kept]) })
     await rig.applied()
-    // The pod is deleted in Kubernetes; APISIX still lists it, and lacks the new one.
+    // Kubernetes has deleted the pod `old`. APISIX still lists it, and does not list `added`.
     rig.kubernetes.store.delete('pods', old.namespace, old.name, { gracePeriodSeconds: 0 })
-    // One gateway has lost its watch, and still has a node that was removed since.
+    // The gateway `late` has lost its watch, and still has a node that was removed after that.
     const [, late] = rig.gateways
     rig.put('upstreams', 'api', { type: 'roundrobin', nodes: arrayOf([kept, added]) })
     await rig.applied()
@@ -88,7 +88,7 @@ describe('feature: apisix-drain diff', () => {
     expect(rows).to.have.members([
       `ghost ${old.node} upstreams/web admin-api`,
       `missing ${added.node} upstreams/web admin-api`,
-      // It has no known owner, but it lists only pods of this Service, and the missing pod is newer.
+      // The upstream `api` has no known owner. But it lists only pods of this Service, and the missing pod is newer.
       `missing ${added.node} upstreams/api admin-api`,
       `ghost ${old.node} upstreams/web apisix-0`,
       `ghost ${old.node} upstreams/web apisix-1`,

@@ -21,7 +21,7 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     expect((await fetch(url)).status).to.equal(401)
   })
 
-  // The hook was sent to the other replica, and this replica cannot learn of it.
+  // The kubelet called the hook at the other agent, and the new agent cannot learn of this call.
   test('are not given while pods may end unseen', async start => {
     const rig = await start()
     const [old] = await pair(rig)

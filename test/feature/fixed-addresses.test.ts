@@ -56,7 +56,7 @@ describe('feature: pods whose successor has the same address', () => {
     const next = await rig.startAgent()
     await until('the next agent is ready', () => next.missing().length === 0)
     returns(first)
-    // The agent restores its own removals, so by then it has had time for the other one.
+    // The agent restores only its own removals. When it has restored `second`, it would also have restored `first`.
     await taken(second)
     returns(second)
     await until('the second is listed again', () => rig.nodes('upstreams/web').includes(second.node))

@@ -5,7 +5,7 @@ import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
 import { startRig, type Rig } from '../build/rig.ts'
 
-/** Many source addresses, so that the strictest bound, which is per address, is not the one that protects the hooks. */
+/** Many source addresses: the strictest limit is per address, and this test is about the other limits. */
 const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.66.0.${i + 1}`)
 const CONNECTIONS = 10_000
 const PODS = 20
@@ -21,7 +21,7 @@ describe('feature: a flood on the hook port', () => {
     await rig.close()
   })
 
-  /** One connection that sends this much of a request, and no more. */
+  /** Opens one connection, which sends only this part of a request. */
   const open = async (text: string, from: string) => {
     const socket = connect({ port: rig.agent.port, host: '127.0.0.1', localAddress: from })
     socket.on('error', () => {})
@@ -32,7 +32,7 @@ describe('feature: a flood on the hook port', () => {
   const flood = async (count: number) => {
     for (let i = 0; i < count; i += 100) {
       const batch = Array.from({ length: 100 }, (_, j) => (i + j) % ATTACKERS.length)
-      // Requests that are silent, half sent, or complete and then held or refused.
+      // Nothing, half of a request, or a complete request, which the agent then holds or refuses.
       const texts = [
         '',
         'GET /v1/prestop HT',
@@ -59,7 +59,7 @@ describe('feature: a flood on the hook port', () => {
     await more
     expect(sockets).to.have.length(CONNECTIONS)
 
-    // All connections of the flood are closed: the barrier proves the next drain as usual.
+    // Once all connections of the flood are closed, the barrier must prove the next drain as usual.
     for (const socket of sockets) socket.destroy()
     const last = rig.pod('last')
     rig.upstream('last', [last, rig.pod('other')])
@@ -75,7 +75,7 @@ describe('feature: a flood on the hook port', () => {
     rig.upstream('greedy', [pod, other, rig.pod('third')])
     await rig.settled()
     const held = rig.admin.faults.inject({ fault: { kind: 'hang' } })
-    // Such hooks wait: the watch does not show their pod as Terminating, and the API server does not answer.
+    // The hooks of this pod wait, because the watch does not show it as Terminating, and the API server answers late.
     const slow = rig.kubernetes.faults.delay(1500, { method: 'GET', path: '/pods/greedy' })
     const replies = await Promise.all(
       Array.from({ length: 60 }, () => callHook({ port: rig.agent.port, from: pod.ip }))

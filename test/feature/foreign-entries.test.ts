@@ -21,7 +21,7 @@ async function foreignAt({ port }: TestAgent, { name }: Gateway): Promise<string
     ?.slice(series.length)
 }
 
-/** The finding `entries` of `apisix-drain doctor`, run as a user runs it. */
+/** Runs `apisix-drain doctor` as a user does, and returns its finding `entries`. */
 async function finding(rig: Rig): Promise<string> {
   const settings = Object.entries({ ...rig.settings, APISIX_ADMIN_KEY_ENV: 'KEY' })
   const env = Object.fromEntries(settings.map(([key, value]) => [`APISIX_DRAIN_${key}`, value]))
@@ -64,7 +64,7 @@ describe('feature: entries that no agent of this release claims', () => {
     const beganAt = performance.now()
     const second = await rig.startAgent({ DRAIN_LIFT_FOREIGN: 'true' })
     await waitFor('it is removed', async () => uids()?.includes('stranger') === false, MS)
-    // The first agent saw it long before, and would have removed it earlier.
+    // The second agent must wait since its own first sight of the entry. The first agent saw the entry before that.
     expect(performance.now() - beganAt).to.be.above(TTL_MS)
     expect(uids()).to.include(old.uid)
     for (const agent of [first, second])

@@ -11,7 +11,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 const idOf = (name: string): string => crc32(name).toString(16)
 
-/** An upstream as an ingress controller writes it for a Service of this namespace, with a route of its own. */
+/** Puts an upstream as an ingress controller writes it for a Service of this namespace, with its own route. Returns its id. */
 function ofController(rig: Rig, namespace: string, service: string, pods: readonly TestPod[]): string {
   const name = `${namespace}_${service}_80`
   const id = idOf(name)

@@ -8,7 +8,7 @@ import { freePorts } from '../build/free-ports.ts'
 import { callHook } from '../build/hook.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** This many answers, one log line each, are more than a pipe holds (64 kB). */
+/** The number of hooks. Their answers are one log line each, together more than a pipe holds (64 kB). */
 const HOOKS = 500
 
 function pipe(folder: string): string {
@@ -22,7 +22,7 @@ describe('feature: a log that cannot be written', () => {
 
   for (const [what, open, ends] of [
     ['a full disk', () => openSync('/dev/full', 'w'), true],
-    // Without a reader the agent does not end by itself: it waits to write its last lines, until the grace is over.
+    // Without a reader, the agent does not end at SIGTERM: it waits to write its last lines, until SIGKILL at the end of the grace.
     ['a pipe without a reader', (folder: string) => openSync(pipe(folder), 'r+'), false]
   ] as const) {
     test(`on ${what} delays no hook`, async start => {

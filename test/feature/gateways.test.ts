@@ -19,13 +19,13 @@ async function ending(rig: Rig) {
 const gradeAt = (body: HookBody, { name }: Gateway) =>
   body.gateways?.find(report => report.name === name)?.grade ?? 'none'
 
-/** One gateway is seen without the node, the removal is accepted, and no gateway was seen with it. */
+/** Whether one gateway was seen without the node, the removal was accepted, and no gateway was seen with the node. */
 const isHalf = ({ grade, gateways, contrary }: Waiting) =>
   grade === 'accepted' && !contrary && gateways.some(report => report.grade === 'observed')
 const hasProof = ({ gateways }: Waiting) => gateways.some(({ grade }) => grade === 'barrier')
 
 describe('feature: gateways that cannot confirm (Control API)', () => {
-  // A timer that ends before all other evidence must not count either, if an operator sets this minimum.
+  // With this minimum, a timer that ends before all other evidence must not count.
   const test = sideBySide({
     gateways: 2,
     config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed', APISIX_CONTROL_TIMEOUT: '1s' }
@@ -74,7 +74,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
   })
 
   test('one whose worker has lost its watch keeps showing the node: not even time outweighs that', async start => {
-    // A busy machine has the floor's time to read the gateways.
+    // The floor is long, so that even a busy machine can read the gateways before it ends.
     const rig = await start({ workers: 1, config: { DRAIN_MINIMUM_EVIDENCE: 'timer', DRAIN_FLOOR: '5s' } })
     const [, stale] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)

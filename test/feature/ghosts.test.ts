@@ -81,7 +81,7 @@ describe('feature: ghosts', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  /** The only node of a holder becomes a ghost, and a new pod replaces its pod. */
+  /** Makes the only node of a holder a ghost: its pod ends, and a new pod replaces the pod. */
   const swapped = async (rig: Rig, old: TestPod) => {
     const next = rig.pod('web-2', { owner: { kind: 'ReplicaSet', name: 'web-2b' } })
     await rig.serve(next)

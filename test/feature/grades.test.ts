@@ -141,7 +141,7 @@ describe('feature: the barrier', () => {
   })
 
   test('the only node, added after the last listing: an old listing without it is no reason to seal it', async start => {
-    // If the agent had to detect the mode, it would list the holders once more afterwards.
+    // The mode is set, because an agent that detects it lists the holders once more after that.
     const config = { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' }
     const rig = await start({ gateways: 1, agent: false, config })
     const [gateway] = rig.gateways
@@ -226,7 +226,7 @@ describe('feature: the barrier', () => {
     await until('its drain has begun', () => drain() !== undefined)
     sealing = drain()!.deadline - SEAL_BEFORE_MS
     isSealed = () => drain()?.phase === 'proven'
-    // Requests that reach the pod because there is no other node delay the seal.
+    // These requests reach the pod because there is no other node. They delay the seal.
     while (!answered.signal.aborted) await get(`${gateway!.urls.proxy}/`)
     const { status, body } = await hook
     expect({ status, ...body }).to.include({ status: 200, evidence: 'barrier' })
@@ -309,7 +309,7 @@ describe('feature: the barrier', () => {
     )
     let isAnswered = false
     void hook.then(() => (isAnswered = true))
-    // A hook without that wait is answered although the websocket is open, so the agent has read the seal.
+    // A hook with `until=barrier` does not wait for the websocket. Its answer shows that the agent has read the seal.
     expect((await rig.hook(old, 'until=barrier')).body).to.include({ result: 'removed' })
     expect(isAnswered).to.equal(false)
     first!.barrier?.inflight.down(1, old.ip, old.port, 'long')
@@ -347,7 +347,7 @@ describe('feature: the barrier', () => {
     rig.end(old)
     const { body, ranMs } = await rig.hook(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
-    // The answer does not wait until the hanging call is given up.
+    // The answer must come before the agent gives up the hanging call.
     expect(ranMs).to.be.below(7000)
     expect(rig.nodes('upstreams/web')).to.have.length(2)
     rig.admin.faults.clear()

@@ -13,7 +13,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Makes a Service before its slice, with fields that only the real API server and cloud providers set. */
+/** Makes or changes a Service, with fields that only the real API server and cloud providers set. Its slice may come later. */
 function serviceIs(rig: Rig, name: string, spec: Fields, status: Fields = {}, namespace = 'shop'): void {
   const { store } = rig.kubernetes
   const made = store.get('services', namespace, name)
@@ -51,7 +51,7 @@ interface Hidden {
 
 const onlyNode = (node: string): JsonObject => ({ type: 'roundrobin', nodes: { [node]: 1 } })
 
-/** Addresses that an upstream lists in place of the pod's, and the objects that make them lead to the pod. */
+/** Addresses that an upstream lists instead of the pod's address, and the objects by which they lead to the pod. */
 const PLACES: Readonly<Record<string, Hidden>> = {
   'ClusterIP of its Service': {
     upstream: { nodes: { '10.97.0.12:80': 1 } },
@@ -176,7 +176,7 @@ describe('feature: places that hide a pod', () => {
       await until('the agent has seen it', () => rig.agent.holder('upstreams/web') !== undefined)
       rig.end(old)
       const { status, body } = await rig.hook(old)
-      // The stand-in's workers resolve no names, so they do not report that no place lists the pod.
+      // The stand-in's workers do not resolve names. So they cannot report that no place lists the pod.
       const result = barrier ? 'drained' : 'not-routed'
       expect({ status, result: body.result }, body.why).to.deep.equal({ status: 200, result })
     })

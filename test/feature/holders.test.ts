@@ -43,7 +43,7 @@ describe('feature: holders', () => {
     rig.end(old)
     const { body } = await rig.hook(old)
     expect(body.result).to.equal('removed')
-    // Gateways may be seen without the node before the Admin API confirms the removal.
+    // The agent may see the gateways without the node before the Admin API confirms the removal.
     expect(body.holders).to.have.length(6)
     for (const { state } of body.holders ?? []) expect(state).to.be.oneOf(['removed', 'writing'])
     for (const [holder, nodes] of Object.entries(rig.holders()))
@@ -154,7 +154,7 @@ describe('feature: holders', () => {
   })
 
   test('a node that its owner puts back right before the pod is gone does not stay as a ghost', async start => {
-    // The guard makes no listing in between.
+    // The guard runs so rarely that it lists no holders during this test.
     const rig = await start({ loop: { guardEveryMs: 60_000 } })
     const [old, fresh] = await pair(rig)
     rig.end(old)
@@ -213,7 +213,7 @@ describe('feature: the last node', () => {
     })
 
   test('is removed too when the last version of an application ends and another pod still serves', async start => {
-    // Seldon #7106, the other half: the end of the last version still removes its nodes.
+    // The counterpart of Seldon #7106: the end of the last version must still remove its nodes.
     const rig = await start()
     const [old, fallback] = [rig.pod('web-v1'), rig.pod('sorry')]
     rig.upstream('web', [old, fallback])
@@ -269,7 +269,7 @@ describe('feature: an address that is given out again', () => {
     const heir = rig.pod('web-3', { ip: old.ip })
     rig.upstream('web', [heir, other])
     await until('the entry is lifted', () => rig.gateways[0]!.barrier?.entries.size === 0)
-    // The guard has run since then: it read the holders again and removed nothing.
+    // Waits until the guard has read the holders again. It must have removed nothing.
     const written = rig.writes.length
     const readAt = rig.agent.readAt()
     await until('the holders were read again', () => (rig.agent.readAt() ?? 0) > (readAt ?? 0))

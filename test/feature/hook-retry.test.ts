@@ -17,7 +17,7 @@ interface Hook {
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
 }
 
-/** The hook in the README, for users to paste: the only YAML block there that calls the agent. */
+/** Returns the script of the hook in the README, which users copy. It is the only YAML block there that calls the agent. */
 function documented(): string {
   const blocks = readFileSync(README, 'utf8').matchAll(/```yaml\n(.*?)```/gs)
   const hooks = [...blocks].map(([, yaml]) => parse(yaml ?? '') as Partial<Hook>)
@@ -27,7 +27,7 @@ function documented(): string {
   return found
 }
 
-/** A Service in the manner of kube-proxy: each new connection goes, from the caller's address, to the next agent that accepts it. */
+/** Starts a Service like kube-proxy's: it forwards each new connection, from the caller's address, to the next agent that accepts it. */
 async function service(agents: readonly { readonly port: number }[]) {
   let turn = 0
   return listener(client => {
@@ -52,7 +52,7 @@ async function service(agents: readonly { readonly port: number }[]) {
   })
 }
 
-/** A listener that closes all its connections at the end of the test. */
+/** Starts a listener. At the end of the test, it closes all its connections. */
 async function listener(take: (client: Socket) => void) {
   const server = createServer(client => {
     client.on('error', () => {})
@@ -65,7 +65,7 @@ async function listener(take: (client: Socket) => void) {
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() }
 }
 
-/** Runs the script in a real shell with a real curl, from the pod's address, with the documented container's variables and a proxy. */
+/** Runs the script in a real shell with a real curl, from the pod's address. It has the documented variables, and those of a proxy. */
 async function run(script: string, port: number, pod: TestPod) {
   const text = script
     .replace('apisix-drain.apisix:8080', `127.0.0.1:${port}`)
@@ -95,7 +95,7 @@ describe('feature: the documented hook', () => {
       const rig = await start()
       const agents: AgentProcess[] = []
       try {
-        // One after another, so that the first one leads. Neither waits for held hooks when it stops.
+        // The agents start one after another, so that the first leads. They stop without a wait for held hooks.
         for (let i = 0; i < 2; i++)
           agents.push(await startAgentProcess(rig, { SERVE_SHUTDOWN_TIMEOUT: '0s' }))
         const [first] = agents as [AgentProcess, AgentProcess]
@@ -130,13 +130,13 @@ describe('feature: the documented hook', () => {
     const { code, ms } = await run(brief, silent.port, rig.pod('web'))
     expect(code).to.equal(0)
     expect(ms).to.be.at.least(5000)
-    // The hook's bound of 4 s and the sleep of 1 s; without that bound it would still run.
+    // The hook takes 4 s (its time limit) and 1 s (its sleep). Without the limit it would still run.
     expect(ms).to.be.below(15_000)
     silent.close()
   })
 })
 
-/** A pod that ends now. Its removal takes this long, and so does its hook. */
+/** Ends a pod. The Admin API takes `takesMs` for its removal, so its hook takes as long. */
 async function endingPod(rig: Rig, takesMs: number) {
   const pod = rig.pod('web-0')
   rig.upstream('web', [pod, rig.pod('stays')])

@@ -6,7 +6,7 @@ import { pair } from '../build/pair.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Two pods behind one upstream, known to the agent and to every gateway. */
+/** Makes two pods behind one upstream, known to the agent and to every gateway. */
 async function two(rig: Rig, options: Parameters<Rig['pod']>[1] = {}) {
   const [old, fresh] = await pair(rig, options)
   return { old, fresh }
@@ -26,7 +26,7 @@ describe('feature: hooks', () => {
   })
 
   test('a second call after the drain is answered at once with the same proof', async start => {
-    // A new proof would take a second.
+    // A new proof would take at least a second.
     const rig = await start({ config: { DRAIN_OBSERVED_SETTLE: '1s' } })
     const { old } = await two(rig)
     rig.end(old)
@@ -39,7 +39,7 @@ describe('feature: hooks', () => {
   })
 
   test('a timeout longer than the grace changes nothing: the answer comes before the deadline', async start => {
-    // The reserve is the time that a busy machine has for the answer.
+    // The reserve is long, so that even a busy machine answers in time.
     const rig = await start({ config: { DRAIN_RESERVE: '22s' } })
     const { old } = await two(rig, { graceSeconds: 24 })
     await rig.gateways[0]!.partition({ control: 'silent' })
@@ -171,7 +171,7 @@ describe('feature: hooks', () => {
 
   test('an accepted hook is checked again when its drain is undone, and its answer rests on two reads that show the pod staying', async start => {
     const rig = await start({
-      // After an answer that comes later than this, the agent does not ask again.
+      // The agent asks again only if the first answer came within this delay, so the delay is long here.
       config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_KUBELET_STATUS_DELAY: '3s' }
     })
     const { old, fresh } = await two(rig)
@@ -286,7 +286,7 @@ describe('feature: hooks', () => {
     for (let calls = 1; last.body.error === 'cannot-vouch' && calls < 6; calls += 1)
       last = await rig.hook(old)
     undo()
-    // A single call of the hook never gets this far, because it stops after 1.5 s.
+    // Each call alone is refused after 1.5 s, before the deadline. Only the repeated calls reach the deadline.
     expect([last.status, last.body.result]).to.deep.equal([503, 'deadline'])
   })
 

@@ -4,7 +4,7 @@ import { pair } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** A drain that has begun and cannot end yet, because its gateway is slow to apply writes. */
+/** Begins a drain that cannot end yet, because its gateway is slow to apply writes. */
 async function midDrain(rig: Rig) {
   const [old, fresh] = await pair(rig, { graceSeconds: 20 })
   rig.end(old)
@@ -146,7 +146,7 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
       rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
     )
     for (const backend of backends) backend.release()
-    // The old agent may or may not have removed the node from its holder; the proof comes in both cases.
+    // The proof must come whether or not the old agent has removed the node from its holder.
     const { body } = await again
     expect(body.evidence).to.equal('barrier')
     expect(body.result).to.be.oneOf(['drained', 'not-routed'])

@@ -6,7 +6,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Even on a busy machine, no weaker evidence counts before the gateways could be read. */
+/** Long settle times, so that even on a busy machine the agents read the gateways before weaker evidence counts. */
 const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
 const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
 const PODS = 6
@@ -34,7 +34,7 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
   const test = sideBySide({ gateways: 2, agent: false, config: LEASE })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    // An agent that can finish its work gets the signal while it works.
+    // At SIGTERM an agent finishes its work, so this signal comes only at moments at which it works.
     for (const [when, moment] of signal === 'SIGKILL' ? MOMENTS : MOMENTS.slice(1, 3)) {
       test(`by ${signal} ${when}: every hook is answered, every pod is out`, async start => {
         const rig = await start({ barrier: signal === 'SIGTERM' })
@@ -65,7 +65,7 @@ async function play(
   moment: (typeof MOMENTS)[number][1]
 ): Promise<void> {
   const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
-  // Each pod is in an upstream of its own, so that the leader can also end between two writes.
+  // Each pod has its own upstream, so that the leader can also end between two writes.
   for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
   await rig.settled()
   const lists = async ({ port }: AgentProcess) => {
@@ -94,7 +94,7 @@ async function play(
   )
   expect(await ended).to.equal(signal === 'SIGTERM' ? 0 : null)
 
-  // The next leader reports the drains that the last one did not report, and none twice.
+  // The next leader emits the Events that the last leader did not emit. No drain gets two Events.
   const told = () =>
     rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
   await until('every drain has its Event', () => told().length === PODS, 40_000)

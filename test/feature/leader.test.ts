@@ -5,14 +5,14 @@ import { callHook } from '../build/hook.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Even on a busy machine, no weaker evidence counts before the gateways could be read. */
+/** Long settle times, so that even on a busy machine the agents read the gateways before weaker evidence counts. */
 const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
 const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
 
 const median = (times: readonly number[]) =>
   times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
 
-/** Two agents of one rig, once one of them leads and the other knows. */
+/** Starts two agents of one rig. Resolves when one of them leads and the other knows. */
 async function pair(rig: Rig): Promise<{ readonly leader: TestAgent; readonly follower: TestAgent }> {
   // Events are written in the pods' namespace.
   rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
@@ -46,7 +46,7 @@ describe('feature: one of two agents leads', () => {
     )
     for (const pod of pods) {
       rig.end(pod)
-      // Both get the hook of the same pod at the same time, so that a busy machine delays both.
+      // Both agents get the hook of the same pod at the same time, so that a busy machine delays both of them.
       const [led, followed] = await Promise.all(
         [leader, follower].map(async ({ port }) => {
           const { body, at } = await callHook({ port, from: pod.ip })
@@ -56,7 +56,7 @@ describe('feature: one of two agents leads', () => {
       )
       later.push(followed! - led!)
     }
-    // If the follower waited until the leader is late (500 ms), or for a Lease, this would be far above the bound.
+    // A follower that waited until the leader is late (500 ms), or for a Lease, would take much longer than this limit.
     expect(median(later)).to.be.below(250)
     // On a machine so busy that the leader was late, both agents have written.
     const late = follower.lines.some(({ msg }) => msg === 'the leader was late')

@@ -10,7 +10,7 @@ import { silent, startAdmin, until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-// The Admin API has no precondition. The agent only restores nodes that its own write is known to have removed,
+// The Admin API has no conditional writes. The agent restores only nodes that its own write has certainly removed,
 // because only the owner knows the nodes that a holder should list (docs/decisions/0024).
 
 const array = (...hosts: string[]) => hosts.map(host => ({ host, port: 80, weight: 100 }))

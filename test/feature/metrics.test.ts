@@ -13,7 +13,7 @@ async function value({ agent }: Rig, series: string): Promise<number | undefined
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
 
-/** An idle gateway is asked every 5 s. */
+/** A long wait: the agent polls an idle gateway only every 5 s. */
 const MS = 30_000
 const of = (metric: string, { name }: Gateway) => `apisix_drain_${metric}{gateway="${name}"}`
 

@@ -24,7 +24,7 @@ describe('feature: only the pods of some namespaces are watched', () => {
         await rig.applied()
         await until('the agent lists both', () => rig.agent.nodes('upstreams/other') === 2)
         await until('the agent saw that it has finished', () => !rig.agent.knows(job.ip))
-        // Ends are handled in order: the drain of the first pod would have begun by then.
+        // The agent handles ends in order. So if the job's end began a drain, that drain exists once this hook is answered.
         rig.end(old)
         expect((await rig.hook(old)).status).to.equal(200)
         expect(rig.nodes('upstreams/other')).to.deep.equal([next.node, beside.node])

@@ -12,7 +12,7 @@ const DEFER_MS = 600
 
 const owned = (pods: readonly TestPod[]) => ({ type: 'roundrobin', ...FIRST, nodes: arrayOf(pods) })
 
-/** Two pods behind one upstream of an ingress controller 1.8, with a route, real servers and load. */
+/** Makes two pods with real servers behind one upstream of ingress controller 1.8, with a route and load. */
 async function web(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
   await Promise.all([rig.serve(old), rig.serve(fresh)])
@@ -160,7 +160,7 @@ describe('feature: holders that another writer changes', () => {
           writer: 'ingress controller 1.x (its label managed-by)'
         })
       else expect(rig.writes).to.deep.equal([])
-      // Every scenario checks at its end that no request arrived after the answer.
+      // The rig checks at the end of each test that no request arrived after the answer.
       rig.gone(old)
       await until('it is out for good', () => rig.nodes('upstreams/web').length === 1)
       await load.stop()
@@ -196,7 +196,7 @@ describe('feature: holders that another writer changes', () => {
     const ids = Array.from({ length: 40 }, (_, i) => crc32(`shop_web_${i}`).toString(16))
     const nodes = { [old.node]: 1, [fresh.node]: 1 }
     for (const id of ids) {
-      // Both also have the label of 1.8; only the service of the same id shows the difference.
+      // The upstreams of both versions have this label. Only the service with the same id shows that 2.x wrote them.
       rig.put('upstreams', id, { type: 'roundrobin', ...FIRST, nodes })
       rig.put('services', id, { upstream_id: id, ...SECOND })
     }

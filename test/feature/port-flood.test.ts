@@ -17,10 +17,10 @@ const LIMIT =
     (parse(readFileSync(VALUES, 'utf8')) as { resources: { limits: { memory: string } } }).resources.limits
       .memory
   ) * MI
-/** The memory that the rest of an agent needs, as in values.yaml. */
+/** The memory that the other parts of an agent need, as in values.yaml. */
 const REST = 130 * MI
 const COUNT = 1000
-/** Many addresses, so that the strictest bound, which is per address, is not the one that protects the callers. */
+/** Many source addresses: the strictest limit is per address, and this test is about the other limits. */
 const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.67.0.${i + 1}`)
 const MANY = Buffer.alloc(MI, 'x')
 
@@ -46,7 +46,7 @@ describe('feature: a flood on each port', () => {
     child.kill('SIGKILL')
   })
 
-  /** The most memory that the ports ever had, in bytes. */
+  /** Returns the highest memory so far of the process that serves the ports, in bytes. */
   const peak = () =>
     Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1024
 

@@ -16,7 +16,7 @@ interface Ended {
   readonly err: string
 }
 
-/** Runs the real program with these arguments. `during` runs at the same time, and ends before the program is awaited. */
+/** Runs the real program with these arguments, and waits for its end. Before that it awaits `during`, while the program runs. */
 async function program(args: string[], during?: (child: ChildProcess, out: () => string) => Promise<void>) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -9,7 +9,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 type Random = () => number
 
-/** Breaks something now; the returned function mends it. */
+/** Makes a fault now. The returned function mends it. */
 type Break = (rig: Rig, random: Random) => Promise<() => unknown> | (() => unknown)
 
 const one = <T>(list: readonly T[], random: Random): T => list[Math.floor(random() * list.length)] as T
@@ -112,7 +112,7 @@ describe('feature: whatever is broken (seeded)', () => {
           await mend()
         })
       )
-      // The await below may come after its failure, which must not count as unhandled.
+      // `faults` may fail before it is awaited, and that must not count as an unhandled rejection.
       faults.catch(() => {})
       const replies: Promise<HookReply>[] = []
       for (const pod of ending) {
@@ -124,7 +124,7 @@ describe('feature: whatever is broken (seeded)', () => {
       for (const { status, body } of answers) expect(status, JSON.stringify(body)).to.be.oneOf([200, 503])
       await faults
       await load.stop()
-      // After any fault, ending pods are out and staying pods are in.
+      // After any fault, the upstream must list exactly the pods that stay.
       const wanted = staying.map(({ node }) => node).toSorted()
       const settled = () => [...rig.nodes('upstreams/web')].toSorted().join() === wanted.join()
       await until(`only who stays is listed, not ${rig.nodes('upstreams/web').join(' ')}`, settled, 15_000)

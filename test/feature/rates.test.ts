@@ -10,11 +10,11 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig, RigOptions } from '../build/rig.ts'
 import { sideBySide, type Start } from '../build/side-by-side.ts'
 
-// An upstream has one pod, and that pod ends. Its successor serves at once, but the gateways' source of nodes lists it late.
-// At 100 requests a second, bypasses show that the pod is still needed. At one request in two seconds, only the word shows it.
+// The only pod of an upstream ends. Its successor serves at once, but the gateways' source of nodes lists the successor late.
+// At 100 requests a second, bypasses show that the old pod is still needed. At one request in two seconds, only the word shows it.
 
 const PER_SECOND = [0.5, 3, 8, 100] as const
-/** From the deletion of the pod until the gateways' source lists the successor, in ms. */
+/** The time from the deletion of the pod until the gateways' source lists the successor, in ms. */
 const LATE_MS = 1200
 const SLOW_LISTING_MS = 1500
 const NAME = 'outer.example.com'
@@ -22,11 +22,11 @@ const NAME = 'outer.example.com'
 /** The gateways' source of nodes, made anew for each scenario. */
 interface Source {
   readonly options?: RigOptions
-  /** Why the place cannot be read; the hook is then refused after the floor, with this reason. */
+  /** Set if the agent cannot read the place: the reason with which the hook is refused after the floor. */
   readonly hides?: string
   /** Makes the configuration, with the pod that will end. */
   make(rig: Rig, old: TestPod): void
-  /** Called once every worker has applied it, before the pod ends. */
+  /** Called before the pod ends, once every worker has applied the configuration. */
   lose?(rig: Rig): Promise<void> | void
   /** Makes the source list the successor. */
   follow(rig: Rig, old: TestPod, successor: TestPod): void
@@ -153,7 +153,7 @@ async function replace(start: Start, source: Source, perSecond: number) {
   const early = isAnswered ? (await hook).status : undefined
   source.follow(rig, old, successor)
   const { status, body } = await hook
-  // A refused hook sleeps, and its fallback is longer than the delay of the source.
+  // A refused hook falls back to its sleep, which is longer than the delay of the source. So the pod still serves then.
   if (status === 200) void backend.terminate()
   const before = load.result.sent
   await until('requests came after the answer', () => load.result.sent > before + 1)
@@ -171,12 +171,12 @@ describe('feature: the only pod ends, and the gateways learn of its successor la
         const source = make()
         const { early, status, body, failures } = await replace(start, source, perSecond)
         expect(failures).to.deep.equal([])
-        // On a machine that stood still for seconds, the hook may have been refused by now.
+        // On a very busy machine, the hook may have been refused by then, so only a 200 is wrong.
         expect(early).to.not.equal(200)
         const is = [status, body.evidence]
         if (source.hides === undefined) {
           expect(is, body.why).to.deep.equal([200, 'barrier'])
-          // By then no place lists the pod any more, so either proof may be the first.
+          // Once the successor is listed, no place lists the old pod. So either result may come first.
           expect(body.result).to.be.oneOf(['drained', 'not-routed'])
         } else {
           expect(is).to.deep.equal([503, 'none'])

@@ -11,7 +11,7 @@ const WITHIN_MS = 20_000
 const conditionOf = (pod: Pod | undefined, type: string) =>
   pod?.status.conditions?.find(condition => condition.type === type)
 
-/** A pod whose containers are ready and whose gate is closed. */
+/** Makes a pod whose containers are ready and whose gate is closed. */
 const gated = (rig: Rig, name: string): TestPod => rig.pod(name, { ready: false, gates: [GATE] })
 
 /** Acts as the kubelet: a pod is Ready once its containers are ready and its gate is open. Calls `opened` for each open gate. */
@@ -78,7 +78,7 @@ describe('feature: the readiness gate in-upstream', () => {
     unplay()
     expect(failures).to.deep.equal([])
     expect(early, 'gates that were opened before a worker knew the pod').to.deep.equal([])
-    // The ack rests on the barrier; the write waits for an answer of Kubernetes.
+    // The hooks needed only the barrier. The write may come later, because it waits for an answer of Kubernetes.
     const wanted = live.map(({ node }) => node).toSorted()
     await until(
       'just the new pods are listed',

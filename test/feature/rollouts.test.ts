@@ -52,7 +52,7 @@ describe('feature: one replica under load', () => {
   })
 
   test('Recreate: the only pod serves until its deadline, and then the answer is an honest 503', async start => {
-    // The hook is released without a result at half the reserve after the deadline: a busy machine has 11 s for it.
+    // A hook without a result is released at half of the reserve after the deadline. So a busy machine has 11 s for the answer.
     let deadline = () => Infinity
     let isIdle = () => false
     const rig = await start({
@@ -67,7 +67,7 @@ describe('feature: one replica under load', () => {
     const { old, backend, load } = await underLoad(rig)
     const served = load.result.by['web-1'] ?? 0
     deadline = () => rig.agent.loop.drains().get(old.uid as PodUid)?.deadline ?? Infinity
-    // Sealed, and no request is on its way to the pod.
+    // The pod is sealed on every gateway, and no request is on its way to it.
     isIdle = () =>
       rig.gateways.every(
         ({ barrier }) =>
@@ -128,7 +128,7 @@ describe('feature: many drains at once', () => {
     const more = load.result.sent + 50
     await until('more requests came', () => load.result.sent > more)
     await load.stop()
-    // The judge sees every arrival, and checks that no request reached a drained pod.
+    // The Admin API was unreachable, so all nodes are still listed. The rig checks that no request reached a drained pod.
     expect(rig.nodes('upstreams/web')).to.have.length(22)
     await rig.admin.listener.reach('open')
     await until('all are out', () => rig.nodes('upstreams/web').length === 2, 15_000)
@@ -136,7 +136,7 @@ describe('feature: many drains at once', () => {
 })
 
 describe('feature: 200 pods of one upstream', () => {
-  // One after another, because the times are printed.
+  // The tests run one after another, because they print their times.
   const test = sideBySide({ gateways: 2 }, 1)
 
   for (const spreadMs of [0, 900])

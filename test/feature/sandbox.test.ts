@@ -12,7 +12,7 @@ import { jsonReport } from '../../sandbox/report.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World, type WorldOptions } from '../../sandbox/world.ts'
 
-// The sandbox without an agent: it must show the race if nothing hides it, and a long enough sleep must hide it.
+// The sandbox without an agent. Without a sleep it must lose requests; with a long enough sleep it must lose none.
 
 describe('sandbox: a rolling update under load', () => {
   let world: World | undefined
@@ -101,7 +101,7 @@ describe('sandbox: the arms', () => {
     const { detail } = arm
     expect(detail.failed, why(arm)).to.equal(0)
     expect(detail.load.byRequest.upload.requests).to.be.above(0)
-    // not-routed: the owner had removed the node before the agent listed the holders.
+    // `not-routed`: the owner may have removed the node before the agent listed the holders.
     const {
       'drained (barrier)': drained = 0,
       'not-routed (barrier)': unlisted = 0,
@@ -109,13 +109,13 @@ describe('sandbox: the arms', () => {
     } = detail.answers
     expect({ proven: drained + unlisted, others }, why(arm)).to.deep.equal({ proven: 3, others: {} })
     expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
-    // The gateways, the agent and the app agree: no request came after the answer.
+    // No request came after the answer of a hook.
     expect(detail.late).to.equal(0)
     expect(detail.hookMs.p50, 'shorter than the sleep it replaces').to.be.below(5000)
     expect(jsonReport([detail]).arms[0]).to.have.all.keys('name', 'requests', 'failed', 'hookMs', 'rolloutMs')
   })
 
-  /** The pods of two generations are gone, and no living pod is listed. */
+  /** Expects that the pods of two generations are gone, and that the upstream lists no living pod. */
   const listsOnlyGhosts = async ({ world }: Arm) => {
     const { url, key } = world.gateways.admin
     const response = await fetch(`${url}/apisix/admin/upstreams`, { headers: { 'X-API-KEY': key } })

@@ -18,14 +18,14 @@ import { startRig } from '../build/rig.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
-/** Any form of secret, long enough that it does not occur by chance. */
+/** Random secrets, long enough not to occur in an output by chance. */
 const secret = fc.string({
   minLength: 12,
   maxLength: 40,
   unit: fc.constantFrom(...'abcdefghijkmnpqrstuvwxyz23456789-_.=+/'.split(''))
 })
 
-/** The secret, and encodings that would also reveal it. */
+/** Returns the secret, and the encodings that would also reveal it. */
 const forms = (value: string) => [
   value,
   encodeURIComponent(value),
@@ -113,7 +113,7 @@ describe('feature: secrets are shown nowhere', () => {
       const wrong = 'wr0ng-key-4711-planted'
       const page = 'dashb0ard-4712-planted'
       const kube = rig.kubernetes.token
-      // Not the stand-ins' own key: it is short, so its forms would occur by chance.
+      // The stand-ins' own key is not tested: it is so short that its forms would occur by chance.
       for (const key of [rig.barrierToken, wrong]) {
         const env = {
           PATH: process.env['PATH'],

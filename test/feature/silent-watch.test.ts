@@ -60,7 +60,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     expect(rig.writes).to.deep.equal([])
   })
 
-  /** One pod behind a Service that `sync` follows. */
+  /** Starts a rig with one pod behind a Service that `sync` follows. */
   const synced = async (start: Start) => {
     const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' } })
     const first = rig.pod('web-0')
@@ -81,7 +81,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     rig.kubernetes.faults.muteWatches()
     const next = rig.pod('web-1')
     rig.service('web', [first, next])
-    // As the previous leader wrote it, with a node that should be gone.
+    // The upstream as a previous leader wrote it: with a node that should be gone.
     rig.put('upstreams', 'web', {
       type: 'roundrobin',
       nodes: { [first.node]: 1, [next.node]: 1, [LEFT_OVER]: 1 }

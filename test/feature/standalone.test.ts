@@ -6,7 +6,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Puts documents like their owner, to all gateways or to some of them. */
+/** Returns a function that puts documents like their owner, to all gateways or to some of them. */
 function ownerOf(rig: Rig) {
   const targets = rig.gateways.map(({ urls }) => {
     const access = { url: urls.admin ?? '', key: rig.barrierToken }
@@ -33,7 +33,7 @@ async function known(rig: Rig, count: number): Promise<void> {
   )
 }
 
-/** Two pods, known from the documents of all gateways. */
+/** Makes two pods, and lists them in the documents of all gateways. */
 async function documented(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
   const put = ownerOf(rig)

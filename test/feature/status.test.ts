@@ -40,7 +40,7 @@ describe('feature: apisix-drain status', () => {
     await rig.settled()
     const url = `http://127.0.0.1:${rig.agent.port}`
     let well = await status('--url', url)
-    // A busy machine may not answer the command in time, or report the gateways as late at first.
+    // On a busy machine, the first calls may time out, or show late gateways.
     await until('all is well', async () => well.code === 0 || (well = await status('--url', url)).code === 0)
     expect(well.err).to.equal('')
     expect(well.out).to.match(/^apisix-1 +ready +barrier/m)
@@ -96,7 +96,7 @@ describe('feature: apisix-drain status', () => {
 
   test('exits 2 if no agent answers, if it has no page, and for one JSON object then too', async start => {
     const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'false' } })
-    // The port was just returned to the system, so nothing listens on it.
+    // Takes a free port and closes it again, so that nothing listens on it.
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo

@@ -8,12 +8,12 @@ import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 
-/** No owner lists the new pod: the ingress controller is late, or dead. */
+/** In these tests no owner lists the new pod, as with an ingress controller that is late or dead. */
 describe('feature: successors', () => {
   const test = sideBySide()
   const web = (name: string) => ({ owner: { kind: 'ReplicaSet', name } })
 
-  /** An old pod that a place lists as its only node, and a new one that only Kubernetes knows. */
+  /** Makes an old pod, which a place lists as its only node, and a new pod, which only Kubernetes knows. */
   const replaced = async (rig: Rig, options: { readonly old?: object; readonly next?: object } = {}) => {
     const old = rig.pod('web-1', { ...web('web-1a'), ...options.old })
     const next = rig.pod('web-2', { ...web('web-2b'), ...options.next })
@@ -88,7 +88,7 @@ describe('feature: successors', () => {
   })
 
   test('scaled to 1 while an ingress controller writes stale full syncs: every request goes to the pod that stays', async start => {
-    // The controller makes the removals; for this time the agent writes nothing.
+    // The controller removes the nodes. For this time the agent writes nothing.
     const rig = await start({ barrier: true, config: { DRAIN_DEFER_WRITES: '25s' } })
     const sync = (pods: readonly TestPod[]) =>
       rig.put('upstreams', 'web', {
@@ -188,7 +188,7 @@ describe('feature: successors', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  /** The old pod and the agent that put its entry are gone, and the entry is still in the gateway. */
+  /** Makes an entry in the gateway whose pod is gone, and whose agent is gone too. */
   const orphaned = async (rig: Rig) => {
     const startedAt = new Date(Date.now() - 60_000).toISOString()
     const { old, next } = await lateOwner(rig, { next: { startedAt } })
@@ -200,7 +200,7 @@ describe('feature: successors', () => {
     const entry = () => rig.gateways[0]!.barrier!.entries.ofUid(old.uid)[0]
     return { old, next, entry, before: entry()!.expires }
   }
-  /** Starts another agent. The hook of a pod that no place lists shows that it has read the gateway. */
+  /** Starts another agent. When a hook of a pod that no place lists is answered, the agent has read the gateway. */
   const nextAgent = async (rig: Rig) => {
     const agent = await rig.startAgent()
     await until('it is ready', () => agent.missing().length === 0)

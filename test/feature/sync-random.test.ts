@@ -13,13 +13,13 @@ const STEP_MS = 2000
 const GRACE_S = 8
 
 /**
- * Ten minutes of a cluster that never rests. Services are scaled (also to 0 and from 0), pods turn unready and ready again,
- * are replaced, and lose and reuse addresses. Slices are seconds late, the Admin API fails, and the agent restarts.
+ * Ten minutes of constant changes in a cluster. Services are scaled (also to 0 and from 0). Pods turn unready and ready again,
+ * are replaced, and reuse addresses. Slices are seconds late, the Admin API fails, and the agent restarts.
  */
 describe('feature: sync of 200 Services with 50 endpoints', () => {
   for (const seed of [1])
     it(`ends with the nodes of the slices, and never empties a holder while a pod could serve it (seed ${seed})`, async function () {
-      // Bounds each step, to end a test that hangs. A busy machine may take any time for all of them.
+      // The timeout is for each step, to end a test that hangs. All steps together may take any time on a busy machine.
       const proceeds = () => this.timeout(120_000)
       proceeds()
       const random = createRandom(seed)
@@ -86,7 +86,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
           random() < 0.1 ? 0 : Math.max(1, Math.min(MOST, (running.length || MOST) + pick(21) - 10))
         const more = Array.from({ length: Math.max(0, wanted - running.length) }, () => addPod(name))
         const ending = new Set(running.slice(0, Math.max(0, running.length - wanted)))
-        // A rolling update: some are replaced.
+        // As in a rolling update, some pods are replaced.
         if (random() < 0.3) for (const one of running.slice(0, pick(5))) ending.add(one)
         return [
           ...pods.map(one => (ending.has(one) ? { ...one, ...terminating(now, GRACE_S) } : one)),
@@ -97,7 +97,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
       const names = Array.from({ length: SERVICES }, (_, i) => `web-${i}`)
       for (const [i, name] of names.entries()) {
         world.service(service(name, { upstream: name, create: 'true' }))
-        // Some upstreams exist already, in either form, with a machine that is not a pod.
+        // Some upstreams exist already, as a map or an array. Each lists a machine that is not a pod.
         if (i % 4 === 0) world.apisix.set('upstreams', name, { nodes: { '192.168.0.1:80': 7 } })
         if (i % 4 === 1) {
           world.apisix.set('upstreams', name, {
@@ -127,7 +127,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
         proceeds()
       }
 
-      // Then everything comes to rest: ending pods are gone, slices are up to date, the Admin API answers.
+      // Then all changes end: ending pods are gone, slices are up to date, and the Admin API answers.
       failing.share = 0
       for (const name of names)
         change(

@@ -97,7 +97,7 @@ describe('feature: an upstream that follows a Service', () => {
     for (const name of ['shop', 'thieves']) store.create('namespaces', { metadata: { name } })
     const [mine, yours] = [rig.pod('web-1'), rig.pod('api-1')]
     rig.upstream('web', [mine])
-    // Otherwise the claim could come first, and the upstream that it names would not exist.
+    // The agent must know the upstream before the claim. Otherwise the claim would name an upstream that does not exist.
     await until('the upstream is known', () => rig.agent.nodes('upstreams/web') === 1)
     rig.service('web', [mine])
     ask(rig, 'web', { upstream: 'web' })
@@ -115,7 +115,7 @@ describe('feature: an upstream that follows a Service', () => {
     })
     rig.service('api', [yours])
     ask(rig, 'api', { upstream: 'web' })
-    // A claim with neither pods nor endpoints, as of a Service that selects nothing.
+    // This claim is of a Service that selects nothing, so it has no pods and no endpoints.
     rig.service('empty', [])
     ask(rig, 'empty', { upstream: 'web' })
     const told = () =>
@@ -168,7 +168,7 @@ describe('feature: an upstream that follows a Service', () => {
     await until('the agent lists both', () => rig.agent.nodes('upstreams/victim') === 2)
     rig.service('empty', [])
     ask(rig, 'empty', { upstream: 'victim' })
-    // Two claims that come later are met one after the other, so this one was read, checked and asked about before.
+    // The agent handles claims in order. Once two later claims are fulfilled, it has also handled the first.
     for (const name of ['first', 'second']) {
       rig.service(name, [probe])
       ask(rig, name, { upstream: name, create: 'true' })
@@ -194,7 +194,7 @@ describe('feature: a drain that is undone', () => {
       await rig.settled()
       await until('the agent lists them', () => rig.agent.nodes('upstreams/map') === 2)
       rig.condition(web1, 'DisruptionTarget', 'True')
-      // An array can only be written as a whole, so the agent waits while the barrier keeps requests away.
+      // The agent can write an array only as a whole, so it waits while the barrier keeps requests away.
       for (const id of barrier ? ['map'] : ['array', 'map']) await lists(rig, id, [web2.node])
       if (barrier)
         await until(
@@ -220,7 +220,7 @@ describe('feature: a drain that is undone', () => {
         () => rig.agent.lines.filter(({ msg }) => msg === 'nodes put right').length === (barrier ? 1 : 2),
         WITHIN_MS
       )
-      // Only once: the agent does not react to the owner's later writes.
+      // The agent removes the node only once: it does not react to later writes of the owner.
       rig.put('upstreams', 'map', { type: 'roundrobin', nodes: { [web2.node]: 3 } })
       const readAt = rig.agent.readAt() ?? 0
       await until('the agent has seen it', () => (rig.agent.readAt() ?? 0) > readAt, WITHIN_MS)

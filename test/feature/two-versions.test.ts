@@ -21,11 +21,11 @@ const RESTARTS = 3
 const PER_SECOND = 20
 const CONTROLLER = { 'managed-by': 'apisix-ingress-controller' }
 
-/** From a change of the endpoints to the write that follows it, in ms. Real controllers took 70 to 340 ms. */
+/** The time from a change of the endpoints to the controller's write, in ms. Real controllers took 70 to 340 ms. */
 const LAGS_MS = { quick: 150, late: 5000 }
 type Manner = keyof typeof LAGS_MS | 'hung'
 
-/** The controller: it writes whole arrays, each from its knowledge at the start of the call. */
+/** Starts a controller that writes whole arrays. A controller that hangs also writes what it knew when it got the change. */
 function startController(rig: Rig, manner: Manner) {
   const serving = new Map<Version, readonly TestPod[]>()
   const pending = new Set<Promise<void>>()
@@ -34,7 +34,7 @@ function startController(rig: Rig, manner: Manner) {
     rig.put('upstreams', version, { type: 'roundrobin', labels: CONTROLLER, nodes: arrayOf(pods) })
   return {
     write,
-    /** Blocks its calls until `revive`; the pending ones are sent first. */
+    /** Blocks the controller's calls until `revive`. Then the controller first sends the blocked calls. */
     hang() {
       if (manner === 'hung') hangs = Promise.withResolvers()
     },
@@ -115,7 +115,7 @@ async function restartThreeTimes(rig: Rig, manner: Manner) {
     controller.hang()
     const olds = VERSIONS.flatMap(version => serving(version).map(old => ({ version, old })))
     const hooks = olds.map(({ version, old }) => replace(version, old))
-    // One node of each version stays until its controller lists another one.
+    // One node of each version stays listed until the controller lists another.
     const isDone = Promise.all(hooks)
     if (manner === 'hung')
       await until('the others are out', () =>

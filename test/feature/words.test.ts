@@ -9,7 +9,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Ends the pod. Returns its hook, the reasons why it waits, and the gateways' entries of it. */
+/** Ends the pod. Returns its hook, the reasons why the hook waits, and the gateways' entries of the pod. */
 function end(rig: Rig, pod: TestPod) {
   rig.end(pod)
   let answered = false
@@ -30,7 +30,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     await serving(rig, old, other)
     return { old, other }
   }
-  /** Ends a pod that no other one can replace, and waits until that is the reason to keep it. */
+  /** Ends a pod that no other pod can replace, and waits until the agent keeps it for this reason. */
   const endLast = async (rig: Rig) => {
     const old = rig.pod('web-1')
     await serving(rig, old)

@@ -1,4 +1,4 @@
-/** `npm run bench:hook`: size, start, and a whole call of the helper, compared with curl. Prints medians and the slowest tenth, in ms. */
+/** `npm run bench:hook` compares the helper's size, start and whole call with curl. Prints medians and the slowest tenth, in ms. */
 import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { percentile } from '../../sandbox/percentile.ts'

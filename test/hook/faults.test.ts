@@ -19,7 +19,7 @@ import {
   type Stub
 } from './stub.ts'
 
-/** No test delayed a hook that ends before this time, in ms; wide enough for a busy machine. */
+/** A hook that ends within this time was not delayed, in ms. The time is long enough for a busy machine. */
 const SOON = 5000
 const SAID =
   /^apisix-drain-hook: drained, evidence barrier, held for 4ms: every gateway avoids it \(\d\S*s in all\)\s*$/
@@ -40,7 +40,7 @@ describe('hook', () => {
     stub = await startStub(acts)
     return runHook(['--url', stub.url, ...args], env)
   }
-  /** Two replicas behind one name. */
+  /** Runs the hook with two replicas of the agent behind one name. */
   const twoReplicas = async (acts: readonly Act[], args: readonly string[]): Promise<HookRun> => {
     stub = await startStub(acts, ['127.0.0.2', '127.0.0.3'])
     const hosts = join(folder, 'hosts')

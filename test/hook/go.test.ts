@@ -23,7 +23,7 @@ interface TestEvent {
   readonly Output?: string
 }
 
-/** Each test of Go is one test here, so that the suite has one closing line. */
+/** Each Go test becomes one test here, so that the suite prints a single summary. */
 describe('the Go code', () => {
   const { stdout, stderr, status } = go('go', 'test', '-count=1', '-json', './...')
   const events = stdout
@@ -35,7 +35,7 @@ describe('the Go code', () => {
 
   for (const { Test, Action } of events) {
     if (Test === undefined || !['pass', 'fail', 'skip'].includes(Action)) continue
-    // A Go test that skips itself shows nothing, so it fails here.
+    // A Go test that skips itself proves nothing, so it counts as failed.
     it(Test, () => expect(Action, outputOf(Test)).to.equal('pass'))
   }
 

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 /** The size in docs/hooks.md, in bytes. */
 const LARGEST = 3_000_000
-/** The ELF header's number of each machine, and below it the type of the program header that names a dynamic loader. */
+/** The number of each machine in the ELF header. `PT_INTERP` is the type of the program header that names a dynamic loader. */
 const MACHINES = { amd64: 62, arm64: 183 }
 const PT_INTERP = 3
 

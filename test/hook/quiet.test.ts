@@ -5,12 +5,12 @@ import { expect } from 'chai'
 interface Played {
   readonly code: number
   readonly stderr: string
-  /** From the last connection to the end of the hook. */
+  /** The time from the last connection to the end of the hook. */
   readonly afterLastMs: number
   readonly ms: number
 }
 
-/** Real connections in a separate network namespace: elsewhere, connections of other programs would count. */
+/** Runs the hook with real connections in a separate network namespace, in which no connections of other programs count. */
 function play(everyMs: number, forMs: number, ...args: string[]): Played {
   const scene = join(import.meta.dirname, 'scene.ts')
   const { stdout, stderr, status } = spawnSync(

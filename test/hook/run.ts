@@ -5,11 +5,11 @@ import { hookPath } from '../../scripts/hook.ts'
 export const HOOK = hookPath(architecture)
 
 export interface HookRun {
-  /** `undefined` if a signal ended it. */
+  /** The exit code; `undefined` if a signal ended the hook. */
   readonly code: number | undefined
   readonly stdout: string
   readonly stderr: string
-  /** From its start to its end. */
+  /** The time from the start of the hook to its end. */
   readonly ms: number
 }
 

@@ -14,7 +14,7 @@ export interface Stub {
   close(): Promise<void>
 }
 
-/** An agent that misbehaves: each request gets the next act, and the last act is repeated. */
+/** Starts a stand-in for the agent. Each request gets the next act, and then the last act is repeated. */
 export async function startStub(
   acts: readonly Act[],
   hosts: readonly string[] = ['127.0.0.1']
@@ -81,7 +81,7 @@ export const NOTHING = {
 export const answers = says(200, DRAINED)
 export const refuses = (status: number, error: string) => says(status, { error, why: 'because' })
 
-/** Chunks of a few bytes, each in its own packet. */
+/** Sends the answer in chunks of a few bytes, each in its own packet. */
 export const chunked: Act = socket => {
   const pieces = JSON.stringify(DRAINED).match(/.{1,9}/g) ?? []
   const parts = [
@@ -100,10 +100,10 @@ export const chunked: Act = socket => {
 /** Sends half of the answer, and then ends the connection. */
 export const cut: Act = socket => void socket.end(send(200, DRAINED).slice(0, -20))
 
-/** Takes the request and never answers. */
+/** Never answers the request. */
 export const hangs: Act = () => {}
 
-/** An agent that held the hook and was then killed. */
+/** Closes the connection after `ms`, like an agent that held the hook and was then killed. */
 export const holdsAndDies =
   (ms: number): Act =>
   socket =>

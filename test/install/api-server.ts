@@ -29,7 +29,7 @@ export interface ApiServer {
 
 const START_MS = 60_000
 
-/** @throws Error with the end of its log, if it is not ready within a minute */
+/** @throws Error with the end of the API server's log if it is not ready within a minute */
 export async function startApiServer(version: Kubernetes = CURRENT): Promise<ApiServer> {
   const folder = mkdtempSync(join(tmpdir(), 'api-server-'))
   const file = (name: string) => join(folder, name)
@@ -105,7 +105,7 @@ async function ready(url: string, token: string, dead: () => boolean): Promise<v
   }
 }
 
-/** Without a CA the certificate is not verified: the server creates it while it starts. */
+/** Makes one call. Without `ca`, it does not verify the certificate, which the API server creates during its start. */
 export function call(
   url: string,
   method: string,

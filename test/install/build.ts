@@ -1,6 +1,6 @@
 /**
- * Run as a script, it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version: the oldest
- * Kubernetes that the chart supports, and a current one. It also builds the ingress controller.
+ * As a script, this file builds kube-apiserver and etcd from their Go modules into the cache: for the oldest Kubernetes that the
+ * chart supports, and for a current one. It also builds the ingress controller.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,12 +17,12 @@ import { ensureController } from './controller-build.ts'
 export type Kubernetes = (typeof KUBERNETES)[number]
 
 export const [OLDEST, CURRENT] = KUBERNETES
-/** WatchList needs at least 3.4.25 or 3.5.8. */
+/** The version of etcd. Kubernetes' WatchList needs at least 3.4.25 or 3.5.8. */
 const ETCD_VERSION = 'v3.7.3'
 
 export const ETCD = join(CACHE, 'bin', `etcd-${ETCD_VERSION}`)
 
-/** Kubernetes has its staging modules in its own repository; an outside build must name their releases. */
+/** Returns the lines of go.mod. Kubernetes' repository contains its staging modules; an outside build must name their releases. */
 function kubernetesModule(version: Kubernetes): string[] {
   const theirs = readFileSync(join(moduleFolder(`k8s.io/kubernetes@${version}`), 'go.mod'), 'utf8')
   const staged = [...theirs.matchAll(/^\t(k8s\.io\/\S+) => \.\/staging\//gm)].map(([, module]) => module)
@@ -33,19 +33,19 @@ function kubernetesModule(version: Kubernetes): string[] {
   ]
 }
 
-/** Without the version, the server reports v0.0.0-master, and charts that require a version refuse it. */
+/** Returns the linker flags that set the version. Without them the server reports v0.0.0-master, which charts refuse. */
 function stampedVersion(version: Kubernetes): string {
   const [major, minor] = version.slice(1).split('.')
   const stamp = '-X k8s.io/component-base/version'
   return `${stamp}.gitVersion=${version} ${stamp}.gitMajor=${major} ${stamp}.gitMinor=${minor}`
 }
 
-/** The path of a Kubernetes program, once it is built. */
+/** Returns the path of a Kubernetes program. The file exists once it is built. */
 export function kubernetesPath(name: string, version: Kubernetes = CURRENT): string {
   return join(CACHE, 'bin', `${name}-${version}`)
 }
 
-/** How to build a program of Kubernetes' `cmd/`. */
+/** Returns how to build a program of Kubernetes' folder `cmd/`. */
 export const kubernetesProgram = (name: string, version: Kubernetes = CURRENT): ModuleProgram => ({
   path: kubernetesPath(name, version),
   module: () => kubernetesModule(version),
@@ -64,7 +64,7 @@ import (
 func main() { etcdmain.Main(os.Args) }
 `
 
-/** @throws Error with Go's output, if one cannot be built */
+/** @throws Error with Go's output if one of the programs cannot be built */
 export function ensureControlPlane(): void {
   ensureModuleProgram({
     path: ETCD,

@@ -5,7 +5,7 @@ const MODULE = 'github.com/apache/apisix-ingress-controller'
 export const CONTROLLER_VERSION = 'v1.8.4'
 export const PROGRAM = join(CACHE, 'bin', `apisix-ingress-controller-${CONTROLLER_VERSION}`)
 
-/** @throws Error with the output of Go if it cannot be built */
+/** @throws Error with the output of Go if the controller cannot be built */
 export function ensureController(): void {
   ensureModuleProgram({
     path: PROGRAM,
@@ -15,6 +15,6 @@ export function ensureController(): void {
   })
 }
 
-/** The folder of the descriptions of its own kinds of objects, in its module. */
+/** Returns the folder of the controller's CRDs, in its module. */
 export const kindsFolder = (): string =>
   join(moduleFolder(`${MODULE}@${CONTROLLER_VERSION}`), 'samples/deploy/crd/v1')

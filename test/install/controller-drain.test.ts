@@ -22,8 +22,8 @@ interface Row {
 }
 
 /**
- * The real ingress controller 1.8 next to the real agent, while pods end under load. Kubernetes, kubelet, gateways with the plugin
- * and the Admin API are the sandbox's stand-ins; the controller sees copies of their EndpointSlices in a real API server.
+ * The real ingress controller 1.8 next to the real agent, while pods end under load. Kubernetes, the kubelet, the gateways with
+ * the plugin and the Admin API are the sandbox's stand-ins. The controller sees copies of the EndpointSlices in a real API server.
  */
 describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, function () {
   this.timeout(180_000)
@@ -169,7 +169,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
     it('the controller is dead, and another rolling update follows', async () => {
       await owner.controllers.at(-1)!.stop('SIGKILL')
       await underLoad('controller dead', roll)
-      // The new controller does not write when it starts, nor when it becomes the leader: only at the next change.
+      // The new controller writes only at the next change, not at its start and not when it becomes the leader.
       const next = owner.start()
       await waitFor('it leads', () => next.log().includes('became leader'), WAIT_MS)
     })
@@ -202,7 +202,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
     after(() => world?.close())
 
     it('a rolling update', async () => {
-      // `observed` is a sample, not a proof. Without a hook several requests are lost.
+      // One lost request is accepted, because `observed` is a sample and not a proof. Without a hook several requests are lost.
       const mostFailed = 1
       await underLoad(
         'rolling update, without the plugin',

@@ -61,7 +61,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     await waitFor('the upstream', () => stored() !== undefined, WAIT_MS)
     const { id, create_time: _created, update_time: _updated, ...fields } = stored()!
     expect(id).to.equal(upstreamId(SERVICE))
-    // Their order is that of the Endpoints, which is not compared here.
+    // The nodes have the order of the Endpoints. The test does not compare the order.
     const nodes = ['127.0.0.1', '127.0.0.2'].map(host => ({ host, port: 8080, weight: 100 }))
     expect({
       ...fields,
@@ -126,7 +126,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
       subset: { name: version, takes: () => true }
     })
     const ips = { v1: '10.0.1.1', v2: '10.0.1.2' }
-    // Admission refuses a pod without it.
+    // Admission refuses a pod whose ServiceAccount does not exist.
     await post('/api/v1/namespaces/shop/serviceaccounts', { metadata: { name: 'default' } })
     for (const [version, podIP] of Object.entries(ips)) {
       const path = '/api/v1/namespaces/shop/pods'

@@ -25,7 +25,7 @@ export interface ControllerOptions {
   readonly kubeconfig: string
   /** Such as `http://127.0.0.1:9180`. */
   readonly admin: { readonly url: string; readonly key: string }
-  /** Reads EndpointSlices; by default it reads Endpoints, as its chart starts it. */
+  /** Makes the controller read EndpointSlices. By default it reads Endpoints, as with the settings of its chart. */
   readonly slices?: boolean
 }
 
@@ -35,7 +35,7 @@ export interface Controller {
   /** Freezes the process; `resume` continues it. */
   pause(): void
   resume(): void
-  /** SIGTERM by default. */
+  /** Ends the process; default: with SIGTERM. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
@@ -56,7 +56,7 @@ export function startController({ kubeconfig, admin, slices = false }: Controlle
       '--https-listen=127.0.0.1:0',
       `--watch-endpointslices=${slices}`
     ],
-    // The name of its pod, and the namespace of its Lease.
+    // POD_NAME names the controller's pod; POD_NAMESPACE is the namespace of its Lease.
     {
       stdio: ['ignore', log, log],
       cwd: folder,

@@ -1,7 +1,7 @@
 import { KUBERNETES } from '../chart/tools.ts'
 import type { Kubernetes } from './build.ts'
 
-/** The same tests on the oldest Kubernetes that the chart supports, and on a current one. */
+/** Runs the tests on the oldest Kubernetes that the chart supports, and on a current one. */
 export function onEachKubernetes(title: string, tests: (version: Kubernetes) => void): void {
   for (const version of KUBERNETES) describe(`${title}, Kubernetes ${version}`, () => tests(version))
 }

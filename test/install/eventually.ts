@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Repeats `holds` until it does not reject, and rejects with its last error after `withinMs`. */
+/** Calls `holds` until it does not reject. After `withinMs`, rejects with the last error of `holds`. */
 export async function eventually(holds: () => Promise<unknown>, withinMs = 60_000): Promise<void> {
   const until = Date.now() + withinMs
   for (;;) {

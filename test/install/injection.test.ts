@@ -30,7 +30,7 @@ const helperFor = (budget: number, fallback: number) => [
   `${fallback}s`
 ]
 
-/** The policy of the real chart on a real API server. Pods are only dry runs, which admission handles like real ones. */
+/** The policy of the real chart on a real API server. Pods are only created as dry runs, which admission handles like real pods. */
 describe('injected hooks', () => {
   let api: ApiServer
 
@@ -62,13 +62,13 @@ describe('injected hooks', () => {
   async function namespace(name: string, labels: Record<string, string>): Promise<void> {
     const { status } = await api.call('POST', '/api/v1/namespaces', { metadata: { name } })
     expect(status).to.be.oneOf([201, 409])
-    // The API server creates kube-system itself. No controller runs here that creates accounts.
+    // The API server creates kube-system itself. The test creates the ServiceAccounts, because no controller runs here.
     const had = (await api.call('GET', `/api/v1/namespaces/${name}`)).json as { metadata: { labels: object } }
     const put = { ...had, metadata: { ...had.metadata, labels: { ...had.metadata.labels, ...labels } } }
     expect((await api.call('PUT', `/api/v1/namespaces/${name}`, put)).status).to.equal(200)
     await api.call('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
   }
-  /** The pod after admission by Kubernetes. */
+  /** Returns the pod as it is after admission by Kubernetes. */
   async function pod(
     ns: string,
     spec: object,

@@ -40,7 +40,7 @@ onEachKubernetes('helm on a real API server', version => {
       const crd: unknown = parse(readFileSync(join(crds, `monitoring.coreos.com_${plural}.yaml`), 'utf8'))
       await created('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd)
     }
-    // A kind is served a moment after its definition exists.
+    // The API server serves a new kind a moment after the creation of its CRD.
     await eventually(async () => (untouched = await everything(api)), WITHIN_MS)
   })
   after(() => api?.stop())

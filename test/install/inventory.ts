@@ -13,7 +13,7 @@ interface ObjectList {
 const ITS_OWN =
   /^(v1\/(events|endpoints|componentstatuses)|events\.k8s\.io|coordination\.k8s\.io|metrics|discovery\.k8s\.io)/
 
-/** Every object of every kind, as `apps/v1/deployments apisix/apisix-drain`. */
+/** Returns every object of every kind, as `apps/v1/deployments apisix/apisix-drain`. */
 export async function everything(api: ApiServer): Promise<readonly string[]> {
   const { groups } = (await api.call('GET', '/apis')).json as {
     groups: { preferredVersion: { groupVersion: string } }[]

@@ -13,7 +13,7 @@ export interface Slices {
   onChange(listener: (slice: EndpointSlice) => void): () => void
 }
 
-/** The v1 Endpoints of a Service, as kube-controller-manager makes them: a terminating pod is in neither list. */
+/** Returns the v1 Endpoints of a Service as kube-controller-manager makes them: without terminating pods. */
 function endpointsOf(slices: readonly EndpointSlice[], name: string): object {
   const ports = slices[0]?.ports ?? []
   const all = slices.flatMap(({ endpoints }) => endpoints)
@@ -50,8 +50,8 @@ async function put(api: ApiServer, collection: string, object: Named) {
 }
 
 /**
- * Copies the sandbox's EndpointSlices, and the Endpoints that follow from them, to a real API server, in their order. Returns
- * the function that ends it; it rejects with the first write that failed.
+ * Copies the sandbox's EndpointSlices, and the Endpoints that follow from them, in order to a real API server. Returns the
+ * function that ends the copies. That function rejects with the first write that failed.
  */
 export function mirrorSlices(slices: Slices, api: ApiServer): () => Promise<void> {
   let last: Promise<unknown> = Promise.resolve()

@@ -12,7 +12,7 @@ import { apisixRoute } from './routes.ts'
 import { translateAdmin, type Passed } from './translate.ts'
 
 export interface RealOwner extends Owner {
-  /** Its processes. A test may stop them and start more. */
+  /** The processes of the controller. A test may stop them and start more. */
   readonly controllers: Controller[]
   /** Every request of these processes to the Admin API. */
   readonly passed: readonly Passed[]
@@ -23,8 +23,8 @@ export interface RealOwner extends Owner {
 const POLL_MS = 50
 
 /**
- * The real ingress controller 1.8 as the owner of a sandbox: it sees copies of the sandbox's EndpointSlices in a real API server,
- * and writes through the Admin API stand-in. Its writes are found by polling.
+ * Starts the real ingress controller 1.8 as the owner of a sandbox. It sees copies of the sandbox's EndpointSlices in a real API
+ * server, and writes through the Admin API stand-in. Polls find its writes.
  */
 export async function startRealOwner(
   api: ApiServer,

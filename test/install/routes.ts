@@ -1,4 +1,4 @@
-/** One ApisixRoute to all paths of a Service. */
+/** Returns an ApisixRoute that sends all paths to a Service. */
 export const apisixRoute = (name: string, servicePort: number) => ({
   apiVersion: 'apisix.apache.org/v2',
   kind: 'ApisixRoute',
@@ -6,7 +6,7 @@ export const apisixRoute = (name: string, servicePort: number) => ({
   spec: { http: [{ name: 'all', match: { paths: ['/*'] }, backends: [{ serviceName: name, servicePort }] }] }
 })
 
-/** One Ingress to all paths of a Service. */
+/** Returns an Ingress that sends all paths to a Service. */
 export const ingress = (name: string, port: number) => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'Ingress',

@@ -23,7 +23,7 @@ onEachKubernetes('tokens of a real API server', version => {
     this.timeout(180_000)
     api = await startApiServer(version)
     await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } })
-    // Every ServiceAccount may read the keys: this one has no rights.
+    // Every ServiceAccount may read the keys. So the test reads them with a ServiceAccount that has no rights.
     const file = api.kubeconfigFor(await tokenFor({}))
     connection = createConnection(loadCredentials({ kind: 'kubeconfig', file }, systemClock), systemClock)
     keys = createSigningKeys({
@@ -49,7 +49,7 @@ onEachKubernetes('tokens of a real API server', version => {
       expirationSeconds: 600,
       boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name, uid }
     })
-  /** On a host, so that its object stays while it ends: here no kubelet reports its end. */
+  /** Creates a pod on a host. Its object stays after a deletion, because no kubelet runs here that would report its end. */
   async function create(name: string): Promise<PodFact> {
     const spec = { nodeName: 'host-1', containers: [{ name: 'web', image: 'shop/web' }] }
     const { status, json } = await api.call('POST', PODS, { metadata: { name }, spec })

@@ -3,15 +3,15 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** A real API server refuses endpoints on loopback, where the sandbox's pods are: 127.1.2.3 is 10.1.2.3 there. */
+/** Replaces addresses such as 127.1.2.3 by 10.1.2.3, because a real API server refuses endpoints on loopback. */
 export const outside = (json: string): string => json.replaceAll(/"127\.(\d+\.\d+\.\d+)"/g, '"10.$1"')
 const inside = (json: string): string => json.replaceAll(/"10\.(\d+\.\d+\.\d+)"/g, '"127.$1"')
 
-/** One forwarded request. It is listed before the Admin API gets it, so the list has every write that the store has. */
+/** One forwarded request. It is listed before it is forwarded, so the list has every write that the store has. */
 export interface Passed {
   readonly method: string
   readonly path: string
-  /** Of its answer; `undefined` until then. */
+  /** The status of the answer; `undefined` until the answer comes. */
   readonly status: number | undefined
 }
 

@@ -136,7 +136,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
     expect(status, JSON.stringify(json)).to.equal(201)
     return (json as { spec: object }).spec
   }
-  /** There is no kube-proxy, so the Service is changed to this machine's name. An upgrade restores the chart's own Service. */
+  /** Makes the Service lead to this machine, because no kube-proxy runs here. An upgrade restores the chart's own Service. */
   async function leadHere(): Promise<void> {
     const service = '/api/v1/namespaces/apisix/services'
     await api.call('DELETE', `${service}/apisix-drain`)

@@ -1,12 +1,13 @@
 import type { Mistake, Place } from './mistake.ts'
 
-// `npm run mistakes` prints what the operator sees; `--main <older checkout>/agent/main.ts` prints it as it was. docs/mistakes.md compares
-// both: `npm run -s mistakes -- --page <older checkout>/agent/main.ts > docs/mistakes.md`. The older one was commit daf4b29.
+// `npm run mistakes` prints the operator's view; with `--main <older checkout>/agent/main.ts`, that of an older version.
+// docs/mistakes.md compares both versions: `npm run -s mistakes -- --page <older checkout>/agent/main.ts > docs/mistakes.md`. The
+// older version was commit daf4b29.
 
 const HOOK = 'http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 const CURL = 'curl -fsS --noproxy "*"'
 
-/** A pod with this hook, and the Service of the agents. */
+/** Returns a function that creates a pod with this hook, and the Service of the agents. */
 const hooked = (command: string) => (place: Place) => {
   const { store } = place.rig.kubernetes
   store.create('namespaces', { metadata: { name: 'drain' } })
@@ -24,7 +25,7 @@ const hooked = (command: string) => (place: Place) => {
   })
 }
 
-/** The mistakes, from the command line to the cluster. */
+/** All mistakes: first those on the command line, at the end those in the cluster. */
 export const MISTAKES: readonly Mistake[] = [
   {
     title: 'a command is misspelled',

@@ -11,16 +11,16 @@ export interface Mistake {
   /** A file of configuration, written for this command. */
   readonly file?: string
   readonly exit: number
-  /** Each must be in the output of the command: the setting, and the change. */
+  /** The output of the command must match each of these: the setting, and the change. */
   readonly says: readonly RegExp[]
-  /** Must be printed exactly once. */
+  /** The output must match this exactly once. */
   readonly once?: RegExp
 }
 
-/** Where the commands run: stand-ins for the API server and for APISIX, and servers that are neither. */
+/** The servers with which the commands run: stand-ins for the API server and for APISIX, and unrelated servers. */
 export interface Place {
   readonly rig: Rig
-  /** Paths of kubeconfigs: of a server that speaks HTTP/1.1 only, of a port at which nothing listens, with another CA. */
+  /** Paths of kubeconfigs. They name a server that speaks only HTTP/1.1, a port at which nothing listens, and another CA. */
   readonly kubeconfigs: { readonly http1: string; readonly closed: string; readonly otherCa: string }
   /** Ports on 127.0.0.1. */
   readonly ports: {

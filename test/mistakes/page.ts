@@ -19,7 +19,7 @@ and the change, with the right exit code. [CONTRIBUTING.md](../CONTRIBUTING.md) 
 every mistake, and fails if a message is not clear.
 `
 
-/** `docs/mistakes.md`: a table of all, then both outputs of each. */
+/** Returns the text of `docs/mistakes.md`: a table of all mistakes, and then both outputs for each mistake. */
 export function mistakesPage(compared: readonly Compared[]): string {
   const isClear = (printed: Printed, mistake: Mistake) => faultsOf(mistake, printed).length === 0
   const yes = (clear: boolean) => (clear ? 'clear' : '**not clear**')
@@ -50,7 +50,7 @@ export function mistakesPage(compared: readonly Compared[]): string {
   return `${[HEAD, table.join('\n'), ...sections].join('\n\n')}\n`
 }
 
-/** The lines that an operator looks for; ports and folders of one run have a fixed form. */
+/** Returns the lines that an operator looks for. Ports and folders of a run are replaced by fixed values. */
 function shown(text: string): readonly string[] {
   const lines = text
     .replaceAll(/127\.0\.\d+\.\d+:\d+/g, '127.0.0.1:1234')

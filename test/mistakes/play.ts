@@ -16,7 +16,7 @@ import { startRig } from '../build/rig.ts'
 import type { Mistake, Place } from './mistake.ts'
 
 export const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
-/** No command may take longer, in ms. */
+/** The time limit of a command, in ms. */
 const LONGEST_MS = 120_000
 
 export interface Printed {
@@ -117,7 +117,7 @@ async function run(main: string, args: readonly string[], env: Readonly<Record<s
   return { code, text: `${said.out}${said.err}` }
 }
 
-/** The faults of the output; empty if it names the setting and the change. */
+/** Returns the faults of the output, or an empty list if the output names the setting and the change. */
 export function faultsOf({ exit, says, once: single }: Mistake, { code, text }: Printed): readonly string[] {
   const times = single ? [...text.matchAll(new RegExp(single, 'g'))].length : 1
   return [

@@ -85,7 +85,7 @@ describe('The barrier holds with every balancer of APISIX:', () => {
       const [domain, port] = ['two.test', a.node.port]
       const place = { id: '1', upstream: { nodes: [{ host: domain, port, weight: 1 }] } }
       const names = { [domain]: [a.node.host, twin.node.host] }
-      // APISIX uses one address of the name for each request: here always that of a
+      // APISIX uses one address of the name for each request. Here the address of `a` is always used
       const u: Upstream = { nodes: [{ ...a.node, domain }], pass_host: 'node' }
       await gateway.configured({ u, objects: { kinds: { routes: [place] }, names } })
       gateway.barrier.words = true
@@ -169,7 +169,7 @@ describe('The barrier holds with every balancer of APISIX:', () => {
       await requests(20)
       const before = await gateway.pickersMade()
       await requests(40)
-      // a worker without earlier requests builds one picker for all nodes, and one for the remaining nodes
+      // a worker that has had no request before builds one picker for all nodes, and one for the remaining nodes
       expect((await gateway.pickersMade()) - before).to.be.below(3)
     })
   }

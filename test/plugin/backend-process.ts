@@ -38,7 +38,7 @@ server.on('upgrade', (_request, socket) => {
   socket.on('end', () => socket.end())
 })
 
-// gRPC has its own port. It has only the parts that a proxy needs, which does not parse messages
+// gRPC has its own port. A proxy does not parse gRPC messages, so this server does not either
 const grpc = createHttp2Server()
 grpc.on('stream', (stream, headers) => {
   process.send?.({ request: headers[':path'] })

@@ -8,7 +8,7 @@ let made = 0
 
 const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const PROGRAM = program('./backend-process.ts')
-/** Has websockets, server-sent events and gRPC streams, and ends them properly at SIGTERM. */
+/** The program of a pod with websockets, server-sent events and gRPC streams. At SIGTERM it ends each in its own protocol. */
 export const LONG_POD = program('./long-pod-process.ts')
 
 /** A pod: a separate process on its own loopback address, so that a test can kill it. */
@@ -18,7 +18,7 @@ export class Backend {
   readonly node: Node
   /** The gRPC port of the same pod. */
   readonly grpc: Node
-  /** Requests that reached it: path and query. */
+  /** The requests that reached the pod, as path and query. */
   readonly requests: string[] = []
   readonly #process: ChildProcess
 
@@ -52,14 +52,14 @@ export class Backend {
     return this.entry({ state: 'sealed' })
   }
 
-  /** SIGTERM: the program decides when it ends. Resolves when it is gone. */
+  /** Sends SIGTERM, at which the program decides when to end. Resolves when the process is gone. */
   async terminate(): Promise<void> {
     const gone = once(this.#process, 'exit')
     this.#process.kill('SIGTERM')
     await gone
   }
 
-  /** SIGKILL, as if the pod's process crashed. Resolves when it is gone. */
+  /** Sends SIGKILL, as if the pod's process crashed. Resolves when the process is gone. */
   async kill(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
     const gone = once(this.#process, 'exit')

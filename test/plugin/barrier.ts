@@ -9,11 +9,11 @@ export interface EntryIn {
   sealIf?: string
   /** Addresses that take over, by the port of the ending pod. */
   successors?: Record<string, readonly string[]>
-  /** The release that puts it. */
+  /** The release of the agent that puts the entry. */
   by?: string
   /** For how many seconds its pod keeps its sessions. */
   keep?: number
-  /** For how many seconds it has kept them already. */
+  /** For how many seconds the pod has kept its sessions already. */
   kept?: number
 }
 
@@ -36,9 +36,9 @@ export interface EntryOut {
   sealedFor?: number
   idleFor?: number
   word: Word
-  /** Seconds left. */
+  /** For how many more seconds the pod keeps its sessions. */
   keep?: number
-  /** Only in the state. */
+  /** Only the answer to a read of the state has these fields. */
   successors?: Record<string, string[]>
   by?: string
   error?: string
@@ -77,7 +77,7 @@ export interface WorkerOut {
   revisions: Record<string, number>
   applied: number
   exiting: boolean
-  /** `covered`, or why L4 is not; absent: its stream subsystem takes no part. */
+  /** `covered`, or why the worker does not cover L4. Absent: its stream subsystem does not take part. */
   l4?: string
 }
 
@@ -161,7 +161,7 @@ export class Barrier {
     return await this.#ok('GET', '/v1/barrier/state')
   }
 
-  /** The state, with only the entries that got a request in spite of their seal. */
+  /** Returns the state, with only those entries that got a request in spite of their seal. */
   async summary(): Promise<StateOut> {
     return await this.#ok('GET', '/v1/barrier/state?entries=late')
   }

@@ -3,7 +3,7 @@ import type { Backend } from './backend.ts'
 import { eventually } from './eventually.ts'
 import type { Gateway } from './gateway.ts'
 
-/** Stops those of them that a test has started. */
+/** Stops the gateway and the pods. A test may not have started all of them, so each may be undefined. */
 export async function stopAll(gateway: Gateway | undefined, ...pods: (Backend | undefined)[]): Promise<void> {
   await gateway?.stop()
   for (const pod of pods) await pod?.kill()

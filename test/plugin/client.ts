@@ -6,7 +6,7 @@ export interface Reply {
   backend: string | undefined
   host: string | undefined
   body: string
-  /** Each Set-Cookie. */
+  /** The values of all Set-Cookie headers. */
   cookies: string[]
 }
 
@@ -14,14 +14,14 @@ export interface Sending {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** A promise or ms to wait before the second half of the body: nginx reads the whole body before it connects. */
+  /** A promise, or ms, to wait for before the second half of the body. nginx connects only after it has the whole body. */
   slowly?: number | Promise<unknown>
   agent?: Agent
   /** Called with the request once it is sent. */
   started?: (request: ClientRequest) => void
 }
 
-/** One request, on its own connection unless an agent is given. Rejects when the connection breaks. */
+/** Sends one request, on its own connection unless an agent is given. Rejects if the connection breaks. */
 export async function send(url: string, options: Sending = {}): Promise<Reply> {
   const { method = 'GET', headers = {}, body, slowly, agent } = options
   return await new Promise((resolve, reject) => {
@@ -69,6 +69,6 @@ export async function many(url: string, n: number): Promise<Reply[]> {
   return replies
 }
 
-/** The backends that answered, each once, sorted. */
+/** Returns the names of the backends that answered, each once, sorted. */
 export const backends = (replies: readonly Reply[]): string[] =>
   [...new Set(replies.map(r => r.backend ?? `status ${r.status}`))].sort()

@@ -25,7 +25,7 @@ describe('A gateway whose wall clock is set', () => {
   })
   after(() => rmSync(dir, { recursive: true, force: true }))
 
-  /** In one write, so that nginx never sees half of it. */
+  /** Sets the clock ahead. It uses a single write, so that nginx never reads half of the value. */
   const ahead = (seconds: number) => {
     const bytes = Buffer.alloc(8)
     bytes.writeBigInt64LE(BigInt(seconds))
@@ -102,7 +102,7 @@ describe('A gateway whose wall clock is set', () => {
     await eventually('it arrived', () => b.requests.includes('/u?ms=4000'))
     const began = performance.now()
     const poll = barrier.inflight([b.uid], 1)
-    // the clock is set during the poll, whenever that begins
+    // the clock changes every 50 ms, so it certainly changes during the poll
     let back = 0
     const setting = setInterval(() => ahead((back -= HOUR)), 50)
     const { entries } = await poll.finally(() => clearInterval(setting))

@@ -27,7 +27,7 @@ describe("Each worker's copy of the deny-list", () => {
     gateway = undefined
   })
 
-  /** The deny-list of every worker that answers, as text. */
+  /** Returns the different deny-lists, as text, that the workers report in `times` reads. */
   async function told(g: Gateway, times = 20): Promise<string[]> {
     const seen = new Set<string>()
     for (let i = 0; i < times; i += 1) {
@@ -68,7 +68,7 @@ describe("Each worker's copy of the deny-list", () => {
     const [frozen = 0] = g.workers()
     process.kill(frozen, 'SIGSTOP')
     const put = async (...some: EntryIn[]) => {
-      // a call that the frozen worker accepted gets no answer
+      // if the frozen worker accepts the call, no answer comes, so the test tries again
       await eventually('another worker has taken it', async () => {
         const answer = await Promise.race([barrier.put(...some), wait(1000)])
         return answer !== undefined
@@ -86,7 +86,7 @@ describe("Each worker's copy of the deny-list", () => {
   })
 
   it('keeps an entry that is put again while other workers remove it as expired', async () => {
-    // delays a worker that drops an expired entry, between its check and the removal
+    // delays a worker that removes an expired entry, between its check and the removal
     const slow = `
       local clock = require("apisix.drain.clock")
       local now = clock.now

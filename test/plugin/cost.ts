@@ -12,19 +12,19 @@ import { costOfHeld, cpuOf } from './held.ts'
  * The cost of the plugin for a request: the difference between gateways with and without it, in two measures:
  *
  * - worker CPU in microseconds, by wrk over loopback. All gateways run at once, with their workers on one processor, so
- *   other load on the machine affects all alike. LuaJIT's choices last as long as the process and matter several per
- *   cent. So one process is one sample, and all are restarted for the next one. Two gateways without the plugin are the
- *   control: their difference is noise. On a busy machine, each gateway may get only some hundred requests a second. Then
- *   the plugin's timers count too: about 2 ms of CPU a second in an idle worker.
- * - instructions in user space, by valgrind, which depend on LuaJIT's choices but not on other load.
+ *   other load on the machine affects all of them in the same way. LuaJIT's choices last as long as the process, and change
+ *   the result by several per cent. So one process is one sample, and all gateways restart for the next sample. Two gateways
+ *   without the plugin are the control: their difference is noise. On a busy machine, each gateway may get only some hundred
+ *   requests a second. Then the plugin's timers also matter: about 2 ms of CPU a second in an idle worker.
+ * - instructions in user space, by valgrind. Their number depends on LuaJIT's choices, but not on other load.
  *
- * Also measures the cost of held entries for a gateway, in microseconds of CPU of all its workers.
+ * It also measures how much CPU held entries cost a gateway, in microseconds for all its workers together.
  *
  * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none] [calls for held entries, 0 for
- * none] [the folder plugin-config of another version]. With that folder, both versions are measured side by side, with 0 and 10
- * entries, and nothing else. The gateway's backend is an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX.
+ * none] [the folder plugin-config of another version]. With that folder, it only measures both versions side by side, with 0 and
+ * 10 entries. The gateways' backend is a separate nginx, and the stand-in for APISIX does far less than APISIX.
  * Compare the difference (median of the samples, and their middle half) with the 24 us that a request costs a real
- * APISIX on the same machine when it is quiet. In the case `dictionary`, the plugin counts in a dictionary.
+ * APISIX on the same machine without other load. In the case `dictionary`, the plugin counts in a dictionary.
  */
 const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2, 5).map(Number)
 const OTHER = process.argv[5]
@@ -44,7 +44,7 @@ const ALL = [
   'other: 10 entries'
 ] as const
 type Case = (typeof ALL)[number]
-/** The cases of one version of the plugin, and those that compare two. */
+/** The cases of this run: those that compare two versions of the plugin, or those of one version. */
 const CASES: readonly Case[] = OTHER
   ? ['without', 'without too', '0 entries', 'other: 0 entries', '10 entries', 'other: 10 entries']
   : ALL.slice(0, 7)
@@ -92,7 +92,7 @@ async function start(name: Case, node: Node, under: readonly string[] = []): Pro
   return gateway
 }
 
-/** Loads all gateways at once. Returns the number of requests of each, and its worker CPU per request in microseconds. */
+/** Loads all gateways at once. Returns for each gateway the number of requests, and the worker's CPU per request in microseconds. */
 async function load(
   gateways: readonly Gateway[],
   seconds: number
@@ -115,13 +115,13 @@ async function byClock(node: Node): Promise<Record<Case, number[]>> {
   for (let round = 0; round < STARTS; round += 1) {
     const gateways: Gateway[] = []
     try {
-      // every second time in reverse, so that the order of starts does not count as a cost
+      // every second round starts the gateways in reverse order, so that the order does not look like a cost
       const order = round % 2 === 0 ? CASES : CASES.toReversed()
       for (const name of order) gateways.push(await start(name, node))
       if (availableParallelism() > 1)
         for (const gateway of gateways)
           execFileSync('taskset', ['-cp', '0', String(gateway.workers()[0])], { stdio: 'ignore' })
-      // until LuaJIT has compiled all code in the slowest gateway
+      // sends requests until LuaJIT has compiled all code, in the slowest gateway too
       for (let fewest = 0; fewest < WARM_REQUESTS;)
         fewest += Math.min(...(await load(gateways, 1)).map(({ requests }) => requests))
       const loaded = await load(gateways, SECONDS)
@@ -133,7 +133,7 @@ async function byClock(node: Node): Promise<Record<Case, number[]>> {
   return measured
 }
 
-/** How many instructions a worker executes in its life, with `n` requests. */
+/** Returns how many instructions a worker executes from its start to its end, with `n` requests. */
 async function total(name: Case, node: Node, n: number): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'apisix-drain-cost-'))
   try {
@@ -157,7 +157,7 @@ async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
   const measured = figures()
   for (let run = 0; run < RUNS; run += 1) {
     for (const name of CASES) {
-      // both include the start and LuaJIT's warm-up, so the difference excludes them
+      // both runs include the start and LuaJIT's warm-up, so their difference is the cost of the requests alone
       const few = await total(name, node, REQUESTS)
       measured[name].push(((await total(name, node, 2 * REQUESTS)) - few) / REQUESTS)
     }
@@ -170,7 +170,7 @@ function told(unit: string, measured: Record<Case, number[]>): object[] {
   return CASES.map(name => {
     const over = measured[name].map((value, round) => {
       const [one = Number.NaN, other = Number.NaN] = [measured.without[round], measured['without too'][round]]
-      // a control is compared only with the other control, all other gateways with both
+      // compares the second control with the first, and every other gateway with the mean of both controls
       return value - (name === 'without too' ? one : (one + other) / 2)
     })
     return {
@@ -182,7 +182,7 @@ function told(unit: string, measured: Record<Case, number[]>): object[] {
   })
 }
 
-/** The difference between both versions in the same round. */
+/** Returns the differences between the two versions of the plugin in the same round. */
 function compared(unit: string, measured: Record<Case, number[]>): object[] {
   return (['0 entries', '10 entries'] as const).map(name => {
     const other = measured[`other: ${name}`]
@@ -195,7 +195,7 @@ function compared(unit: string, measured: Record<Case, number[]>): object[] {
   })
 }
 
-/** 3,000 held entries cost 8 summaries a second (two agents, four each) and 150 renewals (each entry by both, every 40 s). */
+/** Measures held entries. With 3,000 entries, two agents send 8 summaries a second (four each) and 150 renewals (both, every 40 s). */
 async function held(): Promise<void> {
   const rows: object[] = []
   for (const workers of [1, 8]) {

@@ -16,7 +16,7 @@ export interface Node {
   port: number
   weight?: number
   priority?: number
-  /** The name that `host` was resolved from. */
+  /** The DNS name from which `host` was resolved. */
   domain?: string
 }
 
@@ -28,13 +28,13 @@ export interface Upstream {
   scheme?: 'grpc'
   /** The nginx variable, header or cookie that chash hashes. */
   key?: string
-  /** Default: a variable. */
+  /** The kind of the key; default: a variable. */
   hash_on?: 'vars' | 'header' | 'cookie'
-  /** Hosts that the active health checks report as up; without it there are no health checks. */
+  /** The hosts that active health checks report as up. Without this field there are no health checks. */
   up?: readonly string[]
-  /** Inline in a traffic-split rule, which creates it for every request. */
+  /** The upstream is inline in a traffic-split rule, which creates it for every request. */
   split?: boolean
-  /** Inline in a service or a route. */
+  /** The upstream is inline in a service or a route. */
   home?: 'services' | 'routes'
   /** Nodes come from service discovery, under this name of `discovery`. */
   service_name?: string
@@ -59,7 +59,7 @@ export interface Objects {
 export type Config =
   Record<string, Upstream> | { discovery?: Record<string, readonly Node[]>; objects?: Objects }
 
-/** Throws, with the packages to install, if this machine has no nginx with Lua. */
+/** Throws if this machine has no nginx with Lua. The error names the packages to install. */
 function needNginx(): void {
   const missing = ['/usr/sbin/nginx', ...MODULES].filter(file => !existsSync(file))
   if (missing.length > 0) {
@@ -154,7 +154,7 @@ export class Gateway {
     })
   }
 
-  /** Waits for the next sign of life of every worker, which shows that it has read the deny-list. */
+  /** Waits for the next heartbeat of every worker. By then each worker has read the deny-list. */
   async lookedAgain(): Promise<void> {
     const { now } = await this.barrier.state()
     await eventually('every worker has looked', async () => {
@@ -172,7 +172,7 @@ export class Gateway {
     return await answer.text()
   }
 
-  /** How many pickers all workers have built. */
+  /** Returns how many pickers all workers together have built. */
   async pickersMade(): Promise<number> {
     const all = new Map<number, number>()
     await eventually('every worker answers', async () => {
@@ -183,7 +183,7 @@ export class Gateway {
     return all.values().reduce((sum, n) => sum + n, 0)
   }
 
-  /** The worker processes, as the kernel lists them. */
+  /** Returns the pids of the workers, as the kernel lists them. */
   workers(): number[] {
     const master = this.#process?.pid
     if (!master) return []
@@ -228,7 +228,7 @@ function resume(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')
   } catch {
-    // it has ended by itself
+    // the process has already ended
   }
 }
 

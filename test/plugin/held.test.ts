@@ -16,7 +16,7 @@ describe('Entries that are held', () => {
   it('do not slow down reads of the state, or changes of other entries', async () => {
     const none = await costOfHeld(0, 60)
     const many = await costOfHeld(3000, 60)
-    // as ratios of the worker's CPU time: noise is far below these bounds, and a cost for each of 3,000 entries far above
+    // ratios of CPU time: noise is far below these bounds, and a cost that grows with each of 3,000 entries is far above them
     expect(many.summary / none.summary, 'state?entries=late').to.be.below(3)
     expect((many.change - none.change) / none.summary, 'put, seal and remove another one').to.be.below(20)
   })

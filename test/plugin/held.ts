@@ -18,7 +18,7 @@ export const CURRENT_CAN_BREAK = `
 export const cpuOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
 
-/** Entries like those of a cluster, with uids as long as in Kubernetes. */
+/** Returns `n` entries like those of a cluster, with uids as long as in Kubernetes. */
 export const heldEntries = (n: number, differs: Partial<EntryIn> = {}): EntryIn[] =>
   Array.from({ length: n }, (_, i) => ({
     uid: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
@@ -36,7 +36,7 @@ export async function putAll({ barrier }: Gateway, entries: readonly EntryIn[]):
     await barrier.put(...entries.slice(from, from + BATCH))
 }
 
-/** CPU time of all workers together, minus their idle use, in microseconds. */
+/** The CPU time of all workers together, in microseconds, without the CPU that idle workers use. */
 export interface HeldCost {
   /** One read of the state in the agent's form. */
   readonly summary: number
@@ -44,13 +44,13 @@ export interface HeldCost {
   readonly state: number
   /** The put, seal and removal of one more entry, until every worker has applied them. */
   readonly change: number
-  /** The cost of a renewal for one entry, if all are renewed. */
+  /** The cost of a renewal of all entries, divided by their number. */
   readonly renewal: number
   /** One second without requests; most of it is the stand-in for APISIX. */
   readonly idleSecond: number
 }
 
-/** The cost for a gateway that holds this many entries. `calls`: of each kind. */
+/** Measures the cost for a gateway that holds this many entries. `calls` is the number of calls of each kind. */
 export async function costOfHeld(held: number, calls: number, workers = 1): Promise<HeldCost> {
   const gateway = await Gateway.start({ workers, dictionary: '10m', counts: '10m' })
   try {
@@ -78,7 +78,7 @@ export async function costOfHeld(held: number, calls: number, workers = 1): Prom
       await barrier.put({ ...other, state: 'sealed' })
       await barrier.remove(other.uid)
     }
-    // LuaJIT compiles frequent code, in each worker by itself
+    // these calls warm up LuaJIT, which compiles frequent code in each worker
     await each(calls * workers, () => barrier.summary())
     for (let i = 0; i < 2 * workers; i += 1) await putAll(gateway, entries)
     await each(calls, change)

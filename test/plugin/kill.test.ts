@@ -15,7 +15,7 @@ describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backe
   })
   after(async () => await gateway?.stop())
 
-  /** `ROUNDS` rolling replacements of one of two pods under load; `end` runs before the SIGKILL. */
+  /** Replaces one of two pods under load, `ROUNDS` times. `end` runs before the SIGKILL. */
   async function roll(end: (pod: Backend, left: readonly Backend[]) => Promise<void>) {
     let pods = [await Backend.start(), await Backend.start()]
     await gateway.configured({ u: { nodes: pods.map(p => p.node) } })

@@ -4,8 +4,8 @@ import { Gateway } from './gateway.ts'
 import { send } from './client.ts'
 
 /**
- * Debian's nginx has no Lua in its stream subsystem, so these slots are written in its place. What the subsystem itself does needs a
- * real APISIX: test/plugin/l4/main.ts.
+ * Debian's nginx has no Lua in its stream subsystem, so this location writes the slots that the subsystem would write.
+ * test/plugin/l4/main.ts tests the subsystem itself, with a real APISIX.
  */
 const HALVES = `
   location /halves {

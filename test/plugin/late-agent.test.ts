@@ -6,7 +6,7 @@ import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { withAgent, type WithAgent } from './with-agent.ts'
 
-/** Two agents put entries of the same pod. One of them, played by the test, knows which pod takes over. */
+/** Two agents put entries of the same pod. The test plays one of them, which knows which pod takes over. */
 describe('An agent that has not seen the successor yet', () => {
   let gateway: Gateway
   let world: WithAgent

@@ -140,7 +140,7 @@ describe('A gateway that', () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     const [host, port] = at.gateway.split(':')
 
-    // opens connections until both workers have accepted some, and then sends requests that the frozen one does not read
+    // opens enough connections for both workers, and then sends requests that the frozen worker does not read
     const sockets: Socket[] = []
     for (let i = 0; i < 24; i += 1) {
       const socket = connect(Number(port), host)
@@ -149,7 +149,7 @@ describe('A gateway that', () => {
       socket.write('GET /u HTTP/1.1\r\nHost: x\r\n\r\n')
       await new Promise(resolve => socket.once('data', resolve))
     }
-    // the kernel may have given all of them to one worker, so the test freezes the one with more
+    // the kernel may have given all connections to one worker, so the test freezes the worker with more connections
     const held = (pid: number) => readdirSync(`/proc/${pid}/fd`).length
     const frozen = gateway.workers().sort((x, y) => held(y) - held(x))[0] ?? 0
     await barrier.put(a.entry({ uid: 'look' }))
@@ -163,7 +163,7 @@ describe('A gateway that', () => {
       for (const socket of sockets) socket.write('GET /u?queued HTTP/1.1\r\nHost: x\r\n\r\n')
       await wait(200)
 
-      // the frozen worker may have accepted the connection; then there is no answer to check
+      // if the frozen worker has accepted the connection, no answer comes, so the test tries again
       await eventually('the barrier answers', async () => {
         const told = await Promise.race([barrier.put(a.sealed), wait(300)])
         return told?.entries[0]?.inflight.requests === 0
@@ -373,7 +373,7 @@ describe('A gateway that', () => {
       const g = gateway
       await eventually('it is ready', async () => (await ready(g)).status === 200, 8000)
       expect((await ready(g)).body.why).to.match(/failed: the answer is longer than 1048576 bytes/)
-      // Only the buffers of both sides fill, once for each try: far less than the server would send.
+      // The gateway stops reading, so each try fills only the buffers of both sides: far less than the server would send.
       expect(written).to.be.below(2 ** 27)
     })
 

@@ -40,7 +40,7 @@ export class Load {
       } catch (error) {
         this.tally.failed.push(`${kind}: ${error instanceof Error ? error.message : String(error)}`)
       }
-      // the gateway shares the machine with its load, so leave time for its own work
+      // the load shares the machine with the gateway, so this leaves CPU time to the gateway
       await wait(2)
     }
   }

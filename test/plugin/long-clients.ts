@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import type { Gateway } from './gateway.ts'
 
-/** A connection that does not end by itself, and how its client learned of its end. */
+/** A connection that does not end by itself. */
 export interface LongConnection {
   /** Resolves with the end as the client's protocol reports it. */
   readonly end: Promise<string>
@@ -58,7 +58,7 @@ export async function grpcStream(gateway: Gateway): Promise<LongConnection> {
   return { end, close: () => call.cancel() }
 }
 
-/** A gRPC call with one answer. Resolves with it. */
+/** Makes a gRPC call with one answer. Resolves with the answer. */
 export async function grpcCall(gateway: Gateway): Promise<string> {
   const client = new Client(gateway.h2.replace('http://', ''), credentials.createInsecure())
   try {

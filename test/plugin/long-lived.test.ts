@@ -24,7 +24,7 @@ describe('Requests that do not end by themselves', () => {
       g: { scheme: 'grpc', nodes: pods.map(pod => pod.grpc) }
     })
 
-  /** Both ports of a pod. */
+  /** Returns the entries of both ports of a pod. */
   const entriesOf = (pod: Backend) => [pod.entry(), pod.entry({ port: pod.grpc.port })]
 
   const countsOf = async (pod: Backend) => {
@@ -112,7 +112,7 @@ describe('Requests that do not end by themselves', () => {
       const reply = fetch(`${gateway.url}/u?ms=4000`)
       await become('it is in flight', { requests: 1 })
       await (await reply).text()
-      // The request took twice the setting, and counted as an ordinary one until its end.
+      // The request took twice as long as the setting, and counted as an ordinary request until its end.
       await become('nothing is in flight', { requests: 0, streams: 0 })
     })
   })

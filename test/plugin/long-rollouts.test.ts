@@ -5,7 +5,7 @@ import { Gateway } from './gateway.ts'
 import { eventStream, grpcStream, websocket } from './long-clients.ts'
 import { withAgent, type LivePod, type WithAgent } from './with-agent.ts'
 
-/** Pods that end of each kind. `npm run bench:long` makes the full run, and prints its figures. */
+/** How many pods end for each kind of connection. `npm run bench:long` makes the full run, and prints its figures. */
 const UPDATES = Number(process.env['UPDATES'] ?? 3)
 /** The most that the median hook may take, in ms. Only the full run checks it, on a machine that does nothing else. */
 const MOST_P50_MS = 150
@@ -32,7 +32,7 @@ describe('Rolling updates with the agent, under load', () => {
 
   const start = async () => await world.pod(await Backend.start(0, LONG_POD))
 
-  /** Resolves when the gateway counts one long-lived connection to this pod. A put for another uid reads the count, and changes nothing for the pod. */
+  /** Resolves when the gateway counts one long-lived connection to this pod. A put for another uid reads the count. */
   const isKnown = async ({ backend }: LivePod) => {
     const look = { uid: 'look', ip: backend.node.host }
     await eventually('the connection is known as long-lived', async () => {
@@ -95,7 +95,7 @@ describe('Rolling updates with the agent, under load', () => {
 })
 
 describe('A download that has begun, with the agent', () => {
-  /** It lasts for longer than the hook of a stream takes, also on a busy machine. */
+  /** The duration of the download. A hook that does not wait for the download takes less, even on a busy machine. */
   const DOWNLOAD_MS = 12_000
 
   const downloading = async (

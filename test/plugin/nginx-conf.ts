@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 
-/** The ways to load the plugin; the place of its counts depends on it. */
+/** The ways to load the plugin. The place of the plugin's counts depends on the way. */
 export const WAYS = ['hook', 'plugin'] as const
 
 export interface GatewayOptions {
@@ -10,7 +10,7 @@ export interface GatewayOptions {
   load?: 'plugin' | 'hook' | 'none'
   /** Size of the deny-list's dictionary, default `2m`. */
   dictionary?: string
-  /** Size of the dictionary of counts, default `2m`; empty: there is none. */
+  /** Size of the dictionary of counts, default `2m`; empty: no dictionary of counts. */
   counts?: string
   /** More settings of `plugin_attr.apisix-drain`, as fields of a Lua table. */
   attr?: string
@@ -22,11 +22,11 @@ export interface GatewayOptions {
   server?: string
   /** Certificates that Lua trusts when it connects, like APISIX's `ssl_trusted_certificate`. */
   trust?: string
-  /** Certificate and key files; with them the Barrier API uses TLS too. */
+  /** Certificate and key files. With these files, the Barrier API also listens with TLS. */
   tls?: { cert: string; key: string }
-  /** The `server` block of the Barrier API, such as the one in the chart's `httpEnd`, instead of the one here. */
+  /** Another `server` block for the Barrier API, such as the chart's `httpEnd`; default: `barrierServer`. */
   httpEnd?: (at: Addresses) => string
-  /** Another folder instead of `plugin-config/`. */
+  /** The folder of the plugin; default: `plugin-config/`. */
   plugin?: string
   /** A program, with its arguments, that runs nginx. */
   under?: readonly string[]

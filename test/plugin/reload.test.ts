@@ -101,7 +101,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
         const { workers, fit: ok } = await barrier.state()
         return ok && workers.filter(w => !w.exiting && !pids.includes(w.pid)).length === 2
       })
-    // Only new slots were ever lost, and only the first reload makes new slots. So this reloads many gateways once each.
+    // The bug lost only new slots, and only the first reload makes new slots. So this test reloads many gateways once each.
     for (let round = 0; round < 12; round += 1) {
       gateway = await Gateway.start({ workers: 2 })
       await gateway.configured({ u: { nodes: [a.node] } })
@@ -119,16 +119,21 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     }
   })
 
-  /** A copy of the plugin, changed like a release that counts requests in another way. */
+  /** Makes a copy of the plugin that counts requests in another way, as a next release might. Returns its folder. */
   function nextRelease(): string {
     const folder = `${mkdtempSync(join(tmpdir(), 'apisix-drain-next-'))}/`
     cpSync(PLUGIN, folder, { recursive: true })
     const file = join(folder, 'apisix/drain/cells.lua')
-    const text = readFileSync(file, 'utf8')
-    const next = text.replace(/local LAYOUT = (\d+)/, (_, n: string) => `local LAYOUT = ${Number(n) + 1}`)
-    expect(next).to.not.equal(text)
-    // the next release has its counters at other positions, so its reads of the old ones mean nothing
-    writeFileSync(file, next.replace('local CELLS  = 16384', 'local CELLS  = 8192'))
+    let text = readFileSync(file, 'utf8')
+    // The next release has its counters at other positions, so its reads of the old ones mean nothing.
+    for (const [now, then] of [
+      [/(?<=local LAYOUT = )\d+/, (n: string) => String(Number(n) + 1)],
+      [/(?<=local CELLS {2}= )\d+/, (n: string) => String(Number(n) / 2)]
+    ] as const) {
+      expect(text).to.match(now)
+      text = text.replace(now, then)
+    }
+    writeFileSync(file, text)
     return folder
   }
 
@@ -146,7 +151,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
       const slow = send(`${url}/u?ms=3000`)
       await eventually('it arrived', () => b.requests.includes('/u?ms=3000'))
       gateway.reload({ workers: 1, load, dictionary: '3m' })
-      // for a moment nginx lets both the old and the new worker accept connections
+      // for a moment both the old and the new worker accept connections, so the old worker may answer
       await eventually('the new worker has the seal, and tells of the old one', async () => {
         await barrier.put(a.sealed)
         const { fit: ok, unfit, instance, entries } = await barrier.state()
@@ -172,7 +177,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
           return !ok && workers.length === 2 && unfit.length === 1 && OTHER.test(unfit[0] ?? '')
         })
         const [oldest = 0, ...newer] = gateway.workers().toSorted((x, y) => x - y)
-        // counted in memory that the master mapped: the new workers must not read the old positions
+        // with `hook` the master maps the memory of the counts: the new release needs its own mapping
         const more = load === 'hook' ? 1 : 0
         for (const pid of newer) expect(mappings(pid)).to.equal(mappings(oldest) + more)
         expect((await slow).status).to.equal(200)
@@ -230,7 +235,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
   })
 })
 
-/** How much memory it shares with other processes, by number of mappings. */
+/** Returns the number of memory mappings that the process shares with others. */
 const mappings = (pid: number): number =>
   readFileSync(`/proc/${pid}/maps`, 'utf8').split('/dev/zero (deleted)').length - 1
 
@@ -238,6 +243,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGTERM')
   } catch {
-    // it has ended
+    // the process has already ended
   }
 }

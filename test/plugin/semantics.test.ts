@@ -29,7 +29,7 @@ describe('The node of a request', () => {
   const barrier = () => gateway.barrier
   const counts = async () => (await barrier().state()).counts
 
-  /** Expects that these pods get requests, and no others. Sends several at a time, because least_conn picks the least busy node. */
+  /** Expects that only these pods get requests. Sends requests in parallel, because least_conn picks the least busy node. */
   const used = async (...pods: Backend[]) => {
     const replies = await Promise.all(Array.from({ length: 60 }, () => send(`${gateway.url}/u?ms=20`)))
     expect(backends(replies)).to.have.members(pods.map(p => p.name))
@@ -150,7 +150,7 @@ describe('The node of a request', () => {
     const [idle] = (await barrier().put(a.sealed)).entries
     const to = performance.now()
     expect(idle?.sealedFor).to.be.within((from - answered) / 1000, (to - asked) / 1000)
-    // Its client may get the answer a little before the gateway counts it as over.
+    // The client may get the answer a little before the gateway counts the request as over.
     expect(idle?.idleFor).to.be.within(0.29, (to - over) / 1000 + 0.1)
     expect(idle?.idleFor).to.be.below((idle?.sealedFor ?? 0) - 0.3)
   })
@@ -256,7 +256,7 @@ describe('The node of a request', () => {
     it('is aborted by its client', async () => {
       const { promise: begun, resolve } = Promise.withResolvers<{ destroy(): unknown }>()
       const aborted = send(`${gateway.url}/u?ms=60000`, { started: resolve })
-      // It ends with an error, which is looked at only further below.
+      // The request ends with an error, which the test checks later. Until then the rejection must count as handled.
       aborted.catch(() => {})
       await flying(a, 1)
       const request = await begun

@@ -15,7 +15,7 @@ export async function startAll(n: number): Promise<Backend[]> {
 interface Begun {
   readonly first: string[]
   readonly second: string[]
-  /** The pods that they reach now. */
+  /** Sends one more request of each session. Returns the pods that the requests reach. */
   again(): Promise<string[]>
 }
 
@@ -30,12 +30,12 @@ export class Sessions {
     this.#agent = agent
   }
 
-  /** The pod that each of `n` sessions reaches. `headers` of a session make its key. */
+  /** Returns the pod that each of `n` sessions reaches. `headers` returns the headers with the key of a session. */
   async reached(headers: (session: number) => Record<string, string>, n = SESSIONS): Promise<string[]> {
     return await each(n, async session => (await this.#send(headers(session))).pod)
   }
 
-  /** Begins sessions as a browser does: no cookie, then those that the answers set. */
+  /** Begins sessions as a browser does: first without a cookie, then with the cookies of the first answer. */
   async begin(n: number): Promise<Begun> {
     this.#begun += n
     const from = this.#begun
@@ -55,7 +55,7 @@ export class Sessions {
   }
 }
 
-/** The results for 0 to `n`, some at a time. */
+/** Runs `work` for 0 to `n` - 1, a few at a time. Returns the results in order. */
 async function each<T>(n: number, work: (i: number) => Promise<T>): Promise<T[]> {
   const results: T[] = []
   let next = 0

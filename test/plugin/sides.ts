@@ -27,10 +27,10 @@ export interface Side {
 
 export const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
 const KINDS = ['routes', 'services', 'plugin_configs', 'global_rules', 'consumers', 'consumer_groups']
-/** No objects at all. If only discovery changes, the new revision of this configuration shows that in nginx. */
+/** A configuration without objects. If only discovery changes, nginx gets this with a new revision, to see when it is applied. */
 const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 
-/** The plugin, in nginx. */
+/** Starts the side of the plugin, in nginx. */
 export async function pluginSide(): Promise<Side> {
   const gateway = await Gateway.start()
   gateway.barrier.words = true
@@ -71,7 +71,7 @@ export async function pluginSide(): Promise<Side> {
   }
 }
 
-/** The sandbox's stand-in for APISIX. */
+/** Starts the side of the sandbox's stand-in for APISIX. */
 export async function standInSide(): Promise<Side> {
   const store = createStore()
   const discovery = createDiscovery()

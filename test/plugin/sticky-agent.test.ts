@@ -85,7 +85,7 @@ describe('Sticky sessions with the agent', () => {
     expect(await reached()).not.include(ending.backend.name)
   })
 
-  // The last test: this agent decides nothing any more.
+  // This test must be the last: after it the agent makes no more decisions.
   it('stay with the pod if its agent stops and releases the hook: another agent gets it', async () => {
     const [ending] = pods as [LivePod]
     const before = await reached()

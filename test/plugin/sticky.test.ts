@@ -6,7 +6,7 @@ import { eventually } from './eventually.ts'
 import { Gateway, type Upstream } from './gateway.ts'
 import { startAll, Sessions } from './sessions.ts'
 
-/** APISIX's chash names a pod by the hash of the session's key, and remembers nothing. */
+/** APISIX's chash picks a pod by the hash of the session's key, and stores nothing about sessions. */
 describe('Sticky sessions (chash)', () => {
   let gateway: Gateway
   let pods: Backend[]
@@ -29,7 +29,7 @@ describe('Sticky sessions (chash)', () => {
     await gateway?.stop()
   })
 
-  /** The upstream with these pods, in the configuration that requests see and in the one that words see. */
+  /** Configures the upstream with these pods, both for requests and for the objects on which workers report. */
   const route = async (listed: readonly Backend[], differs: Partial<Upstream> = {}) => {
     const nodes = listed.map(({ node }) => ({ ...node, weight: 1 }))
     const u = { type: 'chash', hash_on: 'cookie', key: 'sid', ...differs, nodes } as const
@@ -49,7 +49,7 @@ describe('Sticky sessions (chash)', () => {
       const before = await sessions.reached(KEYS[hash_on])
       expect(new Set(before).size).to.equal(pods.length)
 
-      // Only a cookie is a key that the client gets with an answer, so only such sessions are kept.
+      // The plugin keeps sessions only if their key is a cookie, which a client gets with an answer. So `keep` changes nothing here.
       const keep = hash_on === 'header' ? { keep: 60 } : {}
       for (const entry of [{ state: 'draining', ...keep }, { state: 'sealed' }] as const) {
         await gateway.barrier.put(ending.entry(entry))
@@ -167,7 +167,7 @@ describe('Sticky sessions (chash)', () => {
     await turn()
     const before = await gateway.pickersMade()
     for (let i = 0; i < 5; i += 1) await turn()
-    // a worker without earlier requests builds one for each kind, and one for the marked sessions
+    // a worker that has had no request before builds a picker for each kind of session, and one for the marked sessions
     expect((await gateway.pickersMade()) - before).to.be.at.most(3)
   })
 
@@ -273,7 +273,7 @@ describe('Sticky sessions (chash)', () => {
     )
     const before = await sessions.reached(KEYS.cookie, 100)
     expect(new Set(before).size, 'old sessions keep their pods').to.be.above(10)
-    // the markers of one client do not cost others their pods
+    // many markers from one client must not move the sessions of other clients to other pods
     for (let second = 0; second < 100; second += 1)
       await send(`${gateway.url}/u`, {
         headers: { cookie: `sid=x; apisix_drain_new_sid=8cdc1683.${second}` }

@@ -15,7 +15,7 @@ describe('Successors', () => {
   const barrier = () => gateway.barrier
   const counts = async () => (await barrier().state()).counts
   const at = ({ node }: Backend) => `${node.host}:${node.port}`
-  /** The entry of an ending pod, with the pods that take over from its port. */
+  /** Returns the entry of an ending pod, with the pods that take over from its port. */
   const followed = (pod: Backend, ...by: Backend[]) =>
     pod.entry({ successors: { [pod.node.port]: by.map(at) } })
   const sealed = (pod: Backend, ...by: Backend[]) => ({ ...followed(pod, ...by), state: 'sealed' as const })
@@ -152,7 +152,7 @@ describe('Successors', () => {
     await barrier().put(sealed(old, gone, a, b))
     const began = performance.now()
     const replies = await many(`${gateway.url}/u`, 60)
-    // each worker tries it once in two seconds
+    // each of the 3 workers tries the refusing pod once in two seconds
     const mayFail = 3 * (1 + Math.ceil((performance.now() - began) / 2000))
     expect(replies.filter(({ status }) => status !== 200).length).to.be.at.most(mayFail)
   })

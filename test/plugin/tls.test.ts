@@ -13,10 +13,10 @@ import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import type { Addresses } from './nginx-conf.ts'
 
-/** The certificate's name. nginx compares the host of the agent's URL only with names, even if it is an address. */
+/** The certificate's names. nginx compares the host of the agent's URL only with names, even if the host is an address. */
 const NAMES = ['gateway.test', '127.0.0.1']
 
-/** A self-signed certificate. */
+/** Makes a self-signed certificate. */
 const selfSigned = async () =>
   await generate([{ name: 'commonName', value: 'apisix-drain test' }], {
     keyType: 'ec',
@@ -73,7 +73,7 @@ describe('TLS', () => {
   })
 
   describe('with the server that plugin values prints', () => {
-    /** Puts an entry, by plain HTTP or by https. */
+    /** Puts an entry, by HTTP or HTTPS. */
     const put = async (scheme: 'http' | 'https', g: Gateway, uid: string) => {
       const headers = { authorization: `Bearer ${g.at.token}` }
       const options = { method: 'PUT', headers, agent: false, timeout: 5000 } as const
@@ -134,7 +134,7 @@ describe('TLS', () => {
       agent.close()
     })
 
-    /** The entries of the gateway when it is ready, and the result of the fetch in its state. */
+    /** Starts a gateway. When it is ready, returns its entries and the result of its fetch. */
     const fetched = async (trust: object) => {
       const { port } = agent.address() as AddressInfo
       const attr = `agent = "https://127.0.0.1:${port}", fetch_give_up = 2`

@@ -11,8 +11,8 @@ import { Gateway } from './gateway.ts'
 import { WAYS } from './nginx-conf.ts'
 
 /**
- * Workers that start and end during a drain. `TURNOVER=20` runs the long version: 20 reloads and 20 crashes for each way of loading,
- * with requests of 5 s.
+ * Workers that start and end during a drain. `TURNOVER=20` runs the long version, with requests of 5 s: 20 reloads and 20
+ * crashes for each way to load the plugin.
  */
 const LONG = Number(process.env.TURNOVER ?? 0)
 const ROUNDS = LONG || 2
@@ -54,7 +54,7 @@ describe('Workers that come and go in mid-drain', () => {
     const started = await Gateway.start({
       workers: 3,
       load,
-      // a start takes as long as with APISIX; a test may make it longer
+      // the start of a worker takes as long as with APISIX; a test may make it longer
       before: `
         local function held()
           local file = ngx.worker.id() > 0 and io.open("${gate}")
@@ -82,7 +82,7 @@ describe('Workers that come and go in mid-drain', () => {
     return sent
   }
 
-  /** Polls, each time over a new connection, so that any worker may answer. */
+  /** Reads the counts again and again until `until`. Each read has a new connection, so that any worker may answer. */
   async function looks(g: Gateway, until: Promise<unknown>): Promise<{ looks: Look[]; broken: number }> {
     const looks: Look[] = []
     let broken = 0
@@ -110,11 +110,11 @@ describe('Workers that come and go in mid-drain', () => {
     return { looks, broken }
   }
 
-  /** Answers that count fewer requests than were certainly at the pod during the whole read. */
+  /** Returns the answers that count fewer requests than were certainly at the pod during the whole read. */
   const tooFew = (all: readonly Look[], sent: readonly Sent[]): Look[] =>
     all.filter(({ to, requests }) => !(requests >= sent.filter(({ until }) => until > to).length))
 
-  /** `turn` gets the worker of each request, and returns the worker that it has killed, if any. */
+  /** Plays one reload or crash. `turn` gets the worker of each request, and returns the worker that it has killed, if any. */
   async function round(g: Gateway, turn: (workers: readonly number[]) => number | void) {
     await g.barrier.put(pod.entry())
     const sent = await inFlight(g)
@@ -163,7 +163,7 @@ describe('Workers that come and go in mid-drain', () => {
       for (let i = 0; i < ROUNDS; i += 1) {
         const told = await round(g, busy => {
           const share = (pid: number) => busy.filter(one => one === pid).length || REQUESTS - 0.5
-          // the kernel may have given most connections to one worker, so the other one is killed
+          // the kernel may have given most connections to one worker, so the test kills the worker with the fewest (at least one)
           const killed = g.workers().toSorted((x, y) => share(x) - share(y))[0] ?? 0
           process.kill(killed, 'SIGKILL')
           return killed
@@ -188,7 +188,7 @@ describe('Workers that come and go in mid-drain', () => {
       })
       const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
       const masters = () => g.workers().filter(pid => title(pid).startsWith('nginx: master'))
-      // the first worker registers a moment before its process title is set
+      // a starting worker has the title of the master; the first worker registers a moment before it sets its own title
       await eventually('two are starting', () => masters().length === 2)
       const starting = masters()
       const { fit, unfit, entries } = await g.barrier.state()

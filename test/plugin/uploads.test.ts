@@ -48,7 +48,7 @@ describe('A request whose body was still being read when the drain began', () =>
 
   it('delays no ack, and goes to another node', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
-    // an entry for another port exists already, so picks in the access phase check each port
+    // with this entry for another port of the pod, picks in the access phase must check the port
     await barrier().put(a.entry({ uid: 'other', port: 1 }))
     await gateway.lookedAgain()
     const before = await counts()

@@ -19,24 +19,24 @@ export interface LivePod extends TestPod {
 }
 
 /**
- * The agent with a real nginx that runs the plugin. Stand-ins: Kubernetes, the Admin API, and APISIX's own modules in nginx. No kubelet runs:
- * the test deletes pods, calls their hooks and ends their programs.
+ * The agent with a real nginx that runs the plugin. Kubernetes, the Admin API, and APISIX's own modules in nginx are stand-ins.
+ * No kubelet runs: the test deletes pods, calls their hooks and ends their programs.
  */
 export interface WithAgent {
   readonly agent: TestAgent
-  /** Running and Ready. The agent knows it. */
+  /** Makes a pod that is Running and Ready. Resolves when the agent knows the pod. */
   pod(backend: Backend, options?: PodOptions): Promise<LivePod>
-  /** Gives Admin API and gateway these pods: the upstream `u`, and `g` on their gRPC ports. `differs`: fields of `u`. */
+  /** Gives these pods to the Admin API and the gateway: as upstream `u`, and on their gRPC ports as `g`. `differs`: fields of `u`. */
   route(pods: readonly LivePod[], differs?: Partial<Upstream>): Promise<void>
-  /** Deletes the pod and calls its hook. `signal`: the caller goes away. */
+  /** Deletes the pod and calls its hook. `signal` aborts the call, as a caller that goes away. */
   end(pod: LivePod, signal?: AbortSignal): Promise<HookReply>
-  /** The pod's object is removed. */
+  /** Removes the pod's object. */
   gone(pod: LivePod): void
   close(): Promise<void>
 }
 
 const KEY = 'edd1'
-/** Long enough for a busy machine: no answer of these tests may rest on a deadline. */
+/** Long enough on a busy machine: in these tests no hook may wait until its deadline. */
 const GRACE_SECONDS = 120
 
 export async function withAgent(gateway: Gateway): Promise<WithAgent> {

@@ -192,7 +192,7 @@ const SCENARIOS: Record<string, Act> = {
     const second = await says(side, 1, { places: 1, others: [other(1, C)] })
     expect(await sealed(side, 1, first.tag)).to.equal(false)
     expect(await sealed(side, 1, undefined)).to.equal(false)
-    // after a removal, a put makes a new entry, which starts over
+    // after a removal, a put makes a new entry, which needs new reports
     await side.barrier.remove('pod-1')
     await eventually('it is sealed', () => sealed(side, 1, second.tag))
     // a sealed entry stays sealed
@@ -211,11 +211,11 @@ const SCENARIOS: Record<string, Act> = {
         expect(entries[1]!.word.said).to.equal(2)
         return entries.map(({ word }) => word)
       })
-      // its report on the first one stays valid
+      // the frozen worker's report on the first entry stays valid
       expect(words[0]).to.deep.include({ ...NOTHING, places: 1, others: [other(1, B)] })
       expect(words[0]).to.have.property('tag')
       expect(words[1]).to.deep.equal({ ...NOTHING, said: 2 })
-      // but not after a new put, which may be about another pod with the same address
+      // the report is no longer valid after a new put, which may be about another pod with the same address
       await several('it is removed', () => side.barrier.remove('pod-1'))
       await several('it is put', () => side.barrier.put(pod(1)))
       await several('two have spoken of the new one, and it stays so', async () => {
@@ -239,7 +239,7 @@ const SCENARIOS: Record<string, Act> = {
   }
 }
 
-/** Tries several connections at once, because a frozen worker never answers the ones that it accepts. */
+/** Tries several connections at once, because a frozen worker accepts connections and never answers. */
 async function several<T>(what: string, look: () => Promise<T>): Promise<T> {
   let found: T | undefined
   await eventually(what, async () => {
@@ -254,7 +254,7 @@ async function sealed(side: Side, n: number, sealIf = 'none'): Promise<boolean> 
   return entry!.state === 'sealed'
 }
 
-/** Expects this final word. The default for a missing field of `part` is its value without places. */
+/** Waits until the word is this. A field that `part` lacks has the value of a word without places. */
 async function says(side: Side, n: number, part: Partial<Word>, others = part.others ?? []): Promise<Word> {
   let last: Word | undefined
   await eventually(`the word is ${JSON.stringify(part)}`, async () => {
@@ -270,7 +270,7 @@ async function says(side: Side, n: number, part: Partial<Word>, others = part.ot
   return last!
 }
 
-/** Few addresses, so that different places often list the same ones. */
+/** Returns random objects with few addresses, so that different places often list the same address. */
 function randomKinds(random: () => number): Kinds {
   const some = (n: number) => Math.floor(random() * n)
   const nodes = () => Array.from({ length: 1 + some(3) }, () => at(1 + some(5), 80 + some(2)))
@@ -292,14 +292,14 @@ function randomKinds(random: () => number): Kinds {
   }
 }
 
-/** From the same addresses, so that successors also end, and form circles. */
+/** Returns random successors among the same addresses. So some successors also end, and some form circles. */
 function randomSuccessors(random: () => number): Record<string, string[]> {
   const some = (n: number) => Math.floor(random() * n)
   const list = () => Array.from({ length: some(3) }, () => `10.0.0.${1 + some(6)}:${80 + some(2)}`)
   return { 80: list(), ...(random() < 0.5 && { 81: list() }) }
 }
 
-/** The words on all entries, once all workers have reported. Tags are left out, because each side makes its own. */
+/** Returns the words on all entries, on which all workers must have reported. Tags are left out: each side makes its own. */
 async function wordsOf(side: Side): Promise<Record<string, unknown>> {
   const { entries } = await side.barrier.state()
   for (const { word } of entries) expect(word).to.include({ said: 3, asked: 3 })
@@ -317,7 +317,7 @@ describe("The worker's word, from both the plugin and the stand-in", () => {
       it(`${name}: ${kind}`, async () => {
         const side = await start()
         try {
-          // no word is computed before this
+          // workers compute words only after this first put
           await side.barrier.put({ uid: 'first', ip: '10.9.9.9' })
           await side.barrier.remove('first')
           await act(side)

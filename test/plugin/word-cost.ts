@@ -6,21 +6,21 @@ import { Gateway, nginxVersion } from './gateway.ts'
 import { cpuOf } from './held.ts'
 
 /**
- * The cost of the workers' words with 5,000 upstreams of 10 nodes, a route to each, and 100 entries. It measures how long a
- * worker does nothing else at a time (a request that arrives then waits), the latency for clients, and the CPU of an
- * idle worker.
+ * Measures the cost of the workers' words with 5,000 upstreams of 10 nodes, a route to each, and 100 entries. The figures are
+ * how long a worker computes words without a break (requests wait for that long), the latency for clients, and the CPU of
+ * an idle worker.
  *
  * Usage: node test/plugin/word-cost.ts [upstreams] [nodes of each] [entries] [seconds of idling]
  *
- * Clients and workers share this machine, so for clients only the difference to `before` counts. For the time in one piece,
- * only the excess over the first row counts: there a worker only reads the clock, 0.2 ms at a time.
+ * Clients and workers share this machine. So for clients, only the difference from the row `before` matters. For the time
+ * without a break, only the excess over the first row matters: there a worker only reads the clock, 0.2 ms at a time.
  */
 const [UPSTREAMS = 5000, NODES = 10, ENTRIES = 100, SECONDS = 10] = process.argv.slice(2).map(Number)
 const WORKERS = 2
 const REQUESTS_A_SECOND = 400
 const CHANGES = 100
 
-/** Records CPU and time of each piece of work: from a timer's call or the end of a sleep to the next sleep or the end. */
+/** Records CPU and time of each part of the work. A part begins with a timer's call or after a sleep, and ends at the next sleep. */
 const PARTS = `
   local ffi = require("ffi")
   ffi.cdef[[int bench_clock(int id, void *at) __asm__("clock_gettime");]]
@@ -72,7 +72,7 @@ const REQUESTS = `
 interface Figures {
   phase: string
   parts: number
-  /** In milliseconds. */
+  /** The times below are in milliseconds. */
   cpuP99: string
   cpuMax: string
   timeMax: string
@@ -85,7 +85,7 @@ interface Figures {
 const quantile = (values: readonly number[], share: number): number =>
   values.toSorted((x, y) => x - y)[Math.min(Math.floor(values.length * share), values.length - 1)] ?? 0
 
-/** The pieces of both workers: each new connection goes to one of them. */
+/** Returns the parts of both workers. Each new connection reaches one of them, so this repeats until both have answered. */
 async function partsOf(gateway: Gateway, door = '/parts'): Promise<number[][]> {
   const all: number[][] = []
   const seen = new Set<number>()
@@ -141,7 +141,7 @@ const pod = (i: number) => ({
   port: 8080
 })
 
-/** Waits for the word on one entry, because an answer with all of them is slow by itself. */
+/** Waits for the word on one entry only, because an answer with all entries is slow by itself. */
 async function spoken(gateway: Gateway): Promise<void> {
   for (;;) {
     const { entries } = await gateway.barrier.inflight(['pod-0'])
@@ -150,7 +150,7 @@ async function spoken(gateway: Gateway): Promise<void> {
   }
 }
 
-/** Milliseconds of CPU a second, of one worker. */
+/** Returns the CPU of one idle worker, in milliseconds a second. */
 async function idle(gateway: Gateway): Promise<string> {
   const used = () => gateway.workers().reduce((sum, pid) => sum + cpuOf(pid), 0)
   const before = used()

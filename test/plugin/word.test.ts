@@ -7,7 +7,7 @@ import { Gateway, type Kinds, type Objects } from './gateway.ts'
 const A = { host: '10.0.0.1', port: 80, weight: 1 }
 const B = { host: '10.0.0.2', port: 80, weight: 1 }
 const pod = { uid: 'a', ip: A.host }
-/** This many places have this one other choice. */
+/** Returns the part of a word for this many places that have this one other choice. */
 const other = (node: string, places = 1) => [{ places, nodes: [node], more: 0 }]
 const b = other('10.0.0.2:80')
 /** The form of traffic-split: a map of address to weight. */
@@ -43,7 +43,7 @@ describe("The worker's word", () => {
 
   const wordOf = async (uid = 'a') => (await gateway.barrier.state()).entries.find(e => e.uid === uid)!.word
 
-  /** Expects this final word. */
+  /** Waits until the word is this. */
   const says = async (part: Partial<Word>, uid = 'a') => {
     let last: Word | undefined
     await eventually(`the word is ${JSON.stringify(part)}`, async () => {
@@ -183,7 +183,7 @@ describe("The worker's word", () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     const told = async () => {
       let n = 0
-      // each put starts a new generation; a busy machine may need more than the few milliseconds
+      // a put waits only a few milliseconds for the words, which may be too short on a busy machine. So the test puts again
       await eventually('a put brings the words', async () => {
         const answer = await gateway.barrier.put({ ...pod, uid: `a${n++}` })
         return answer.entries[0]?.word.said === 3
@@ -240,7 +240,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] })
   })
 
-  /** With one frozen worker. It never answers the connections that it has accepted, so `other` tries several. */
+  /** Runs `act` while one worker is frozen. That worker never answers the connections that it has accepted, so `other` tries several. */
   const frozen = async (
     act: (other: (what: string, check: () => Promise<unknown>) => Promise<unknown>) => Promise<void>
   ) => {
@@ -252,7 +252,7 @@ describe("The worker's word", () => {
       process.kill(pid, 'SIGCONT')
     }
   }
-  // The worker may have accepted all of them just before it froze. They are closed, so that new ones go to other workers.
+  // The worker may have accepted all connections of a try just before it froze. So each try ends after a second, and a new try begins.
   const byAnother = (what: string, check: () => Promise<unknown>) =>
     eventually(what, async () => {
       const givenUp = AbortSignal.timeout(1000)
@@ -271,7 +271,7 @@ describe("The worker's word", () => {
     await start({ kinds: kinds([A, B]) })
     await gateway.barrier.put(pod)
     const { tag: first } = await says({ places: 1, others: b })
-    // another choice, which the agent did not consider
+    // now the other choice is one that the agent did not consider
     const C = { ...B, port: 81 }
     await gateway.configured({ objects: { kinds: kinds([A, C]) } })
     expect(await seal(first)).to.include({ state: 'draining' })
@@ -305,13 +305,13 @@ describe("The worker's word", () => {
     await gateway.barrier.put(pod)
     const { tag } = await says({ places: 1 })
     await frozen(async other => {
-      // its report on another entry still counts
+      // the frozen worker's report on another entry still counts
       await other('two have spoken of b', async () => {
         const { entries } = await gateway.barrier.put(pod, { uid: 'b', ip: '10.0.0.9' })
         expect(entries[0]!.word).to.deep.include({ said: 3, tag })
         expect(entries[1]!.word).to.deep.include({ said: 2, asked: 3 })
         expect(entries[1]!.word).not.to.have.property('tag')
-        // the same pod again: the frozen worker has not reported on this entry
+        // a new entry for the same pod: the frozen worker has not reported on it
         expect(await seal(tag, 'again')).to.include({ state: 'draining' })
       })
     })
@@ -430,7 +430,7 @@ describe("The worker's word", () => {
     await says({ places: 1, hidden: 1, others: b })
     await gateway.configured({ objects: { kinds, names: { 'shop.example': [A.host] }, same: true } })
     await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
-    // a request of this worker still uses the last resolved addresses
+    // requests in this worker still use the addresses that were resolved last, so the word does too
     await gateway.configured({ objects: { ...silent, same: true } })
     await gateway.barrier.put({ uid: 'b', ip: '10.0.0.9' })
     await says(WITHOUT, 'b')

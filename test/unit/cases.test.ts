@@ -6,8 +6,8 @@ import { parseDocument } from 'yaml'
 import { SUBJECTS } from '../build/subjects.ts'
 
 /**
- * Every case of `test/cases`: `given`, `now`, `expect` and one line of prose. A new case needs no code.
- * `UPDATE=1` rewrites the expected results; review the diff.
+ * Runs every case of `test/cases`, which has `given`, `now`, `expect` and one line of prose. A new case needs no code.
+ * `UPDATE=1` rewrites the expected results. Review the diff then.
  */
 interface Case {
   readonly case: string

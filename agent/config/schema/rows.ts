@@ -20,13 +20,13 @@ export interface ConfigRow {
   readonly path: readonly string[]
   readonly section: boolean
   readonly type: 'string' | 'number' | 'boolean' | 'list'
-  /** Its allowed values, in words: `duration, 100ms to 1m`, `10 to 500`, `http or https`. */
+  /** The allowed values, in words: `duration, 100ms to 1m`, `10 to 500`, `http, https`. */
   readonly allowed: string
   readonly description: string
   readonly required: boolean
   readonly byDefault: unknown
   readonly example: unknown
-  /** Such as `APISIX_DRAIN_APISIX_ADMIN_URL`. */
+  /** The environment variable, such as `APISIX_DRAIN_APISIX_ADMIN_URL`. */
   readonly env: string
 }
 

@@ -18,5 +18,5 @@ export const schema = z.strictObject({
   log: log.prefault({}).describe('The log.')
 })
 
-/** The settings as they were written, with the defaults. */
+/** The settings as the user wrote them, with the defaults for all others. */
 export type Settings = z.infer<typeof schema>

@@ -12,7 +12,7 @@ const LINKS: Record<AgentView['link'], { readonly tone: Tone; readonly label: st
   other: { tone: 'bad', label: 'another version' }
 }
 
-/** The agents whose drains and answers the page shows: how each is linked, who leads, and what is missing. */
+/** The agents whose drains and answers the page shows: the link to each, the leader, and the parts that are not ready. */
 export function Agents({ agents, now }: { agents: readonly AgentView[]; now: number }) {
   return (
     <section aria-labelledby="agents">

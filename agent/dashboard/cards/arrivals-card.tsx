@@ -7,7 +7,7 @@ import { Time } from '../parts/time.tsx'
 
 const MOST = 6
 
-/** The newest pods, and those that have not arrived yet: which gateways route to them, and what is missing. */
+/** Pods that have not arrived yet, and the newest that have: which gateways route to each pod, and why others do not. */
 export function Arrivals({ arrivals, now }: { arrivals: readonly ArrivalView[]; now: number }) {
   return (
     <div class="wide" tabIndex={0} role="region" aria-label="Pods that became Ready">

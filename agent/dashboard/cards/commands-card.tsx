@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Command } from '../model/commands.ts'
 
-/** Commands that show the same by hand. */
+/** Commands with which the user can check the page by hand. */
 export function Commands({ commands }: { commands: readonly Command[] }) {
   return (
     <ul class="commands">
@@ -18,7 +18,7 @@ export function Commands({ commands }: { commands: readonly Command[] }) {
 function CopyLine({ line }: { line: string }) {
   const [copied, set] = useState(false)
   const copy = () => {
-    // Without https the browser has no clipboard; the text can still be selected.
+    // If the page has no https, the browser offers no clipboard. The user can still select the text.
     void navigator.clipboard?.writeText(line).then(() => set(true))
   }
   return (

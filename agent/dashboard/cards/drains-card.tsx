@@ -20,7 +20,7 @@ import { Time } from '../parts/time.tsx'
 import { Axis, Legend, Track } from '../parts/track.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
-/** In px: on a phone a lane has three lines. */
+/** The height of a row, in px. On a phone a lane has three lines. */
 const ROW_HEIGHT = { wide: 32, narrow: 76 }
 const ROWS = { wide: 14, narrow: 7 }
 
@@ -33,7 +33,7 @@ interface DrainsProps extends ViewProps {
   lanes: readonly Lane[]
 }
 
-/** Every ending pod as a lane, live and after it is gone. */
+/** Every ending pod as a lane, while it drains and after it is gone. */
 export function Drains({ shown, lanes, view, onView }: DrainsProps) {
   const { show, order, scale, find } = view
   const found = useMemo(() => lanes.filter(lane => keeps(lane, show, find)), [lanes, show, find])

@@ -15,7 +15,7 @@ interface GatewaysProps {
   now: number
 }
 
-/** The evidence that each gateway can give, and the age of its reports: gateways with their workers, and the agent's watches. */
+/** The gateways with their workers: the evidence that each can give, and the age of its reports. Below them, the agent's watches. */
 export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   const lags = useMemo(() => gatewayLags(lanes), [lanes])
   const { gateways, watches, arrivals, holders } = snapshot
@@ -99,7 +99,7 @@ interface GatewayRowsProps {
   now: number
 }
 
-/** One gateway. Its problems have a row of their own: as sentences in a cell, they would squeeze every column. */
+/** One gateway. Its problems have a row of their own, because sentences in a cell would make all other columns too narrow. */
 function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsProps) {
   const problems = problemsOf(gateway)
   return (
@@ -155,7 +155,7 @@ function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsP
   )
 }
 
-/** Each problem once: the reason for weaker evidence is usually the barrier's problem too. */
+/** The problems of a gateway, each text once: the reason for weaker evidence is usually also the barrier's problem. */
 function problemsOf({ why, control, barrier, foreign }: GatewayView) {
   const found = [
     { what: 'Barrier', text: barrier?.problem ?? '' },
@@ -186,7 +186,7 @@ function Lags({ of }: { of: Quantiles | undefined }) {
   )
 }
 
-/** How far the gateway is behind the Admin API, as one of its workers reported. */
+/** How many nodes differ between the gateway and the Admin API, as one of its workers reported, and for how long. */
 function Apart({ from, now }: { from: readonly { readonly since: number }[] | undefined; now: number }) {
   if (!from) return <span class="quiet">–</span>
   return (

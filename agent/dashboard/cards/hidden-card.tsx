@@ -4,7 +4,7 @@ import { Mark } from '../parts/mark.tsx'
 
 const MOST = 10
 
-/** Places that send requests to pods and that the agent cannot edit, each with a remedy. Not shown if there are none. */
+/** The places that send requests to pods and that the agent cannot edit, each with a remedy. Shows nothing if there are none. */
 export function Hidden({ places }: { places: readonly LeadsTo[] }) {
   if (places.length === 0) return null
   return (

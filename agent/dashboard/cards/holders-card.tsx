@@ -14,7 +14,7 @@ import { Term } from '../parts/term.tsx'
 import { Name } from '../parts/name.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
-/** In px: on a phone a holder has three lines. */
+/** The height of a row, in px. On a phone a holder has three lines. */
 const ROW_HEIGHT = { wide: 30, narrow: 70 }
 const ROWS = { wide: 12, narrow: 7 }
 const SHOWN_NODES = 4

@@ -79,7 +79,7 @@ interface ChartsProps {
   samples: readonly LagSample[]
   rangeMs: number
   now: number
-  /** Shown for removals only, because their hook replaces it. */
+  /** The sleep that the hook replaces; `undefined` for arrivals, which have no hook. */
   sleepMs: number | undefined
   theme: Theme
 }

@@ -12,7 +12,7 @@ import { Mark } from '../parts/mark.tsx'
 import { Name } from '../parts/name.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
-/** In px. */
+/** The height of a row, in px. */
 const ROW_HEIGHT = 30
 const ROWS = 10
 
@@ -24,7 +24,7 @@ interface MatrixProps extends ViewProps {
   readonly now: number
 }
 
-/** How far each gateway is behind Kubernetes in each upstream. A phone shows the upstreams only, with the reason. */
+/** For each upstream, how far each gateway is behind Kubernetes. On a phone there are no columns for gateways. */
 export function Matrix({ holders, gateways, over, now, view, onView }: MatrixProps) {
   const narrow = useNarrow()
   const namespaces = useMemo(() => namespacesOf(holders), [holders])
@@ -36,7 +36,7 @@ export function Matrix({ holders, gateways, over, now, view, onView }: MatrixPro
     onView({ find: key, show: 'all' })
     document.getElementById('drains')?.scrollIntoView()
   }
-  // Preact skips an identical element: only upstreams that are behind change each second.
+  // Preact skips an element that is the same object. So each second, only the rows of upstreams that are behind are drawn again.
   const kept = useMemo(() => new Map<string, { holder: HolderView; row: JSX.Element }>(), [columns, out])
   const rowOf = (holder: HolderView, tabIndex: 0 | -1) => {
     const place = `${holder.key} ${tabIndex}`
@@ -132,7 +132,7 @@ function Row({ holder, columns, out, now, tabIndex, onOpen }: RowProps) {
   )
 }
 
-/** `alone`: no gateway has a column, so the delay of late gateways is shown here too. */
+/** How far the owner is behind. `alone`: no gateway has a column, so this cell shows the delay of late gateways too. */
 function Owner({ holder, now, alone }: { holder: HolderView; now: number; alone: boolean }) {
   const { behind, revision, form } = holder
   const ms = behindFor(holder, now)
@@ -149,7 +149,7 @@ function Owner({ holder, now, alone }: { holder: HolderView; now: number; alone:
   )
 }
 
-/** Red as soon as the headline is. */
+/** How long a cell has been behind. It is red after the time after which the headline reports it. */
 const Behind = ({ ms }: { ms: number }) => (
   <Mark tone={ms > LATE_MS ? 'bad' : 'busy'} label={`${formatAge(ms)} behind`} />
 )

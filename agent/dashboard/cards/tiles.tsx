@@ -6,10 +6,10 @@ import { quantiles } from '../model/lag-series.ts'
 import { GRADES } from '../model/words.ts'
 import { Tile } from '../parts/tile.tsx'
 
-/** The few numbers that people open the page for. */
+/** The most important numbers of the page. */
 export function Tiles({ snapshot }: { snapshot: Snapshot }) {
   const { drains, lags, totals, agent, agents } = snapshot
-  // Agents start at different times, and a new one takes over the counts of the others.
+  // Agents start at different times, and a new agent takes over the counts of the others.
   const sinceStart = agents.length > 1 ? 'the first agent started' : 'the agent started'
   const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
   const ending = drains.filter(({ phase }) => phase === 'draining').length
@@ -65,7 +65,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
   )
 }
 
-/** Drains with weaker evidence, by its name. */
+/** How many drains ended with each weaker grade of evidence, or without a proof. */
 const weaker = ({ graded, expired }: Snapshot['totals']): string[] => [
   ...(['observed', 'accepted', 'timer'] as const).flatMap(grade =>
     graded[grade] > 0 ? [`${graded[grade]} ${GRADES[grade].label}`] : []
@@ -73,7 +73,7 @@ const weaker = ({ graded, expired }: Snapshot['totals']): string[] => [
   ...(expired > 0 ? [`${expired} not proved`] : [])
 ]
 
-/** Requests after the ack, of the drains that are shown, if the plugin counts them. */
+/** How many requests the shown drains got after the ack; empty if no plugin counts them. */
 function afterAck({ drains, past }: Snapshot): string[] {
   const counted = [...drains, ...past].flatMap(drain => drain.afterAck ?? [])
   if (counted.length === 0) return []
@@ -85,5 +85,5 @@ function afterAck({ drains, past }: Snapshot): string[] {
   ]
 }
 
-/** Rounded down: 999 of 1000 is not all. */
+/** The share in percent, rounded down: 9,999 of 10,000 must not show as 100 %. */
 const share = (part: number, whole: number) => Math.floor((part / whole) * 1000) / 10

@@ -8,7 +8,7 @@ import { Time } from '../parts/time.tsx'
 
 const MOST = 10
 
-/** The drains that were not proved, with the reasons and commands to check them. Not shown if there are none. */
+/** The drains that were not proved, with the reasons and commands to check them. Shows nothing if all were proved. */
 export function Unproved({ lanes, snapshot }: { lanes: readonly Lane[]; snapshot: Snapshot }) {
   const kept = lanesOf([], snapshot.unproved)
   const all = new Map([...kept, ...lanes].map(lane => [lane.id, lane]))

@@ -1,6 +1,6 @@
 import { TERMS } from '../model/terms.ts'
 
-/** The words of the page, and where the documentation explains them: a link if the agent knows where the documentation is. */
+/** The words of the page, and the pages of the documentation that explain them: as links if `serve.dashboard.docsUrl` is set. */
 export function Words({ docsUrl }: { docsUrl: string | null }) {
   return (
     <section aria-labelledby="words">

@@ -11,7 +11,7 @@ type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways'>
   readonly hooks: HooksView
 }
 
-/** The numbers that decide about sleeps and hooks: the sleep that would have been needed, the worth of hooks, and the pods without one. */
+/** Numbers for decisions about sleeps and hooks: the sleep that would have been enough, the gain of hooks, and the pods without a hook. */
 export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
   const { all, each } = useMemo(
     () => worthOf({ lags, past, unproved, agent }),
@@ -126,6 +126,6 @@ function sleepNote(sleep: Sleep): string {
   return `${whyNot(sleep)}${longest}`
 }
 
-/** Rounded towards zero. */
+/** The share in percent, rounded towards zero. */
 const percent = ({ share }: Sooner): string =>
   share === null ? '–' : `${Math.trunc(share * 100)} %`.replace('-', '−')

@@ -7,12 +7,12 @@ export interface Announced {
   readonly at: number
 }
 
-/** In ms. Speech takes seconds. A change of numbers is not announced; a new problem is announced at once. */
+/** The shortest time between two announcements, in ms, because speech takes seconds. A new problem is announced at once. */
 const PAUSE_MS = 10_000
 
 const withoutNumbers = (text: string) => text.replaceAll(/[\d.,]+/g, 'n').replaceAll(/\b(\w+?)s?\b/g, '$1')
 
-/** The next text of the live region. It stays the same while only numbers change, and for ten seconds after each announcement. */
+/** The next text of the live region. It stays the same while only numbers change, and for `PAUSE_MS` after each announcement. */
 export function announce(
   before: Announced | undefined,
   { head, level }: { readonly head: string; readonly level: Announced['level'] },

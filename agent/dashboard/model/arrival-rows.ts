@@ -11,15 +11,15 @@ export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSa
 
 const isSure = ({ evidence }: ArrivalView['gateways'][number]) => evidence === 'barrier'
 
-/** A pod on its way in, or one that arrived lately. */
+/** A pod that has not arrived yet, or that arrived lately. It has arrived once every gateway routes to it. */
 interface ArrivalRow {
   readonly arrival: ArrivalView
   readonly lagMs: number | null
-  /** The gateway that routed to it last, or one that does not yet. */
+  /** A gateway that does not route to the pod yet; otherwise the gateway that was the last to route to it. */
   readonly slowest: string
 }
 
-/** Pods that have not arrived yet come first, then the newest. */
+/** The first `most` rows: pods that have not arrived yet, then the others in the order of `arrivals`. */
 export function arrivalRows(arrivals: readonly ArrivalView[], most: number): readonly ArrivalRow[] {
   const waiting = arrivals.filter(({ routedAt }) => routedAt === null)
   const arrived = arrivals.filter(({ routedAt }) => routedAt !== null)

@@ -1,19 +1,19 @@
 import type { GatewayView, Reach } from '../../report/snapshot/snapshot.ts'
 import type { DrainView } from '../../report/snapshot/drain-view.ts'
 
-/** A command with which the user can check an observation of the agent, and its meaning. */
+/** A command (`line`) with which the user can check an observation of the agent, and the question that it answers (`shows`). */
 export interface Command {
   readonly shows: string
   readonly line: string
 }
 
-/** One word of a shell's command line, safe for any text, because other users choose the names. */
+/** The text quoted as one word for a shell. It is safe for any text, because other users choose the names. */
 export const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 const hostOf = (ip: string) => (ip.includes(':') && !ip.startsWith('[') ? `[${ip}]` : ip)
 
-/** The agent's own requests about one drain, best evidence first. The shell fills in tokens. */
+/** The agent's own requests about one drain as commands, best evidence first. Tokens are shell variables. */
 export function commandsFor(
   drain: Pick<DrainView, 'uid' | 'ips' | 'pod' | 'namespace' | 'gateways' | 'holders'>,
   gateways: readonly Pick<GatewayView, 'name' | 'ip'>[],

@@ -4,7 +4,7 @@ import { waitOf } from './waits.ts'
 
 type Cell = string | number | null
 
-/** A spreadsheet runs a cell that begins with one of these as a formula, and other users choose the names. */
+/** A spreadsheet runs a cell that begins with one of these characters as a formula, and other users choose the names in cells. */
 const FORMULA = /^[=+\-@\t\r]/
 
 function cellOf(value: Cell): string {

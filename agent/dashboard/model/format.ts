@@ -27,7 +27,7 @@ const ZONE = DAY.resolvedOptions().timeZone
 /** `14:03:22`, in the browser's time zone. */
 export const clock = (at: number): string => TIME.format(at)
 
-/** `14:03:22.481` */
+/** `14:03:22.481`, in the browser's time zone. */
 export const exactClock = (at: number): string =>
   `${clock(at)}.${String(Math.floor(at % 1000)).padStart(3, '0')}`
 
@@ -52,11 +52,11 @@ export function zoneAt(at: number): string {
 /** `24 Nov 2026, 14:03:22.481 Europe/Berlin (UTC+1)` */
 export const fullMoment = (at: number): string => `${DAY.format(at)}, ${exactClock(at)} ${zoneAt(at)}`
 
-/** `3 s ago`; never in the future, because clocks may disagree. */
+/** `3 s ago`. Clocks may disagree, so a time in the future counts as now. */
 export const ago = (at: number, now: number): string =>
   `${formatMs(Math.max(0, Math.round((now - at) / 100) * 100))} ago`
 
-/** A name in two parts, of which the second is shown whole: names that others make differ at their end. */
+/** A name in two parts. The second part is always shown whole, because generated names differ at their end. */
 export function cutName(name: string): readonly [start: string, end: string] {
   const at = name.length > 14 ? name.length - 10 : name.length
   return [name.slice(0, at), name.slice(at)]

@@ -7,7 +7,7 @@ interface Sample {
   readonly ms: number
 }
 
-/** How long each gateway took to confirm, by name, over all kept lanes: it shows the gateway that the drains wait for. */
+/** How long each gateway took to confirm, by name, over all these lanes. The slowest is the gateway that drains wait for. */
 export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
   byName(
     lanes.flatMap(({ drain, start }) =>
@@ -15,7 +15,7 @@ export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantil
     )
   )
 
-/** How long each gateway took to route to a pod that became Ready. */
+/** How long each gateway took to route to a pod that became Ready, by name. */
 export const gatewayArrivals = (arrivals: readonly ArrivalView[]): ReadonlyMap<string, Quantiles> =>
   byName(
     arrivals.flatMap(({ gateways, readyAt }) =>

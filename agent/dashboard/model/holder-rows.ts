@@ -31,7 +31,7 @@ const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   'in order': holder => troubles(holder) === 0
 }
 
-/** A search matches a key, a name, an owner, a Service, or a node's address. Holders that differ come first. */
+/** The holders that match filter and search; holders that differ come first. A search matches key, name, owner, Service and nodes. */
 export function holderRows(
   holders: readonly HolderView[],
   filter: HolderFilter,
@@ -49,8 +49,8 @@ export function holderRows(
 }
 
 /**
- * `bad` once a difference is older than owners and gateways need. A younger one is part of every rollout, and a claim that changes
- * nothing harms no request.
+ * `bad` once a difference is older than LATE_MS. Younger differences are part of every rollout. A claim that changes nothing (`losers`)
+ * harms no request, so it is never `bad`.
  */
 export function toneOf(
   { ghosts, missing, notReady, atGateways, onSuccessors }: HolderView,
@@ -60,7 +60,7 @@ export function toneOf(
   return all.some(({ since }) => now - since > LATE_MS) ? 'bad' : 'busy'
 }
 
-/** How the three differ, in words, each with its age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
+/** The differences of a holder between Kubernetes, the Admin API and gateways, with their age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
 export function differenceOf(
   { ghosts, missing, notReady, atGateways, onSuccessors, losers, service }: HolderView,
   now: number

@@ -14,7 +14,7 @@ export function quantiles(values: readonly number[]): Quantiles | undefined {
   return p50 === undefined || p99 === undefined || max === undefined ? undefined : { p50, p99, max }
 }
 
-/** Columns for a chart: seconds since the epoch, then ms. `idle`: half of the pods had their last request end by then. */
+/** Columns for a chart: `at` in seconds since the epoch, the others in ms. `idle`: the median time until a pod's last request ended. */
 export type Series = readonly [at: number[], p50: Value[], p99: Value[], max: Value[], idle: Value[]]
 
 type Value = number | null
@@ -26,12 +26,12 @@ export const within = (samples: readonly LagSample[], rangeMs: number, now: numb
   samples.filter(({ at }) => at > now - rangeMs)
 
 /**
- * One point for every 60th part of the range, which ends `now`, from the samples in that part. A part without samples is `null`:
- * the line has a gap there.
+ * One point for every 60th part of the range that ends `now`, from the samples in that part. A part without samples is `null`, which
+ * makes a gap in the line.
  */
 export function seriesOf(samples: readonly LagSample[], rangeMs: number, now: number): Series {
   const width = rangeMs / POINTS
-  // Parts are fixed in time, so that points stay where they are while time passes.
+  // The bounds of parts do not depend on `now`, so the points do not jump while time passes.
   const [first, last] = [Math.floor((now - rangeMs) / width), Math.floor(now / width)]
   const parts = Map.groupBy(samples, ({ at }) => Math.min(last, Math.floor(at / width)))
   const series: Series = [[], [], [], [], []]
@@ -48,7 +48,7 @@ export function seriesOf(samples: readonly LagSample[], rangeMs: number, now: nu
   return series
 }
 
-/** Upper bounds in ms; the last bar takes all longer lags. */
+/** The upper bounds of the bars, in ms. Lags above the last bound count in the last bar. */
 export const BOUNDS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 60_000] as const
 
 interface Bar {

@@ -2,19 +2,19 @@ import type { DrainView } from '../../report/snapshot/drain-view.ts'
 import { latestDecision, lagOf } from '../../report/snapshot/lag.ts'
 
 /**
- * The state of a drain, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. `unlisted`: over
- * without a proof, and nothing led to the pod.
+ * The state of a drain as one word, which has a colour, a shape and a label. `kept`: the pod is the last endpoint, and is held as
+ * planned. `unlisted`: the drain ended without a proof, and no object of APISIX led to the pod.
  */
 export type Standing = 'waiting' | 'kept' | 'proved' | 'unproved' | 'unlisted' | 'undone'
 
-/** One drain in the form in which it is drawn. Times in ms since the decision of Kubernetes. */
+/** One drain, prepared for display. */
 export interface Lane {
-  /** A uid can be drained twice: a container restart, then the end. */
+  /** The uid and `seenAt`. The uid alone is not enough: a pod can be drained twice (a container restart, then the end). */
   readonly id: string
   readonly drain: DrainView
   readonly live: boolean
   readonly standing: Standing
-  /** Time 0, on the agent's clock. */
+  /** Time 0 of the lane: the decision of Kubernetes, in ms on the agent's clock. */
   readonly start: number
   readonly lagMs: number | null
   /** The gateway that confirmed last, or that has not confirmed yet. */
@@ -23,7 +23,7 @@ export interface Lane {
 
 const made = new WeakMap<DrainView, { readonly live: Lane; readonly past: Lane }>()
 
-/** Live drains first: waiting ones by remaining time, then the others. Finished ones newest first. An unchanged drain keeps its lane. */
+/** The lanes: first live drains (waiting drains by remaining time, then others), then `past`. An unchanged drain keeps its lane object. */
 export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]): readonly Lane[] {
   const stuckFirst = live.toSorted(
     (a, b) => rankOf(a) - rankOf(b) || a.deadline - b.deadline || b.moments.seenAt - a.moments.seenAt
@@ -31,7 +31,7 @@ export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]):
   return [...stuckFirst.map(drain => both(drain).live), ...past.map(drain => both(drain).past)]
 }
 
-/** Undone, proved and unlisted drains come last: they need no action. */
+/** The rank in the list. Undone, proved and unlisted drains come last, because they need no action. */
 const rankOf = (drain: DrainView): number => {
   const standing = standingOf(drain)
   return standing === 'unproved' || standing === 'waiting' ? 0 : standing === 'kept' ? 1 : 2
@@ -73,11 +73,11 @@ function slowestOf({ gateways }: DrainView): string | null {
   return gateways.length > 1 ? (last?.name ?? null) : null
 }
 
-/** Whether it still waits for a proof, or for its deadline. */
+/** Whether the drain still waits for a proof, or for its deadline. */
 export const isOpen = ({ phase, verdict }: DrainView): boolean =>
   phase === 'draining' && verdict?.kind !== 'proven'
 
-/** The end of a lane on the scale: its ack, or its proof, or now while it waits, or the pod's end, or its deadline. */
+/** The end of a lane, in ms after its start: its ack, else its proof. Without both: now while it waits, else the pod's end or deadline. */
 export function settledAt({ drain, start }: Lane, now: number): number {
   const { ackAt, confirmedAt, goneAt } = drain.moments
   const settled = ackAt ?? confirmedAt ?? (isOpen(drain) ? now : (goneAt ?? drain.deadline))
@@ -92,15 +92,15 @@ export function roundUp(ms: number): number {
   return (NICE.find(nice => nice * power >= ms) ?? 10) * power
 }
 
-/** The lane of a link: an id, or a uid alone. Several agents may have seen the same drain at different times, so the uid decides. */
+/** The lane of a link, found by id, else by uid: agents may have seen the same drain at different times, so their ids differ. */
 export const laneAt = (lanes: readonly Lane[], id: string): Lane | undefined =>
   id === ''
     ? undefined
     : (lanes.find(lane => lane.id === id) ?? lanes.find(({ drain }) => drain.uid === id.split(' ', 1)[0]))
 
 /**
- * The length of the scale of all lanes, in ms: nine of ten lanes fit. A lane of half a minute must not shrink all others to a dot,
- * so it is cut at its right end.
+ * The length of the scale for all lanes, in ms: nine of ten lanes fit. Longer lanes are cut at their right end, because a scale for one
+ * lane of half a minute would shrink all others to a dot.
  */
 export function scaleOf(lanes: readonly Lane[], span: 'ack' | 'gone', now: number): number {
   const lengths = lanes.map(lane => {

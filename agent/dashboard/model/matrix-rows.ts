@@ -2,20 +2,20 @@ import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import type { GatewayView } from '../../report/snapshot/snapshot.ts'
 import type { Lane } from './lanes.ts'
 
-/** One gateway in one holder. Times in ms. */
+/** The state of one gateway for one holder. Times in ms. */
 export interface Cell {
-  /** How long it has been behind; `null`: it is not known to be. */
+  /** How long the gateway has been behind; `null`: it is not known to be behind. */
   readonly behindMs: number | null
-  /** The revision that its slowest worker has applied of that kind of object; `null` without the plugin. */
+  /** The revision that its slowest worker has applied for this kind of object; `null` without the plugin. */
   readonly revision: number | null
-  /** From the last change of ready endpoints, and from the last end of a pod, until it followed; `null`: none was seen. */
+  /** How long the gateway took to follow the last change of ready endpoints (`inMs`) and the last end of a pod; `null`: unknown. */
   readonly inMs: number | null
   readonly outMs: number | null
-  /** Why it is behind, or the evidence behind its figures. */
+  /** Why the gateway is behind. If it is not behind: the evidence for that. */
   readonly why: string
 }
 
-/** The gateways that get a column, those that are behind anywhere first; more of them would not be readable. */
+/** The most gateways that get a column: more columns would not be readable. Gateways that are behind in a holder come first. */
 const MOST_COLUMNS = 8
 
 export function columnsOf(
@@ -36,7 +36,7 @@ export const namespacesOf = (holders: readonly HolderView[]): readonly string[] 
 
 const namespaceOf = (service: string): string => service.split('/', 1)[0] ?? ''
 
-/** Those that are behind come first, the oldest change on top; then those with a measured lag. Empty `namespace`: all. */
+/** Holders that are behind come first, the oldest change on top; then holders with a measured lag. Empty `namespace`: all. */
 export function matrixRows(holders: readonly HolderView[], namespace: string): readonly HolderView[] {
   const found =
     namespace === ''

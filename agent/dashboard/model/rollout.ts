@@ -7,15 +7,15 @@ export interface Rollout {
   readonly proved: number
   readonly waiting: number
   readonly unproved: number
-  /** From the first decision to the last pod gone, in ms; `null` while one is still there. */
+  /** From the first decision until the last pod was gone, in ms; `null` while a pod still exists. */
   readonly tookMs: number | null
   readonly worstLagMs: number | null
 }
 
-/** Pods that end more than this after the previous pod belong to the next rollout of the workload, in ms. */
+/** A pod that ends later than this after the previous pod belongs to the next rollout of the workload, in ms. */
 const NEXT_ROLLOUT_MS = 120_000
 
-/** A ReplicaSet's name is its Deployment's name plus a hash: `ReplicaSet/web-5d7f9c` belongs to the Deployment `web`. */
+/** The workload of a pod's owner. A ReplicaSet is shown as its Deployment: `ReplicaSet/web-5d7f9c` belongs to Deployment `web`. */
 export function workloadOf(owner: string | null, namespace: string): string {
   if (owner === null) return `${namespace} / pods without an owner`
   const [kind = '', name = ''] = owner.split('/', 2)
@@ -23,7 +23,7 @@ export function workloadOf(owner: string | null, namespace: string): string {
   return cut > 0 ? `${namespace} / Deployment ${name.slice(0, cut)}` : `${namespace} / ${kind} ${name}`
 }
 
-/** Newest rollout first; its pods in the order of their deletion. */
+/** The rollouts, newest first, each with its pods in the order of their deletion. */
 export function rolloutsOf(lanes: readonly Lane[]): readonly Rollout[] {
   const byWorkload = Map.groupBy(lanes, ({ drain }) => workloadOf(drain.owner, drain.namespace))
   return [...byWorkload]

@@ -7,17 +7,17 @@ import { AVAILABLE } from './words.ts'
 
 /** How long an answer without a proof stays on top, in ms. */
 const REMEMBERED_MS = 3_600_000
-/** A gateway is asked every second or two; one that has not answered for longer proves nothing, in ms. */
+/** A gateway that has not answered for longer than this proves nothing, in ms. It is asked every second or two. */
 const SILENT_MS = 4000
 
-/** The headline: whether all is well, and if not, the worst problem and the next step. */
+/** The headline: whether all is well, or the worst problem and the next step. */
 export interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
   readonly rest: string
 }
 
-/** The worst problem comes first. */
+/** The headline for a snapshot: its worst problem. The checks are in the order of severity. */
 export function sentenceOf(snapshot: Snapshot): Sentence {
   return (
     noVouch(snapshot) ??
@@ -46,7 +46,7 @@ function afterAck({ drains, past }: Snapshot): Sentence | undefined {
   )
 }
 
-/** Without the plugin no gateway is expected to prove by its barrier. */
+/** Gateways that cannot prove. If no barrier is configured, an answer is enough. */
 function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
   const isSilent = (gateway: GatewayView) => silentFor(gateway, at) > SILENT_MS
   const proves = (gateway: GatewayView) =>
@@ -72,7 +72,7 @@ function silentFor({ barrier, control }: GatewayView, at: number): number {
   return Math.max(0, at - (asked.lastSuccessAt ?? asked.lastAttemptAt ?? at))
 }
 
-/** It stays for an hour, because a headline that changes sooner hides the events of the night. */
+/** This headline stays for an hour (REMEMBERED_MS). If it changed sooner, operators would not see the events of the night. */
 function unproved({ at, drains, unproved: past }: Snapshot): Sentence | undefined {
   const found = [...drains, ...past].filter(
     drain => standingOf(drain) === 'unproved' && at - endedAt(drain) < REMEMBERED_MS
@@ -85,7 +85,7 @@ function unproved({ at, drains, unproved: past }: Snapshot): Sentence | undefine
   )
 }
 
-/** Its verdict was "waiting (reasons)" to the end. */
+/** The reasons without "waiting (…)": the verdict of an unproved drain keeps this form to the end. */
 const reasonOf = ({ why }: DrainView): string => why.replace(/^waiting \((.*)\)$/s, '$1')
 
 const endedAt = ({ moments, deadline }: DrainView): number => moments.ackAt ?? moments.goneAt ?? deadline
@@ -101,7 +101,7 @@ function blind({ watches, inventory }: Snapshot): Sentence | undefined {
   return inventory.problem ? bad('The holders cannot be read.', inventory.problem) : undefined
 }
 
-/** A change of the ready endpoints has not reached APISIX, or has not reached a gateway: the owner or that gateway has stopped. */
+/** A change of the ready endpoints has not reached the Admin API or a gateway for LATE_MS: the owner or that gateway has stopped. */
 function behind({ at, holders }: Snapshot): Sentence | undefined {
   const late = differingOf(holders).filter(holder => (behindFor(holder, at) ?? 0) > LATE_MS)
   const [worst] = late.toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
@@ -113,7 +113,7 @@ function behind({ at, holders }: Snapshot): Sentence | undefined {
   )
 }
 
-/** No answer is at risk, but something may still need an operator. */
+/** The headline if no answer is at risk. There may still be work for an operator, such as ghosts. */
 function calm(snapshot: Snapshot): Sentence {
   const { agent, at, drains, gateways, hidden, lags } = snapshot
   const waiting = drains.filter(({ phase }) => phase === 'draining')
@@ -149,7 +149,7 @@ function calm(snapshot: Snapshot): Sentence {
   return { level: isWell ? 'well' : 'busy', head: headOf({ ...found, agents: snapshot.agents.length }), rest }
 }
 
-/** An agent that does not answer proves nothing wrong: the others answer the hooks. */
+/** The text for agents that do not answer. They put no answer at risk, because the other agents answer the hooks. */
 const lostOf = (lost: number, agents: number): string =>
   `${lost} of ${count(agents, 'agent')} ${lost === 1 ? 'does' : 'do'} not answer`
 

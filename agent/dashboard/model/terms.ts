@@ -1,7 +1,7 @@
 /** A word that the dashboard uses, its meaning, and the page of the documentation that explains it. */
 interface Term {
   readonly means: string
-  /** In the project's folder `docs`. */
+  /** A file in the project's folder `docs`. */
   readonly page: string
 }
 

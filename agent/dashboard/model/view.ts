@@ -19,7 +19,7 @@ const FIELDS = {
   order: ORDERS,
   scale: SPANS,
   find: undefined,
-  /** The open drain, as the id of its lane or as a uid. */
+  /** The drain whose details are open, as the id of its lane or as a uid. */
   drain: undefined,
   way: WAYS,
   range: ['1 h', '15 min', '24 h'],
@@ -31,12 +31,12 @@ const FIELDS = {
 
 type Fields = typeof FIELDS
 
-/** The user's choices. The address of the page holds them, so that a link shows the same. */
+/** The user's choices. They are in the address of the page, so that a link shows the same view. */
 export type View = {
   readonly [K in keyof Fields]: Fields[K] extends readonly (infer Choice)[] ? Choice : string
 }
 
-/** How a card reads and changes the view. `typed`: the change is one of many, and gets no step of its own in the browser's history. */
+/** How a card reads and changes the view. `typed`: each key press is a change, so the change gets no step in the browser's history. */
 export interface ViewProps {
   readonly view: View
   readonly onView: (differs: Partial<View>, typed?: 'typed') => void
@@ -57,7 +57,7 @@ export function viewOf(hash: string): View {
   ) as View
 }
 
-/** The hash of a view, without its `#`: only what differs from the default, so that most links are short. */
+/** The hash of a view, without `#`. It has only the fields that differ from their default, so that most links are short. */
 export const hashOf = (view: View): string =>
   new URLSearchParams(
     NAMES.filter(name => view[name] !== defaultOf(name)).map((name): [string, string] => [name, view[name]])

@@ -7,13 +7,13 @@ export function waitOf({ drain, standing }: Lane): string {
   return behind ? `${behind.name}: ${behind.why || drain.why}` : drain.why
 }
 
-/** Drains that wait for the same reason. */
+/** A reason, and how many drains wait for it. */
 export interface Wait {
   readonly why: string
   readonly count: number
 }
 
-/** The reasons that several drains share, the most frequent first. Numbers differ between them (`3 in flight`), so they are left out. */
+/** The reasons that several drains share, the most frequent first. Reasons that differ only in numbers (`3 in flight`) count as one. */
 export function waitsOf(lanes: readonly Lane[]): readonly Wait[] {
   const reasons = lanes.filter(({ live }) => live).map(waitOf)
   const groups = Map.groupBy(

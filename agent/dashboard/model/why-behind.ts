@@ -1,10 +1,10 @@
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import { count, formatMs } from './format.ts'
 
-/** A difference that is older than this is late, in ms. In every rollout owners and gateways need a few seconds. */
+/** A difference that is older than this is late, in ms. Owners and gateways need a few seconds in every rollout. */
 export const LATE_MS = 30_000
 
-/** Why a holder is behind Kubernetes, and who must act: `its owner (ingress-controller-2) has not written 2 nodes`; empty if it is not. */
+/** Why a holder is behind Kubernetes: `its owner (ingress-controller-2) has not written 2 nodes`; empty if the holder is not behind. */
 export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
   if (!behind) return ''
   const nodes = count(missing.length + notReady.length, 'node')
@@ -20,9 +20,9 @@ export function whyBehind({ behind, missing, notReady, owner }: HolderView): str
   ].join('; ')
 }
 
-/** How long a holder has been behind, in ms of the agent's clock; `null`: it is not. */
+/** How long a holder has been behind, in ms; `null`: the holder is not behind. */
 export const behindFor = ({ behind }: HolderView, now: number): number | null =>
   behind && Math.max(0, now - behind.since)
 
-/** Ages are shown in whole seconds. */
+/** An age as text, in whole seconds. */
 export const formatAge = (ms: number): string => formatMs(Math.round(ms / 1000) * 1000)

@@ -2,7 +2,7 @@ import type { Grade, HolderReport } from '../../rules/drain/drain.ts'
 import type { GatewayView } from '../../report/snapshot/snapshot.ts'
 import type { Standing } from './lanes.ts'
 
-/** The shape and the word show the state; the colour only helps. */
+/** The kind of a state, which selects shape and colour. Shape and label suffice without the colour. */
 export type Tone = 'good' | 'busy' | 'bad' | 'plain'
 
 /** A state in plain words, and its meaning. */

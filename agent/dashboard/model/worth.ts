@@ -4,18 +4,18 @@ import { latestDecision } from '../../report/snapshot/lag.ts'
 import { standingOf } from './lanes.ts'
 import { workloadOf } from './rollout.ts'
 
-/** With fewer drains, "99.9 %" is just the longest one, which is no basis for a sleep. */
+/** The fewest drains for a result. With fewer drains, "99.9 %" is only the longest of them, which is no basis for a sleep. */
 export const NEEDED = 1000
 const SHARE = 0.999
 
 /** The sleep that would have covered 99.9 % of some drains, in ms. */
 export interface Sleep {
-  /** How many drains it rests on: those with a sync lag, and those that were not proved. */
+  /** How many drains the result rests on: drains with a sync lag, and drains that were not proved. */
   readonly drains: number
-  /** `null`: too few drains, or (`enough`) more than 0.1 % of them were not proved, so that no sleep is known to be enough. */
+  /** `null` with too few drains. `null` with `enough` drains: more than 0.1 % were not proved, so no sleep is known to suffice. */
   readonly ms: number | null
   readonly enough: boolean
-  /** `null` if none has a lag. */
+  /** The longest lag; `null` if no drain has a lag. */
   readonly longestMs: number | null
 }
 
@@ -35,11 +35,11 @@ export function sleepOf(lags: readonly number[], unproved: number): Sleep {
 /** How much sooner pods were gone than with a sleep in place of their hook. */
 export interface Sooner {
   readonly drains: number
-  /** Part of the time from the decision to the end of the pod, 0 to 1; negative if the hooks took longer. `null` without drains. */
+  /** The saved share of the time from the decision to the end of the pod, 0 to 1; negative if hooks took longer. `null` without drains. */
   readonly share: number | null
 }
 
-/** Only drains that are over, and whose hook was answered, are compared. */
+/** Compares only drains that are over and whose hook was answered. */
 export function soonerOf(drains: readonly DrainView[], sleepMs: number): Sooner {
   let compared = 0
   let took = 0
@@ -61,7 +61,7 @@ export interface Worth {
   readonly sooner: Sooner
 }
 
-/** All drains together, and each workload, those with the most drains first. */
+/** The result for all drains together, and for each workload. Workloads with the most drains come first. */
 export function worthOf({
   lags,
   past,
@@ -101,7 +101,7 @@ export function worthOf({
   }
 }
 
-/** The decisions of the plugin in all gateways; `null` if none has the plugin. */
+/** The counted decisions of the plugin, summed over all gateways; `null` if no gateway has the plugin. */
 export function decidedBy(gateways: readonly Pick<GatewayView, 'counts'>[]): GatewayView['counts'] {
   const counted = gateways.flatMap(({ counts }) => counts ?? [])
   if (counted.length === 0) return null

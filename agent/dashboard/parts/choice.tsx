@@ -7,7 +7,7 @@ interface ChoiceProps<T extends string> {
 
 const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }
 
-/** A choice of a few options, all of them visible. One tab stop: arrow keys move within it. */
+/** A choice of a few options, all of them visible. The group is one tab stop; arrow keys move between the options. */
 export function Choice<T extends string>({ label, options, value, onChange }: ChoiceProps<T>) {
   const move = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = STEPS[event.key]

@@ -31,7 +31,7 @@ interface DetailProps {
   onClose: () => void
 }
 
-/** One drain's whole story: times, gateways, holders, and commands to check it by hand. */
+/** All details of one drain: times, gateways, holders, and commands to check the drain by hand. */
 export function Detail({ lane, snapshot, onClose }: DetailProps) {
   const { drain, standing, start, lagMs } = lane
   const box = useRef<HTMLElement>(null)

@@ -7,7 +7,7 @@ interface HistogramProps {
   sleepMs: number | undefined
 }
 
-/** The distribution of the lags, with the sleep as a line. Made of elements, so that its text is real text; the label describes it. */
+/** The distribution of the lags, with the sleep as a line. It is made of HTML elements, so that its text is real text. */
 export function Histogram({ samples, sleepMs }: HistogramProps) {
   const bars = histogramOf(samples)
   const most = Math.max(...bars.map(bar => bar.samples))

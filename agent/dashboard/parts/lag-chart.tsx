@@ -16,7 +16,7 @@ interface LagChartProps {
 
 const HEIGHT = 210
 
-/** p50, p99 and longest as lines, the median of idle and the sleep as dashed ones. Drawn on a canvas; `label` describes it. */
+/** A chart of p50, p99 and the longest lag, with dashed lines for the median of idle and the sleep. `label` describes the canvas. */
 export function LagChart({ series, rangeMs, now, sleepMs, theme, label }: LagChartProps) {
   const box = useRef<HTMLDivElement>(null)
   const chart = useRef<UPlot>(undefined)
@@ -51,13 +51,13 @@ export function LagChart({ series, rangeMs, now, sleepMs, theme, label }: LagCha
   return <div class="chart" ref={box} role="img" aria-label={label} />
 }
 
-/** While no pointer is on the chart its legend shows the newest point. */
+/** Shows the newest point in the legend. Called while no pointer is on the chart. */
 function tellNewest(chart: UPlot): void {
   const newest = chart.data[1]?.findLastIndex(value => value !== null) ?? -1
   chart.setLegend({ idx: newest === -1 ? chart.data[0].length - 1 : newest })
 }
 
-/** Only a point with a gap on both sides is drawn: the line shows the others. */
+/** Draws only points with a gap on both sides, because the line shows all other points. */
 const lonely = (size: number): UPlot.Series.Points => ({
   size,
   show: true,
@@ -67,7 +67,7 @@ const lonely = (size: number): UPlot.Series.Points => ({
   }
 })
 
-/** Lines at 1 ms, 10 ms, 100 ms, …: lines in between would be too dense. */
+/** The grid lines at 1 ms, 10 ms, 100 ms, …: lines in between would be too dense. */
 function decades(low: number, high: number): number[] {
   const found: number[] = []
   for (let at = low; at <= high * 1.01; at *= 10) found.push(at)
@@ -92,7 +92,7 @@ function options(at: HTMLElement, withSleep: boolean, span: () => [number, numbe
       },
       y: {
         distr: 3,
-        // Without any sample: 1 ms to 1 s.
+        // If there is no sample, the axis goes from 1 ms to 1 s.
         range: (_, low, high) =>
           low === null ? [1, 1000] : [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))]
       }

@@ -1,6 +1,6 @@
 import { cutName } from '../model/format.ts'
 
-/** A name that is cut in its middle if there is too little space; `before` is a part of it, in a quiet colour. */
+/** A name that is cut in its middle if there is too little space. `before` is its first part, in a quiet colour. */
 export function Name({ text, before = '' }: { text: string; before?: string }) {
   const [start, end] = cutName(text)
   return (

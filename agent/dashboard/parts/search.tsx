@@ -5,7 +5,7 @@ export function Search({
   value,
   onSearch
 }: {
-  /** The rows, in words. */
+  /** The kind of rows, for the label: `drains`. */
   readonly what: string
   readonly placeholder: string
   readonly value: string

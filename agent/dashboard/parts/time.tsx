@@ -1,7 +1,7 @@
 import { ago, exactClock, fullMoment, moment } from '../model/format.ts'
 
 interface TimeProps {
-  /** Ms since the epoch, as is `now`. */
+  /** In ms since the epoch, like `now`. */
   at: number
   now: number
   /** `exact`: with ms; `ago`: as an age. */

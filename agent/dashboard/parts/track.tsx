@@ -7,7 +7,7 @@ interface TrackProps {
   now: number
 }
 
-/** One drain to scale: its removal, the hook that is held meanwhile, and the times of the confirmations. */
+/** One drain on the time scale: its removal, the hook that is held meanwhile, and the times of the confirmations. */
 export function Track({ lane, scaleMs, now }: TrackProps) {
   const { drain, start, standing } = lane
   const { moments } = drain

@@ -4,7 +4,7 @@ import { usePrinting } from '../use.ts'
 
 interface VirtualProps<T> {
   items: readonly T[]
-  /** In px; every row has it. */
+  /** The height of every row, in px. */
   rowHeight: number
   /** The most rows that are visible at once; with fewer items the table is shorter. */
   rows: number
@@ -18,12 +18,12 @@ interface VirtualProps<T> {
   reveal?: string | undefined
 }
 
-/** Rows drawn above and below the visible ones, so that fast scrolling shows no gap. */
+/** The number of rows drawn above and below the visible rows, so that fast scrolling shows no gap. */
 const SPARE = 6
-/** On paper nothing scrolls: this many rows are printed at most. */
+/** The most rows that are printed: on paper the table cannot scroll, so all rows are drawn. */
 const PRINTED = 500
 
-/** A table of any length: only the visible rows exist. */
+/** A table of any length. Only the visible rows exist in the document. */
 export function Virtual<T>(props: VirtualProps<T>) {
   const { items, rowHeight, rows, label, head, row, keyOf, isStop, reveal } = props
   const box = useRef<HTMLDivElement>(null)
@@ -85,7 +85,7 @@ export function Virtual<T>(props: VirtualProps<T>) {
   )
 }
 
-/** Which row is the tab stop: the one that had the focus last, or else the first visible one. Keys move it. */
+/** Selects the row that is the tab stop: the row that had the focus last, else the first visible row. Keys move the tab stop. */
 function useRoving<T>(
   { items, keyOf, isStop, rows }: VirtualProps<T>,
   drawn: readonly T[],

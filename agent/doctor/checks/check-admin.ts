@@ -25,7 +25,7 @@ const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
     )
 }
 
-/** The Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
+/** Checks that the Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
 export function checkAdmin(
   detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>,
   forced?: Mode

@@ -10,7 +10,7 @@ interface RemoteClock {
   date(signal: AbortSignal): Promise<string | undefined>
 }
 
-/** The resolution of the header: whole seconds. */
+/** The resolution of the `Date` header: whole seconds. */
 const GRAIN_MS = 1000
 /** A larger difference moves the deadline of a hook by more than the header's resolution. */
 const NOTICEABLE_MS = 2000
@@ -19,9 +19,9 @@ const NOTICEABLE_MS = 2000
 const DEFAULT_GRACE_MS = 30_000
 
 /**
- * The other clocks agree with the agent's. A deadline is the earlier of deletionTimestamp and the agent's own estimate (see
- * rules/drain/budget.ts). So an API server whose clock is ahead only changes displayed times. One whose clock is behind shortens the
- * time for which hooks are held. It is a failure if nothing of the default grace is left.
+ * Checks that other clocks agree with the agent's. A deadline is the earlier of deletionTimestamp and the agent's own estimate (see
+ * rules/drain/budget.ts). So an API server whose clock is ahead only changes displayed times. If its clock is behind, hooks are held
+ * for a shorter time. The check fails if nothing of the default grace is left.
  */
 export function checkClocks(clocks: readonly RemoteClock[], now: () => number, reserveMs: number): Check {
   return signal => Promise.all(clocks.map(clock => compare(clock, signal)))

@@ -31,7 +31,7 @@ interface Outcome {
 /** One finding names at most this many gateways or writers. */
 const NAMED = 5
 
-/** Gateways exist, and each gives the evidence that the configuration requires. */
+/** Checks that gateways exist, and that each gives the evidence that the configuration requires. */
 export function checkGateways(
   calls: GatewayCalls,
   { apisix, drain }: Pick<Config, 'apisix' | 'drain'>
@@ -92,7 +92,7 @@ export function checkGateways(
     }
   }
 
-  /** Reads its state as often as the agent does before it trusts an address. @param instances the gateways that answered, by instance */
+  /** Reads a gateway's state as often as the agent does before it trusts an address. @param instances the names of gateways, by instance */
   async function asked(gateway: GatewayFact, instances: Map<string, string>, signal: AbortSignal) {
     const identity = createIdentity(gateway.byHand === true)
     let health: BarrierHealth
@@ -132,12 +132,12 @@ export function checkGateways(
   }
 }
 
-/** All entries of one gateway; `undefined` if its plugin does not report who has put them. */
+/** All entries of one gateway; `undefined` if its plugin does not report which release put them. */
 type ReadEntries = (host: string, signal: AbortSignal) => Promise<readonly BarrierState[] | undefined>
 
 /**
- * Entries in the gateways that no agent of this release claims. A gateway that does not answer is left out, because the finding
- * `barrier` reports it.
+ * Reports entries in the gateways that no agent of this release claims. A gateway that does not answer is left out, because the
+ * finding `barrier` reports it.
  *
  * @param by the name of this release
  */
@@ -145,7 +145,7 @@ export function checkEntries(
   calls: Pick<GatewayCalls, 'list'> & { readonly readEntries: ReadEntries },
   { by, ttlMs }: { readonly by: string; readonly ttlMs: number }
 ): Check {
-  // Agents renew an entry after a third of its ttl.
+  // Agents renew an entry after a third of its ttl. So less than half of the ttl is left only if no agent renews it.
   const isClaimed = (entry: BarrierState) => entry.by === by && entry.ttl * 1000 >= ttlMs / 2
   return async signal => {
     const each = await Promise.all(

@@ -34,7 +34,7 @@ export function checkHolders(survey: Pick<ClusterLists, 'inventory'>): Check {
 const HIDDEN = 'hidden'
 
 /**
- * No place in APISIX leads to pods without listing them. The hooks of such pods get a 503.
+ * Reports each place in APISIX that leads to pods without listing them. The hooks of such pods get a 503.
  *
  * @param coversL4 asks whether every gateway covers L4; called only if APISIX proxies L4
  */
@@ -68,11 +68,11 @@ export function checkHidden(
 }
 
 const SYNC = 'sync'
-/** How many Services are named. */
+/** The finding names at most this many Services. */
 const NAMED = 5
 
 /**
- * Each Service that asks for an upstream gets it.
+ * Checks that each Service that claims an upstream gets it.
  *
  * @param allow `sync.allow`
  */

@@ -15,13 +15,13 @@ import { commandAround, fallbackMs, optionOf, secondsOf, timeoutMs, wordsOfShell
 /** The hook that a pod's spec describes. */
 export interface HookSpec {
   readonly container: string
-  /** The hook's own limit in ms: `timeout`, curl's `-m` or `?timeout=`, plus the fallback's sleep; or the helper's budget. */
+  /** The longest time of the hook in ms: `timeout`, curl's `-m` or `?timeout=`, plus the fallback's sleep; or the helper's budget. */
   readonly longestMs: number | undefined
-  /** The limit of the call alone, in ms: how long an agent can hold it. */
+  /** The longest time of the call alone, in ms. An agent can hold the hook for this time. */
   readonly callMs: number | undefined
-  /** Whether the call identifies its pod by name or token. A call that has only an address may be refused (docs/decisions/0022). */
+  /** Whether the call identifies its pod by name or token. A call without either may be refused (docs/decisions/0022). */
   readonly named: boolean
-  /** Whether the call uses a proxy from the container's environment: the agent then sees the proxy's address. */
+  /** Whether the call uses a proxy from the container's environment. The agent then sees the proxy's address instead of the pod's. */
   readonly followsProxy: boolean
   /** The called address; `undefined` if it depends on a variable. An empty host means the pod itself (`httpGet` without a host). */
   readonly target: HookTarget | undefined
@@ -37,7 +37,7 @@ interface HookTarget {
   readonly port: number
 }
 
-/** The helper's budget, which includes its fallback (docs/hooks.md), in ms. */
+/** The defaults of the helper (docs/hooks.md). The budget includes the fallback. */
 const HELPER = {
   name: 'apisix-drain-hook',
   budgetMs: 24_000,
@@ -69,7 +69,7 @@ export function hooksOf(pod: unknown): readonly HookSpec[] {
 
 type Rest = Omit<HookSpec, 'container' | 'isHttpGet'>
 
-/** The kubelet itself makes this call: it uses no proxy of the container, and treats any answer as success. */
+/** The hook of an `httpGet`. The kubelet makes this call, so it uses no proxy of the container, and any answer counts as success. */
 function getHook(path: string, { host, port }: { readonly host: unknown; readonly port: unknown }): Rest {
   const number = portOf(port)
   return {
@@ -116,7 +116,7 @@ function shellHook(text: string): Rest {
     followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text),
     target: targetOf(words[at] ?? ''),
     failsOnError: !usesCurl || call.some(word => /^-[a-zA-Z#]*f/.test(word) || word.startsWith('--fail')),
-    // A condition or a loop may be a fallback too. Only a plain line without `||` certainly has none.
+    // A condition or a loop may be a fallback too. Only a plain line without `||` certainly has no fallback.
     hasFallback: words.indexOf('||', at) > 0 || words.some(word => CONDITIONS.has(word))
   }
 }

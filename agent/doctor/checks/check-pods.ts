@@ -20,8 +20,8 @@ interface PodBudget {
 const NAMED = 5
 
 /**
- * Every pod with the agent's hook has a long enough grace, and the hook is right. Every pod that APISIX lists has a hook. There is one
- * finding for each problem, with the workloads that have it.
+ * Checks that every pod with the agent's hook has a long enough grace and a correct hook, and that every pod that APISIX lists has a
+ * hook. Each problem is one finding, which names the workloads that have it.
  *
  * @param namespaces the namespaces whose Services are read; empty: all
  */
@@ -37,7 +37,7 @@ export function checkPods(
     } catch (err) {
       return [fail('pods', `the pods cannot be listed: ${wordsOf(err)}`, 'see rbac')]
     }
-    // Without these two lists, only the findings that need them are left out; other checks report the failure.
+    // If one of these two lists cannot be read, only the findings that need it are left out. Other checks report the failure.
     const services = await survey.services(signal).catch(() => undefined)
     const inventory = await survey.inventory(signal).catch(() => undefined)
     const hosts = [...(inventory?.holders().values() ?? [])].flatMap(({ nodes }) =>
@@ -89,7 +89,7 @@ function problemsOf({ hooked }: SurveyedPods, budget: PodBudget, findService: Fi
   )
 }
 
-/** Pods that a holder lists, that have no hook of the agent, and do not opt out. */
+/** Pods that a holder lists, without a hook of the agent and without the annotation `skip`. */
 function withoutHook({ store, hooked }: SurveyedPods, hosts: readonly string[]): readonly PodFact[] {
   const known = new Set(hooked.map(({ pod }) => pod.uid))
   return [...new Set(hosts)]
@@ -126,8 +126,8 @@ interface LongLivedTimes {
 }
 
 /**
- * Which workloads have websockets or streams open in the gateways now, and how long their pods have at SIGTERM to end them. A workload
- * whose hook waits for them until its deadline has only the reserve left.
+ * Reports which workloads have websockets or streams open in the gateways now, and how long their pods have after SIGTERM to end
+ * these connections. If a hook waits for such connections until its deadline, its pod has only the reserve left.
  */
 export function checkLongLived(
   calls: LongLivedCalls,
@@ -168,7 +168,7 @@ export function checkLongLived(
       : [ok('long-lived', 'no websocket and no stream is open in the gateways')]
   }
 
-  /** The grace without the time for which the hook waits for them; the hook leaves at least the reserve. */
+  /** The time that a pod has after SIGTERM: its grace less the wait for long-lived connections, and at least the reserve. */
   function timeLeft({ annotations, graceMs }: PodFact): number {
     const options = readOptions(annotations)
     const waitMs = options.longLivedMs ?? longLivedMs
@@ -176,5 +176,5 @@ export function checkLongLived(
   }
 }
 
-/** Pods that share their host's address cannot be told apart by it. */
+/** The pods whose address is their own. An address that pods share with their host does not identify one of them. */
 const podAt = (pods: readonly PodFact[]): readonly PodFact[] => pods.filter(({ hostNetwork }) => !hostNetwork)

@@ -17,7 +17,7 @@ import { hooksOf, type HookSpec } from './check-hooks.ts'
 /** Objects of the API server, page by page. */
 export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
 
-/** The lists that several checks need. Each is read once, at the first call, and its failure is the same for all callers. */
+/** The lists that several checks need. Each list is read once, at the first call. If the read fails, all callers get this failure. */
 export interface ClusterLists {
   pods(signal: AbortSignal): Promise<SurveyedPods>
   slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>

@@ -7,12 +7,12 @@ export interface Finding {
   readonly change: string
 }
 
-/** A check returns at least one finding. It never rejects because of a failure that it detects: that is a finding too. */
+/** A check returns at least one finding. A failure that the check detects is a finding, and no rejection. */
 export type Check = (signal: AbortSignal) => Promise<readonly Finding[]>
 
-/** All is well. */
+/** A finding without a problem. */
 export const ok = (name: string, what: string): Finding => ({ name, level: 'ok', what, change: '' })
-/** A problem with which the agent works. `change`: what to do about it. */
+/** A problem in spite of which the agent works. `change` is the remedy. */
 export const warn = (name: string, what: string, change: string): Finding => ({
   name,
   level: 'warn',

@@ -66,7 +66,7 @@ function targetProblem(
   return `${its} calls port ${port}, and Service ${named.namespace}/${named.name} has port ${ports.join(', ')}: correct the port of its URL`
 }
 
-/** The Service that a name means inside the cluster; `undefined` for an address, or a name from outside. */
+/** The Service that a host name means in the cluster; `undefined` for an address, or a name outside the cluster. */
 function serviceOf(host: string, namespace: string): { name: string; namespace: string } | undefined {
   if (isIP(host) !== 0 || host.startsWith('[')) return undefined
   const [name = '', second, third] = host.split('.')

@@ -2,7 +2,7 @@ import type { BarrierClient } from '../../gateway/apisix/barrier-api.ts'
 import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
 
 /**
- * Whether every gateway answers that it seals and counts L4 sessions too. A gateway without an answer counts as one that does not.
+ * Whether every gateway answers that it seals and counts L4 sessions too. False if a gateway does not answer.
  *
  * @param hosts the addresses of all gateways, without brackets
  */

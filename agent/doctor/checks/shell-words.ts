@@ -1,6 +1,6 @@
-/** Reads shell commands in the detail that a check needs. Every step is linear: a tenant writes the text, perhaps a megabyte. */
+/** Reads shell commands as far as a check needs. Every step takes linear time, because a tenant may write a megabyte of text. */
 
-/** Words and separators (`|`, `||`, `&&`, `;`, a line break, brackets). Quotes are dropped, so nested commands are read too. */
+/** The words and separators (`|`, `||`, `&&`, `;`, a line break, brackets) of a text. Quotes are dropped, so nested commands count too. */
 export function wordsOfShell(text: string): readonly string[] {
   const joined = text.replaceAll('\\\n', ' ')
   return joined.match(/https?:\/\/[^\s"'`<>|;()]+|\|\||&&|[;|()&\n]|[^\s"'`;|()&]+/g) ?? []
@@ -27,7 +27,7 @@ export function optionOf(words: readonly string[], name: string): string | undef
   return undefined
 }
 
-/** The limit of the program `timeout`, in ms; `undefined` if it does not run, or its limit is a variable. */
+/** The limit that the program `timeout` sets, in ms; `undefined` if the text has no `timeout`, or its limit is a variable. */
 export function timeoutMs(words: readonly string[]): number | undefined {
   let at = words.findIndex(word => word === 'timeout' || word.endsWith('/timeout'))
   if (at < 0) return undefined
@@ -36,7 +36,7 @@ export function timeoutMs(words: readonly string[]): number | undefined {
   return secondsOf(words[at])
 }
 
-/** The sleep after `||`, in ms; `undefined` if there is none. */
+/** The sleep after the first `||` that a sleep follows, in ms; `undefined` if there is no such sleep. */
 export function fallbackMs(words: readonly string[]): number | undefined {
   for (const [i, word] of words.entries()) {
     if (word !== '||') continue

@@ -9,7 +9,7 @@ export const INJECTION_PERMISSIONS = [
   { group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' }
 ].flatMap(what => ['get', 'update'].map(verb => ({ ...what, verb })))
 
-/** The webhook may maintain its certificate. Without it pods are still created, but with no hook, so nothing here fails. */
+/** Checks that the webhook may maintain its certificate. If not, pods are still created, but without a hook: a warning, no failure. */
 export function checkInjection(ask: AskKubernetes, read: () => InjectSettings): Check {
   return async signal => {
     try {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
 import type { ClusterLists } from '../checks/cluster-lists.ts'
 
-/** One call to the API server: resolves with any status, rejects without an answer. `transport/connection.ts` implements it. */
+/** One call to the API server. Resolves with any status; rejects if there is no answer. `transport/connection.ts` implements it. */
 export type AskKubernetes = (
   method: string,
   path: string,
@@ -12,7 +12,7 @@ export type AskKubernetes = (
 
 const version = z.looseObject({ gitVersion: z.string() })
 
-/** The API server answers, and accepts the agent's credentials. */
+/** Checks that the API server answers, and accepts the agent's credentials. */
 export function checkKubernetes(ask: AskKubernetes): Check {
   return async signal => {
     const name = 'kubernetes'
@@ -84,7 +84,7 @@ export async function isAllowed(ask: AskKubernetes, wanted: Wanted, signal: Abor
 
 const NAMESPACES = 'namespaces'
 
-/** Each configured namespace exists. If the agent may not read it, a namespace without any pod is a warning. */
+/** Checks that each configured namespace exists. If the agent may not read a namespace, it is a warning if no pod is in it. */
 export function checkNamespaces(
   ask: AskKubernetes,
   survey: Pick<ClusterLists, 'pods'>,

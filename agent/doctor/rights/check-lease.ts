@@ -11,7 +11,7 @@ export const LEASE_PERMISSIONS = ['create', 'get', 'update'].map(verb => ({
   resource: 'leases'
 }))
 
-/** Whether a leader can be elected, and who leads. Without a leader each agent does all the work, so this never fails. */
+/** Reports whether a leader can be elected, and who leads. Without a leader each agent does all the work, so there is no failure here. */
 export function checkLease(ask: AskKubernetes, place: LeasePlace | undefined): Check {
   return async signal => {
     if (!place) return [ok('leader', 'there is no election: every agent does all the work')]
@@ -37,7 +37,7 @@ async function mayWe(
   { namespace, name }: LeasePlace,
   signal: AbortSignal
 ): Promise<Finding | undefined> {
-  // RBAC cannot restrict `create` to one name.
+  // RBAC cannot restrict `create` to one name, so `create` is asked without a name.
   const named = verb === 'create' ? {} : { name }
   const wanted = { verb, group, resource, namespace, ...named }
   if (await isAllowed(ask, wanted, signal)) return undefined

@@ -38,7 +38,7 @@ export const CONDITION_PERMISSIONS: readonly Permission[] = [
   wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
 ]
 
-/** The agent has the rights that it needs, in every watched namespace. */
+/** Checks that the agent has these rights in every watched namespace. */
 export function checkRbac(
   ask: AskKubernetes,
   namespaces: readonly string[],
@@ -79,7 +79,7 @@ export function checkRbac(
   }
 }
 
-/** A SelfSubjectAccessReview takes `pods/status` as two fields. */
+/** Splits `pods/status` into two fields, as a SelfSubjectAccessReview needs it. */
 function partsOf(resource: string): { resource: string; subresource?: string } {
   const [name = '', subresource] = resource.split('/')
   return { resource: name, ...(subresource !== undefined && { subresource }) }

@@ -34,7 +34,7 @@ export interface AdminApi {
 }
 
 export interface AdminOptions {
-  /** Without a trailing slash and without `/apisix/admin`. */
+  /** The origin of the Admin API, without a trailing slash and without `/apisix/admin`. */
   readonly url: string
   /** Called at each request, because keys are rotated. */
   readonly key: () => string
@@ -86,7 +86,7 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     signal: AbortSignal | undefined,
     body?: unknown
   ) => {
-    // URL parsers take these for parent directories, however they are encoded.
+    // URL parsers resolve these ids as directories, even if they are encoded.
     if (id === '.' || id === '..') throw new CodedError('ADMIN_REFUSED', `${method} of ${resource} "${id}"`)
     const path = `${resource}/${encodeURIComponent(id)}`
     return toObject(

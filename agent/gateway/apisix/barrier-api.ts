@@ -20,7 +20,7 @@ import type { Call } from './lean.ts'
 import type { TlsOptions } from './tls-agent.ts'
 
 interface PutAnswer extends BarrierAnswer {
-  /** Not stored, because the dictionary is full. */
+  /** The uids whose entries were not stored, because the dictionary is full. */
   readonly refused: ReadonlySet<string>
   readonly why: string
 }
@@ -47,7 +47,7 @@ export interface BarrierApi {
     waitSeconds: number,
     signal?: AbortSignal
   ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
-  /** On a connection of its own, so that another gateway at this address is noticed sooner or later. */
+  /** The gateway's report on itself. Each call opens a new connection, to notice another gateway at this address sooner or later. */
   state(signal?: AbortSignal): Promise<BarrierGateway>
   /** All entries, of all agents. The cost for the gateway grows with their number. */
   entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
@@ -82,7 +82,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
     }
 
     const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
-      // Entries that are sealed unconditionally need no word of the workers.
+      // The answer needs the workers' words only if an entry is draining.
       const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
       const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
@@ -133,10 +133,10 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         }
         return merged(answers)
       },
-      // It is polled often, so its cost to the gateway must not grow with the number of entries.
+      // The state is polled often, so its cost for the gateway must not grow with the number of entries.
       state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
       async entries(signal) {
-        // The connection is not kept: it would stay bound to one worker, and if that froze, a later call would wait for it.
+        // The connection is not kept, because it is bound to one worker: if that worker froze, a later call would wait for it.
         const { entries = [] } = await ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
         return entries
       },

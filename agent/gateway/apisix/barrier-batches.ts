@@ -4,14 +4,14 @@ import type { BarrierEntry, PolledAnswer } from './barrier-wire.ts'
 /** The most entries in one request, and the most uids (docs/barrier-api.md). */
 const BATCH = 1000
 
-/** Returns at least one batch, so that a gateway is asked even about no uids. */
+/** Splits uids into batches. Returns at least one batch, so that a gateway is asked even if there are no uids. */
 export function batches(uids: readonly string[]): string[][] {
   const all: string[][] = [uids.slice(0, BATCH)]
   for (let from = BATCH; from < uids.length; from += BATCH) all.push(uids.slice(from, from + BATCH))
   return all
 }
 
-/** The most addresses in one body of at most 1 MiB. In JSON, an address has at most 50 bytes, and the rest of an entry 400. */
+/** The most addresses in one body of at most 1 MiB. In JSON an address has at most 50 bytes; the rest of an entry counts as 8 addresses. */
 const MOST_ADDRESSES = 18_000
 const ADDRESSES_AN_ENTRY = 8
 
@@ -33,7 +33,7 @@ export function putBatches(entries: readonly BarrierEntry[]): BarrierEntry[][] {
   return all
 }
 
-/** @throws CodedError if the gateway restarted between two answers */
+/** One answer made from the answers to several batches. @throws CodedError if the gateway restarted between two answers */
 export function merged(answers: readonly PolledAnswer[]): PolledAnswer {
   const [first, ...rest] = answers as [PolledAnswer, ...PolledAnswer[]]
   if (rest.some(({ instance }) => instance !== first.instance)) {

@@ -12,7 +12,7 @@ export interface Sighting {
   readonly beganAt: Millis
   /** Every holder the gateway knows, with the nodes it lists. */
   readonly holders: ReadonlyMap<HolderKey, readonly NodeKey[]>
-  /** Holders whose discovered nodes the gateway does not show, with the reason: their targets are unknown. Absent: none. */
+  /** Holders whose discovered nodes the gateway does not show, each with the reason. Their nodes are unknown. Absent: no such holder. */
   readonly hidden?: ReadonlyMap<HolderKey, string>
 }
 
@@ -51,7 +51,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
       holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
     )
   }
-  /** If the dump cannot be read (an older APISIX, discovery not configured), only holders that depend on it are hidden. */
+  /** The discovery dump; `undefined` if it cannot be read (an older APISIX, no discovery). Then holders that depend on it are hidden. */
   const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
     const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
     try {
@@ -75,7 +75,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
   }
 }
 
-/** Whether the Control API shows the nodes: it has only upstreams, services and routes, and only Kubernetes discovery. */
+/** Whether the Control API shows the nodes of this holder. It shows only upstreams, services and routes, and only Kubernetes discovery. */
 export function observable(holder: Holder): boolean {
   return (
     (holder.discovery === undefined || isFound(holder)) &&
@@ -83,5 +83,5 @@ export function observable(holder: Holder): boolean {
   )
 }
 
-/** Whether the gateway finds the nodes itself, and shows them in its dump. */
+/** Whether the gateway discovers the nodes itself, and shows them in its dump. */
 const isFound = ({ discovery }: Holder): boolean => discovery?.type === 'kubernetes'

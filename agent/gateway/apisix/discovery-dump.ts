@@ -5,7 +5,7 @@ import type { Holder } from '../../rules/plan/holder.ts'
 import { readNodes } from './nodes.ts'
 
 const listed = z.looseObject({ name: z.string(), value: z.string() })
-/** An empty list is `{}` in Lua. */
+/** A list of items. Lua encodes an empty list as `{}`. */
 const list = <T extends z.ZodType>(item: T) => z.union([z.array(item), z.looseObject({}).transform(() => [])])
 
 /**
@@ -36,7 +36,7 @@ export function readDump(body: unknown): Discovered | undefined {
       const name = holder.discovery?.service ?? ''
       const end = name.lastIndexOf(':')
       const value = services.get(name.slice(0, end))
-      // An older APISIX with one cluster dumps nothing, which does not mean that a Service has no nodes.
+      // An older APISIX with one cluster dumps nothing. That does not mean that a Service has no nodes.
       return value === undefined ? undefined : nodesAt(value, name.slice(end + 1))
     }
   }
@@ -45,7 +45,7 @@ export function readDump(body: unknown): Discovered | undefined {
 function nodesAt(value: string, port: string): readonly NodeKey[] | undefined {
   const ports = z.record(z.string(), z.unknown()).safeParse(tryJson(value))
   if (!ports.success) return undefined
-  // A port without ready addresses is left out.
+  // The dump leaves out a port without ready addresses.
   return readNodes(ports.data[port] ?? [])?.nodes.map(({ key }) => key)
 }
 

@@ -9,7 +9,7 @@ const L4: ReadonlySet<string> = new Set(['tcp', 'tls', 'udp'])
 type Path = Holder['path']
 type Values = Readonly<Record<string, unknown>>
 
-/** One object does not show which services use it as their upstream; `HolderIndex` finds them. */
+/** A single object does not show which services controller 2.x wrote. `HolderIndex` knows them, and corrects the owner. */
 const NONE: ReadonlySet<string> = new Set()
 
 /** The collections whose objects may carry an inline upstream. */

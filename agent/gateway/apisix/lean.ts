@@ -5,11 +5,11 @@ import { TlsAgent, tlsOf, type TlsOptions } from './tls-agent.ts'
 
 export interface HttpOptions extends TlsOptions {
   readonly api: Api
-  /** Connections are kept and reused; `false` opens a fresh one for every request. */
+  /** Whether connections are kept and reused. `false`: every request opens a new connection. */
   readonly keepAlive: boolean
   /** Largest body accepted, in bytes. */
   readonly maxBytes: number
-  /** Called with the error of every call that failed. The caller gets it too. */
+  /** Called with the error of every call that failed. The caller gets the error too. */
   readonly failed?: ((error: unknown) => void) | undefined
 }
 
@@ -21,7 +21,7 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly signal?: AbortSignal | undefined
-  /** A status other than 2xx whose body is an answer too. */
+  /** A further status, besides 2xx, whose body is returned as the answer. */
   readonly alsoFine?: number
   /** Uses a new connection, which shows which gateway has the address now. Only the barrier's client reads this field. */
   readonly fresh?: boolean

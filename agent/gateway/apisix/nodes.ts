@@ -6,7 +6,7 @@ import type { HolderNode } from '../../rules/plan/holder.ts'
 /** Nodes as APISIX stores them: `{"10.0.0.7:8080": 1}` or `[{"host", "port", "weight", …}]`. */
 export type RawNodes = Readonly<Record<string, unknown>> | readonly Readonly<Record<string, unknown>>[]
 
-/** Nodes of one upstream, in one of the two forms; `undefined` if `raw` is neither. */
+/** The nodes of one upstream, and the form of its list; `undefined` if `raw` has neither form. */
 export function readNodes(
   raw: unknown
 ): { readonly form: 'map' | 'array'; readonly nodes: readonly HolderNode[] } | undefined {
@@ -39,13 +39,13 @@ function splitAddress(text: string): [host: string, port: number | undefined] {
   return host === undefined ? [text, undefined] : [host, Number(port)]
 }
 
-/** Host and port of a NodeKey; the host without brackets. */
+/** The host (without brackets) and the port of a NodeKey. */
 export function addressOf(key: NodeKey): { readonly host: string; readonly port: number | undefined } {
   const [host, port] = splitAddress(key)
   return { host: canonicalHost(host), port }
 }
 
-/** Without brackets; one IPv6 address has many spellings and Kubernetes uses the shortest (RFC 5952). */
+/** The host without brackets, and an IPv6 address in its shortest spelling (RFC 5952), which Kubernetes uses. */
 function canonicalHost(host: string): string {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   if (!isIPv6(bare)) return bare
@@ -55,7 +55,7 @@ function canonicalHost(host: string): string {
 /** An edit of the nodes of one upstream. */
 export interface NodeEdit {
   readonly remove: ReadonlySet<NodeKey>
-  /** Whole nodes, in the form of the rest. A node that is already listed is replaced. */
+  /** Whole nodes, in the form of the other nodes. A node that is already listed is replaced. */
   readonly add: readonly HolderNode[]
   /** The edit may remove the last node: no pod is known to be left, so 503 is the right answer. */
   readonly mayEmpty?: boolean
@@ -80,8 +80,8 @@ export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
 }
 
 /**
- * The same edit as a merge-PATCH value. A map gets only the changes: `null` deletes, and an empty object, which would wipe the
- * map, is never sent. An array is sent as a whole, because APISIX replaces the whole array.
+ * The edit as the value of a merge-PATCH. For a map, only the changes are sent: `null` deletes a node. An empty object, which would
+ * wipe the map, is never sent. An array is sent as a whole, because APISIX replaces the whole array.
  */
 export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
   const whole = editNodes(raw, edit)
@@ -93,7 +93,7 @@ export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
   ])
 }
 
-/** A node for this address that is treated like `sibling`: same weight and priority, but not its metadata. */
+/** A node for this address with the weight and priority of `sibling`, without its metadata. */
 export function nodeOf(key: NodeKey, sibling: HolderNode, form: 'map' | 'array'): HolderNode {
   const [host, port] = splitAddress(key)
   if (form === 'map') return node(host, port, sibling.weight, key)

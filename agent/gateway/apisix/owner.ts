@@ -11,9 +11,9 @@ interface Ownership {
 }
 
 /**
- * Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, and ADC its own label on other
- * upstreams. The upstream of a service has only a label that controller 1.8 writes too, but it has the service's id. So the
- * service decides (`ofSecond`: ids of services that controller 2.x wrote).
+ * The other writer of a holder. Controller 2.x puts the labels `manager-by` (its spelling) and `k8s/…` on services and routes; its
+ * part ADC puts a label of its own on other upstreams. The upstream of a service has only a label that controller 1.8 writes too. But
+ * it has the id of its service, so the service decides (`ofSecond`: the ids of services that controller 2.x wrote).
  */
 export function ownershipOf(
   { labels, name, id, resource }: Pick<Holder, 'labels' | 'name' | 'id' | 'resource'>,
@@ -34,7 +34,7 @@ export function ownershipOf(
 /**
  * The namespace that an ingress controller made this object from; `undefined`: not known. Both controllers name objects
  * `namespace_…` (2.x: `Service_namespace_…` for a further backend) and derive the id from the name, so a tenant can choose neither.
- * Labels count only without such an id: a tenant may set those of an ApisixRoute, and whatever is inside of an inline upstream.
+ * Labels count only without such an id, because a tenant may set the labels of an ApisixRoute, and the content of an inline upstream.
  */
 export function namespaceOf({ id, value }: Pick<AdminObject, 'id' | 'value'>): string | undefined {
   const { name, labels } = value
@@ -62,7 +62,7 @@ export function writerOf(holder: Holder): string {
   return `${NAMES[holder.owner]} (${owner === holder.owner ? evidence : 'by configuration'})`
 }
 
-/** The ids of those services that controller 2.x wrote. */
+/** The ids of the services that controller 2.x wrote. */
 export function servicesOfSecond(services: readonly AdminObject[]): ReadonlySet<string> {
   const ids = services.flatMap(({ id, value }) =>
     isRecord(value.labels) && Object.keys(value.labels).some(isSecondLabel) ? [id] : []

@@ -6,8 +6,8 @@ import type { Log } from '../../base/log.ts'
 const EVERY_MS = 60_000
 
 /**
- * The one place that logs a refused key: at most one line a minute, however many parts call the Admin API. The parts themselves show the
- * refusal (a removal that failed, a listing that is old), and log nothing. Pass the result to every client of the Admin API.
+ * The only place that logs a refused key: at most one line a minute, however many parts call the Admin API. These parts show the refusal
+ * in their state (a removal that failed, a listing that is old), and do not log it. Pass the result to every client of the Admin API.
  */
 export function reportRefusals(clock: Clock, log: Log): (error: unknown) => void {
   let reportedAt = -Infinity

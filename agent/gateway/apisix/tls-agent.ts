@@ -7,7 +7,7 @@ export interface TlsOptions {
   readonly serverName?: string | undefined
 }
 
-/** For one connection. */
+/** The TLS options for one new connection. */
 export function tlsOf({ ca, serverName }: TlsOptions): {
   readonly ca?: string
   readonly servername?: string
@@ -15,7 +15,7 @@ export function tlsOf({ ca, serverName }: TlsOptions): {
   return { ...(ca && { ca: ca() }), ...(serverName !== undefined && { servername: serverName }) }
 }
 
-/** Connections are kept as long as their server keeps them; each new one uses the present CA. */
+/** Connections are kept as long as their server keeps them. Each new connection uses the current CA. */
 export class TlsAgent extends https.Agent {
   readonly #tls: TlsOptions
 

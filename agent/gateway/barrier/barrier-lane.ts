@@ -13,11 +13,11 @@ import { createEntryTable } from './entry-table.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
-/** The keeper's work for one gateway. Nothing in it delays another gateway. */
+/** The work of `BarrierKeeper` for one gateway. A slow gateway delays only its own lane. */
 export interface BarrierLane {
   /** Call it when the desired entries have changed. */
   readonly look: () => void
-  /** Takes the gateway's report of its entries. Entries that it lacks are put again at once. */
+  /** Takes the gateway's report of its entries. Entries that the report lacks are put again at once. */
   readonly compare: (
     told: Pick<BarrierGateway, 'entries' | 'held'> & Partial<Pick<BarrierGateway, 'features'>>,
     askedAt: Millis
@@ -40,7 +40,7 @@ interface BarrierLaneOptions {
   /** The name of this release. */
   readonly by: string
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
-  /** Whether the desired entries rest on current knowledge. If not, none is put; entries may be removed at any time. */
+  /** Whether the desired entries rest on current knowledge. If not, no entry is put. Entries may be removed at any time. */
   readonly mayPut: () => boolean
   readonly tell: () => void
 }
@@ -48,7 +48,7 @@ interface BarrierLaneOptions {
 const BACK_OFF_MS = { first: 50, longest: 2000 }
 /** The length of a long poll; the gateway answers earlier if an entry changes. */
 const WAIT_SECONDS = 5
-/** The most entries in one long poll, which answers as soon as one of them changes. Other entries are polled. */
+/** The most entries in one long poll, which answers as soon as one of them changes. The other entries are polled without a wait. */
 const MOST_POLLED = 1000
 
 /** Three loops over one table of entries: one puts and removes, one long-polls requests in flight, one polls the rest. */
@@ -67,7 +67,7 @@ export function createBarrierLane({
   const table = createEntryTable(ttlMs, desired, clock.now())
   const ended = new AbortController()
   const bell = createBell()
-  /** Rung when a gateway may have (re)started: it must get its entries before the back-off ends. */
+  /** Rings when the gateway may have (re)started: it must get its entries before the back-off ends. */
   const urgent = createBell()
   let instance: string | undefined
   let isSeveral = false
@@ -106,7 +106,7 @@ export function createBarrierLane({
 
   const knows = (feature: string): boolean => features.includes(feature)
 
-  /** Entries that were put before the features were known lack the optional fields, so they are put again. */
+  /** Takes the plugin's features. Entries that were put before the features were known lack optional fields, so they are put again. */
   const learn = (told: readonly string[] | undefined): void => {
     if (told === undefined || told.join() === features.join()) return
     features = told
@@ -118,7 +118,7 @@ export function createBarrierLane({
 
   const failed = (error: unknown): void => {
     if (failures++ === 0) log.warn({ err: error }, 'barrier cannot be reached')
-    // The gateway may have been restarted, so everything is put again once it answers.
+    // The gateway may have been restarted, so all entries are put again once it answers.
     table.failed((error as Error).message, clock.now())
     // Wakes the pusher, which keeps retrying; the other loops wait until it succeeds.
     bell.ring()
@@ -142,7 +142,7 @@ export function createBarrierLane({
     )
     heardFrom(answer, sentAt)
     table.put(due, { ...answer, sentAt }, toldBy(answer, sentAt), asked !== restarts)
-    // A poll that began before the seal proves nothing. It is restarted now, not when it ends.
+    // A poll that began before the seal proves nothing. So a new poll replaces it now.
     pollAnew()
   }
 
@@ -175,7 +175,7 @@ export function createBarrierLane({
   const watched = (polled: boolean): readonly DesiredEntry[] => (failures > 0 ? [] : table.watched(polled))
 
   const pusher = async (): Promise<void> => {
-    // Several calls in one turn of the event loop become one.
+    // Several calls of `look` in one turn of the event loop then lead to one put.
     await Promise.resolve()
     const now = clock.now()
     const isKnown = mayPut()
@@ -242,7 +242,7 @@ export function createBarrierLane({
     bell.ring()
   }
 
-  /** Ends the poll if other entries have to be polled. */
+  /** Ends the running long poll if the list of entries to poll has changed. */
   const pollAnew = (): void => {
     if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
   }
@@ -253,7 +253,7 @@ export function createBarrierLane({
       .sort()
       .join(' ')
 
-  /** An entry may be missing: expired because the clock was set (an older plugin), evicted for space, or removed by another agent. */
+  /** An entry may be missing because it expired when the clock was set (an older plugin), was evicted, or another agent removed it. */
   const compare: BarrierLane['compare'] = (told, askedAt) => {
     learn(told.features)
     if (table.compare(told, askedAt)) bell.ring()

@@ -6,18 +6,18 @@ import { countOf, together, type LongLived } from '../../rules/drain/long-lived.
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { wordOf } from './merge-words.ts'
 
-/** The circumstances of an answer. */
+/** When an answer came, and from which instance. */
 export interface Told {
   readonly at: Millis
   /** When the gateway counted, on the agent's clock: at most `at`. */
   readonly countedAt: Millis
   readonly instance: string
   readonly fit: boolean
-  /** The request began after the seal, or made it. Its count is then the fourth step of the guarantee. */
+  /** The request was sent after the seal, or it made the seal. Its count is then step 4 of the guarantee (docs/how-it-works.md). */
   readonly afterSeal: boolean
 }
 
-/** The content of an answer for one drain. The least advanced of its addresses decides. `before`: the previous reading. */
+/** The reading for one drain, from one answer. If its addresses differ, the least advanced decides. `before`: the previous reading. */
 export function readingOf(
   wanted: DesiredEntry,
   answered: readonly BarrierState[],
@@ -40,7 +40,7 @@ export function readingOf(
     long: together(present.map(({ inflight }) => longLivedIn(inflight)))
   }
   const word = wordOf(states.map(s => s?.word))
-  // An older plugin reports no words. That matters only until its entry is sealed, by another agent or at the deadline.
+  // An older plugin reports no words. That is a problem only until the entry is sealed, by another agent or at the deadline.
   const isOlder = entry === 'draining' && word === undefined
   const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
@@ -64,8 +64,8 @@ export function readingOf(
 }
 
 /**
- * The gateway's own times of the seal and of the last finished request. They do not depend on when the agent asks. A worker that died
- * leaves no time of its requests, so `idleAt` is never earlier than the last report of a request in flight.
+ * When the entry was sealed and when the last request finished, by the gateway's own times, which do not depend on when the agent asks.
+ * A worker that died leaves no time of its requests. So `idleAt` is never earlier than the last report of a request in flight.
  */
 function agesOf(
   entry: BarrierReading['entry'],
@@ -82,7 +82,7 @@ function agesOf(
   return { sealedAt, idleAt: before?.idleAt ?? idleAt }
 }
 
-/** An older plugin names no kinds: it counts upgraded connections as long-lived, and nothing else. */
+/** The long-lived requests by kind. An older plugin names no kinds: it counts only upgraded connections as long-lived. */
 const longLivedIn = ({
   long,
   upgraded = long,
@@ -116,7 +116,7 @@ export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
   return said(a) === said(b)
 }
 
-/** The reading of a gateway that could not be asked: its last report, if any, with the reason. It proves nothing. */
+/** The reading of a gateway that did not answer: its last report, if any, with the reason in `problem`. Such a reading proves nothing. */
 export function unanswered(last: BarrierReading | undefined, at: Millis, problem: string): BarrierReading {
   const nothing = {
     at,
@@ -136,8 +136,8 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
 }
 
 /**
- * A reading after the gateway answered as another instance. Its entries are gone, and only the new instance can report more. The
- * count in flight stays. A full restart ends the requests, but after a binary upgrade (USR2) the old processes still serve.
+ * The reading once another instance has answered for this gateway. The entries are gone, and only the new instance can report more.
+ * The count in flight stays: a full restart ends the requests, but after a binary upgrade (USR2) the old processes still serve.
  */
 export const forgotten = (last: BarrierReading, instance: string): BarrierReading => ({
   ...last,

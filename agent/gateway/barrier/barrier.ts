@@ -14,25 +14,25 @@ import { createIdentity, twinDoubt, type Identity } from './identity.ts'
 import { createInheritance, type InheritedEntry } from './inherited.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
-/** Keeps the deny-list of every gateway as desired, and reads its reports. */
+/** Keeps the deny-list of every gateway as desired, and reads the gateways' reports. */
 export interface BarrierKeeper {
-  /** The complete list. The entries of a uid that is not in it any more are deleted from every gateway. */
+  /** Takes the complete list of drains. If the list no longer has a uid, its entries are deleted from every gateway. */
   desire(list: readonly DesiredDrain[]): void
-  /** The complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
+  /** Takes the complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
   gateways(list: readonly GatewayFact[]): void
-  /** The same object until the gateway reports a change. */
+  /** The last reading of this drain's entry: the same object until the next answer or failure. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
-  /** Why no answer for this gateway counts, even a fit one: its address is not one gateway. Empty if it is. */
+  /** Why no answer for this gateway counts, even a fit one: its address may not lead to one gateway. Empty without such a doubt. */
   doubt(gatewayId: string): string
-  /** Whether the desired entries rest on current knowledge: this process was not away, or its watch has reported since. */
+  /** Whether the desired entries rest on current knowledge: this process was not away, or its watches have reported since then. */
   isKnown(): boolean
   /** The entries for a gateway that starts. If a seal depends on that gateway's own workers, the entry is not sealed there. */
   entries(): readonly BarrierEntry[]
-  /** Entries with successors that were in gateways when they were first read; each is returned once. */
+  /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
   takeInherited(): readonly InheritedEntry[]
-  /** The gateway's report on itself; read every few seconds, and more often while entries are held. */
+  /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
-  /** How many entries of the gateway no agent of this release claims; 0 until it is known. */
+  /** How many entries of the gateway no agent of this release claims; 0 until the number is known. */
   foreign(gatewayId: string): number
   /** Called after every answer and every failure. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
@@ -47,22 +47,22 @@ interface BarrierKeeperOptions {
   readonly log: Logger
   /** How current the agent's knowledge was when entries were desired; default: always current. */
   readonly knowledge?: Knowledge
-  /** How long an entry lasts without a renewal, in ms; default 60 000. It is renewed after a third of it. */
+  /** How long an entry lasts without a renewal, in ms; default 60 000. The agent renews it after a third of this time. */
   readonly ttlMs?: number
-  /** The name of this release: entries carry it, if the plugin keeps it. */
+  /** The name of this release. Entries carry the name if the plugin supports it. */
   readonly by?: string
   /** Whether this agent may remove entries that no agent of this release claims; default: never. */
   readonly mayLift?: () => boolean
 }
 
 /**
- * An entry rests on knowledge about its address. After an absence of this process that knowledge may be minutes old, and
- * another pod may have the address. So nothing is put or renewed until the entries rest on later reports of a watch.
+ * An entry rests on knowledge about its address. After an absence of this process (start/absence.ts) this knowledge may be minutes old,
+ * and another pod may have the address. So no entry is put or renewed until the entries rest on later reports of a watch.
  */
 export interface Knowledge {
   /** When this process last came back from an absence. */
   resumedAt(): Millis
-  /** The time up to which everything is known now. */
+  /** The time up to which the agent knows all changes. */
   knownAt(): Millis
 }
 
@@ -193,7 +193,7 @@ export function createBarrierKeeper({
           },
           tell() {
             const now = reader.state().told?.instance
-            // It restarted, and no call was open that would have shown that: its entries are lost.
+            // The gateway has restarted while no other call could show it. Its entries are lost.
             if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
             instance = now
             tell()

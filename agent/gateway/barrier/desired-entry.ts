@@ -9,21 +9,21 @@ export interface DesiredEntry {
   /** Bare hosts, or hosts with ports if the pod shares its host's address. */
   readonly nodes: readonly NodeKey[]
   readonly state: 'draining' | 'sealed'
-  /** Seal only if the words with these tags still stand, one for each node. Absent: seal in any case. */
+  /** The tags of the words that allow the seal, one for each node. If a word has changed, the gateway does not seal. Absent: it seals. */
   readonly sealIf?: readonly string[]
-  /** The nodes that take over, by port. The same object until something changes. */
+  /** The successors' nodes, by port of the pod. The same object until a successor changes. */
   readonly successors?: Successors
   /** When the pod keeps the sessions that are bound to it, on the agent's clock; `until` may be past. Sent with `draining` only. */
   readonly keep?: { readonly from: Millis; readonly until: Millis }
-  /** A hook still waits for it. It is polled, and after its seal long-polled while requests are in flight. */
+  /** A hook still waits for this drain. Then the entry is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
 
 /** The entry that the deny-list of every gateway should hold for one drain. */
 export interface DesiredDrain extends Omit<DesiredEntry, 'sealIf'> {
   /**
-   * With `sealed`: by gateway, the tags of the words that allow the seal there. On a gateway without tags, the entry stays
-   * draining. Absent: sealed everywhere, whatever the workers report.
+   * With `sealed`: the tags of the words that allow the seal, for each gateway. On a gateway without tags, the entry stays
+   * draining. Absent: the entry is sealed everywhere, whatever the workers report.
    */
   readonly agreed?: ReadonlyMap<string, readonly string[]>
 }
@@ -43,7 +43,7 @@ export const sameNodes = (
   { nodes: b }: Pick<DesiredEntry, 'nodes'>
 ): boolean => sameList(a, b)
 
-/** Whether both entries would be put in the same way. */
+/** Whether a put of one entry equals a put of the other. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   a.state === b.state &&
   a.keep?.until === b.keep?.until &&
@@ -51,16 +51,16 @@ export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   sameList(a.sealIf, b.sealIf) &&
   a.successors === b.successors
 
-/** The optional fields that the plugin knows. */
+/** Which optional fields are sent, because the plugin knows them. */
 interface Extras {
   readonly successors?: boolean
-  /** The name of this release, if the plugin keeps it. */
+  /** The name of this release, if the plugin knows `by`. */
   readonly by?: string | undefined
-  /** The current time, if the plugin keeps sessions. */
+  /** The current time, if the plugin knows `keep`. */
   readonly keepFrom?: Millis | undefined
 }
 
-/** One entry for each address. */
+/** The entries to put for one drain, one for each address. */
 export function entriesOf(
   { uid, nodes, state, sealIf, successors, keep }: DesiredEntry,
   ttlMs: number,
@@ -97,7 +97,7 @@ function keepFields(
   return { keep: left, kept: Math.max(0, now - keep.from) / 1000 }
 }
 
-/** Whether it has fields that only some plugins know. */
+/** Whether the entry has fields that only some plugins know. */
 export const hasExtras = (entry: DesiredEntry): boolean => hasSuccessors(entry) || entry.keep !== undefined
 
 export const hasSuccessors = ({ successors = {} }: Pick<DesiredEntry, 'successors'>): boolean =>
@@ -113,8 +113,8 @@ const ofFamily = (successors: Successors, host: string): Successors =>
   )
 
 /**
- * The entries that a gateway should hold and may have lost. If it reports only a number of entries, and that is too low, any of
- * them may be lost.
+ * The entries that a gateway should hold and may have lost. If it reports only the number of its entries, and the number is too low,
+ * each of them may be lost, so all are returned.
  */
 export function missingOf(
   wanted: readonly DesiredEntry[],

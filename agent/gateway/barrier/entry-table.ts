@@ -4,22 +4,22 @@ import { hasSuccessors, missingOf, sameNodes, samePut, type DesiredEntry } from 
 import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
-/** The entries that one gateway should hold, those put there, and its reports. The only owner of that state; no I/O and no clock. */
+/** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {
   /** Entries to put now: they are new, changed, or a third of their ttl old. */
   due(now: Millis): readonly DesiredEntry[]
-  /** Those of `due` that have lost an address since they were put, because a put removes no address of a uid. */
+  /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
   /**
-   * Whether a put names the successors, even if there are none. That would remove those of another agent, and this one may only be late to
-   * see them. So it does that only after it has named some itself, or with a renewal.
+   * Whether a put has the field `successors`. An empty field removes the successors that another agent named, and this agent may only be
+   * late to see them. So it sends an empty field only after it has named successors itself, or with a renewal.
    */
   tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
   /** Uids whose entries the gateway holds and that are not desired any more. */
   over(now: Millis): readonly PodUid[]
   /** When the first entry must be put again; `Infinity` without entries. */
   renewAt(): Millis
-  /** Stored entries that are watched. `polled`: only those for a long poll (sealed, requests in flight); otherwise only the others. */
+  /** Stored entries with `watch`. `polled`: only entries for a long poll (sealed, requests in flight). Not `polled`: all others. */
   watched(polled: boolean): readonly DesiredEntry[]
   isBusy(entry: DesiredEntry): boolean
   /** When a report last differed from the previous one, or the desired entries changed. */
@@ -29,16 +29,16 @@ interface EntryTable {
   changed(now: Millis): void
   /** A put was sent. The gateway may hold these entries whether it succeeds or fails. */
   sent(entries: readonly DesiredEntry[], now: Millis): void
-  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so everything must be put again. */
+  /** The gateway answered that put. `isStale`: the gateway may have been restarted meanwhile, so all entries must be put again. */
   put(entries: readonly DesiredEntry[], answer: PutAnswer, told: WhenTold, isStale: boolean): void
   /** The gateway answered a question about requests in flight, asked at `askedAt`. */
   reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
-  /** The gateway holds entries of these uids, whoever put them. Those that are not desired are then over. */
+  /** The gateway holds entries of these uids, whoever put them. `over` then returns the uids that are not desired. */
   found(uids: readonly PodUid[], now: Millis): void
   /** The gateway no longer holds any entry. */
   restarted(instance: string): void
-  /** The gateway may have been restarted. Everything is put again, and entries that it may hold are still removed. */
+  /** The gateway may have been restarted. All entries are put again. Entries that it may still hold are removed as usual. */
   forget(): void
   /** The gateway did not answer. */
   failed(why: string, now: Millis): void
@@ -50,7 +50,7 @@ type Answer = Pick<BarrierAnswer, 'entries'>
 type WhenTold = Omit<Told, 'afterSeal'>
 interface PutAnswer extends Answer {
   readonly refused: ReadonlySet<string>
-  /** Why some were refused. */
+  /** Why entries were refused. */
   readonly why: string
   readonly sentAt: Millis
 }
@@ -60,9 +60,9 @@ interface Stored {
   /** When the put was sent. The ttl in the gateway begins a little later. */
   readonly sentAt: Millis
   readonly storedAt: Millis
-  /** The gateway answered that it is sealed, so all later counts are from after the seal. */
+  /** The gateway answered that the entry is sealed, so all later counts are from after the seal. */
   readonly sealed: boolean
-  /** There was no room for it. It is not polled until it is put again. */
+  /** The dictionary had no room for the entry. The entry is not polled until it is put again. */
   readonly refused: boolean
 }
 
@@ -79,9 +79,9 @@ export function createEntryTable(
   now: Millis
 ): EntryTable {
   const stored = new Map<PodUid, Stored>()
-  /** Each uid whose entries this gateway may hold, and until when. It survives failures, because those entries must be removed. */
+  /** Each uid whose entries this gateway may hold, and until when. The map survives failures, because these entries must be removed. */
   const held = new Map<PodUid, Millis>()
-  /** Those of `held` whose successors may be this agent's. */
+  /** The uids of `held` for which this agent may have named successors. */
   const followed = new Set<PodUid>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
@@ -96,8 +96,8 @@ export function createEntryTable(
   const isDue = (entry: DesiredEntry, at: Millis): boolean => {
     const known = stored.get(entry.uid)
     if (!known || isOld(entry.uid, at)) return true
-    // Once it is sealed there, no later put changes it but for its successors. Those that the agent has named change with the next renewal:
-    // the plugin follows sealed successors to their own, and puts for every old entry at each change delay the seals of new ones.
+    // A put changes only the successors of a sealed entry. The first successors are put at once, and later changes with the next renewal.
+    // That is enough, because the plugin follows a sealed successor to its own successors. More puts would delay the seals of new entries.
     if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
       return hasSuccessors(entry) && !hasSuccessors(known.entry)
     return known.entry !== entry && !samePut(known.entry, entry)
@@ -161,12 +161,12 @@ export function createEntryTable(
       const states = byUid(answer)
       for (const { uid } of entries) {
         const known = stored.get(uid)
-        // It was put again during this request, and the put's answer is newer than this one.
+        // The entry was put again during this request, and the answer to that put is newer than this answer.
         if (!known || known.storedAt > askedAt) continue
         take(known.entry, states, { ...told, afterSeal: known.sealed })
         const { entry } = readings.get(uid) ?? {}
         if (entry === 'absent') stored.delete(uid)
-        // Another agent has sealed it meanwhile, so every later report is from after the seal.
+        // Another agent has sealed the entry meanwhile, so every later report is from after the seal.
         else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
       }
     },
@@ -208,5 +208,5 @@ export function createEntryTable(
   }
 }
 
-/** Hundreds of entries may be in one answer. */
+/** The entries of an answer by uid, because one answer may have hundreds of entries. */
 const byUid = ({ entries }: Answer) => Map.groupBy(entries, ({ uid }) => uid)

@@ -6,12 +6,12 @@ import { nodeKey, type Millis, type PodUid } from '../../rules/drain/facts.ts'
 /** An entry in a gateway that belongs to no drain of this agent. */
 interface Sighting {
   readonly uid: PodUid
-  /** When it was first seen, or when an agent of this release was last seen to renew it. */
+  /** When the entry was first seen, or when an agent of this release was last seen to renew it. */
   readonly since: Millis
   readonly endsAt: Millis
 }
 
-/** By uid and address. */
+/** The sightings of one gateway. The key is the uid and the address. */
 export type Sightings = ReadonlyMap<string, Sighting>
 
 /** A renewal moves the end of an entry by more than this, in ms. The time of the answer moves it by less. */
@@ -47,9 +47,9 @@ export function sightings(
 
 /** Watches one gateway for entries that no agent of this release claims. */
 export interface ForeignWatch {
-  /** Takes a report of the gateway. It reads the list of entries only if there are more than this agent has put. */
+  /** Takes a report of the gateway. Reads the list of entries only if the gateway holds more entries than this agent wants. */
   heard(told: Pick<BarrierGateway, 'features' | 'held'>): void
-  /** How many there are. An entry counts after half of the `ttl`: an agent renews after a third. */
+  /** How many entries no agent claims. An entry counts after half of `ttlMs`, because an agent renews its entries after a third. */
   count(): number
 }
 
@@ -59,7 +59,7 @@ interface ForeignOptions {
   readonly by: string
   readonly ttlMs: number
   readonly isWanted: (uid: PodUid) => boolean
-  /** How many addresses this agent wants to be held. */
+  /** How many entries this agent wants in the gateway: one for each address. */
   readonly wanted: () => number
   /** Whether this agent may remove foreign entries now. */
   readonly mayLift: () => boolean

@@ -2,20 +2,20 @@ import type { Millis } from '../../rules/drain/facts.ts'
 
 /** The offset between one gateway's clock and the agent's, from the times in its answers. */
 export interface GatewayClock {
-  /** Takes one answer: when it was asked and received, by the agent's clock, and `told`, the gateway's own time in it. All in ms. */
+  /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `told`, the gateway's own time in the answer. */
   note(askedAt: Millis, receivedAt: Millis, told: number): void
   /**
-   * Converts a gateway's time to the agent's clock. The result lies between question and answer, so a clock that jumps moves
-   * it to one end of the call at most.
+   * Converts a gateway's time to the agent's clock. The result always lies between request and receipt. So if a clock jumps, the error
+   * is at most the length of the call.
    */
   onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
-  /** How far its clock is ahead of the agent's, in ms; 0 before the first answer. */
+  /** How far the gateway's clock is ahead of the agent's, in ms; 0 before the first answer. */
   ahead(): number
   /** The largest error of a converted time, in ms. */
   within(): number
 }
 
-/** The range of its clock's lead over the agent's, from all answers since `at`: each was made between request and receipt. */
+/** The bounds of the gateway clock's lead, from all answers since `at`. The gateway read its clock between request and receipt. */
 interface Bounds {
   readonly at: Millis
   readonly least: number
@@ -48,7 +48,7 @@ export function createGatewayClock(): GatewayClock {
         spans = previous ? [both, previous] : [both]
       } else spans = current ? [seen, current] : [seen]
       const { least, most } = bounds()
-      // The bounds contradict each other: one of the two clocks was set.
+      // The bounds contradict each other, because one of the two clocks was set. So only the newest answer counts.
       if (least > most) spans = [seen]
     },
     ahead() {

@@ -13,9 +13,9 @@ export interface GatewayState {
   readonly lastAttemptAt: Millis | undefined
   /** Why the last try failed, or empty. */
   readonly problem: string
-  /** Nothing listens there. */
+  /** Nothing listens at the address. */
   readonly refused: boolean
-  /** How far its clock is ahead of the agent's, in ms; 0 if it does not report a time. */
+  /** How far the gateway's clock is ahead of the agent's, in ms; 0 if the gateway does not report a time. */
   readonly aheadMs: number
 }
 
@@ -29,11 +29,11 @@ interface GatewayStateOptions {
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
   readonly identity: Identity
-  /** Whether entries are held there. A restart loses them, and if it was quick, only the state shows it, not the readiness. */
+  /** Whether entries are held. A restart loses them. The readiness does not show a quick restart; only the state shows it. */
   readonly isHolding: () => boolean
   /** Called after every answer. */
   readonly read?: (told: BarrierGateway, askedAt: Millis) => void
-  /** Called when its report differs from the previous one in more than times and counters. */
+  /** Called if a report differs from the previous report in more than times and counters. */
   readonly tell: () => void
 }
 
@@ -84,7 +84,7 @@ export function readGatewayState({
   const isUnsureOfClock = () =>
     current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
-    // Its reports count only once it has answered often enough.
+    // The reports of this gateway count only after enough answers, so the next read follows at once.
     const isOpen = identity.isOpen() && current.problem === ''
     if (isOpen && current.told?.fit) return
     const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
@@ -108,7 +108,7 @@ export function readGatewayState({
   }
 }
 
-/** The part of a state that decisions depend on. Most reads do not change it, and then no round is needed. */
+/** The part of a state that decisions depend on, as text. Most reads do not change this part, and then no round is needed. */
 const said = ({ told, problem }: GatewayState, identity: Identity): string =>
   JSON.stringify([
     problem,

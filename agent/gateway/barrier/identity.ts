@@ -7,7 +7,7 @@ export interface Identity {
   /**
    * Takes an answer. `fit` is left out if the answer does not report it.
    *
-   * @param fresh it came on a connection of its own
+   * @param fresh the answer came on a new connection
    */
   note(
     answer: { readonly instance: string; readonly fit?: boolean },
@@ -21,30 +21,30 @@ export interface Identity {
   instance(): string | undefined
   /** More than one gateway answers at the address. Once true, it stays true. */
   isSeveral(): boolean
-  /** It must answer a few more times before its reports count. */
+  /** Whether the gateway must answer a few more times before its reports count. */
   isOpen(): boolean
-  /** Why none of its reports count; empty if nothing suggests more than one gateway. */
+  /** Why no report counts; empty once the address is known to lead to one gateway. */
   doubt(): string
 }
 
 interface InstanceSeen {
-  /** When it first answered that it is fit. */
+  /** When the instance first answered that it is fit. */
   readonly fitAt: Millis
   /** When another instance first answered a request that was sent later than `fitAt`. */
   otherAt: Millis | undefined
 }
 
 /**
- * An address from an operator counts as one gateway after this many consecutive fit answers, each on its own connection. An
- * answer that is not fit cannot show a second instance, and a gateway that does not answer may be back a moment later.
+ * An address from an operator counts as one gateway after this many fit answers, each on its own connection. An answer that is not fit
+ * does not count, because it cannot show a second instance. A call without an answer starts the count again.
  */
 const LOOKS = 16
-/** How many instances are remembered: a gateway that crashes all day has many. */
+/** How many instances are remembered, because a gateway that crashes all day has many. */
 const MOST = 16
 
 /**
- * A restart is A, then B, and never A again. If A answers after B, the address leads to several gateways: a load balancer, a
- * Service, two gateways on one host. That verdict is final, because their answers cannot be told apart.
+ * After a restart, instance B answers instead of A, and A never answers again. If A answers after B, the address leads to several
+ * gateways: a load balancer, a Service, two gateways on one host. This result is final, because nothing shows which gateway answers.
  *
  * Answers count in the order of their requests: a slow answer shows an earlier instance, not the present one. Only a fit answer
  * shows that A is back. While nginx replaces its binary (USR2), two instances answer, and both report that they are not fit.
@@ -86,6 +86,6 @@ export function createIdentity(byHand: boolean): Identity {
   }
 }
 
-/** If the same instance answers under two names, it is one gateway, and the other name's own gateway is not asked. */
+/** The doubt if the same instance answers under two names. Both names lead to one gateway, so perhaps another gateway is never asked. */
 export const twinDoubt = (other: string): string =>
   `the gateway that answers is ${other} as well: list every gateway once, at an address of its own`

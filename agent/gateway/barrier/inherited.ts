@@ -5,7 +5,7 @@ import type { Successors } from '../../rules/plan/successors.ts'
 /** A sealed entry with successors that was in a gateway when the agent first read it. */
 export interface InheritedEntry {
   readonly uid: PodUid
-  /** Each with the successors that the entry named. */
+  /** The nodes of the entry, each with the successors that the entry named. */
   readonly nodes: ReadonlyMap<NodeKey, Successors>
   /** An upper bound of the time of the last put, by the agent's clock. */
   readonly putAt: Millis
@@ -14,13 +14,13 @@ export interface InheritedEntry {
 interface Inheritance {
   /** Reads the entries of a gateway, once for each `id`. */
   read(id: string, entries: () => Promise<readonly BarrierState[]>): void
-  /** The entries that came since the last call. */
+  /** The entries that were read since the last call. */
   take(): readonly InheritedEntry[]
 }
 
 /**
- * Collects the entries that another agent, or this one before its restart, has put. Only a gateway remembers them, until they
- * expire.
+ * Collects the sealed entries that another agent, or this agent before its restart, has put. Only the gateways remember them, until
+ * they expire.
  * @param ttlMs the time to live with which agents put entries
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {

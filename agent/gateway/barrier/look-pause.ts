@@ -2,9 +2,9 @@
 const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
- * The interval, in ms, for entries that are polled: for bypasses, long-lived connections, and progress before the seal. An answer
- * with hundreds of entries costs CPU on both sides. Requests to an entry change its report all the time, which is no reason to
- * poll more often.
+ * The pause before the next poll of entries, in ms. These polls show bypasses, long-lived connections, and progress before the seal. An
+ * answer with hundreds of entries costs CPU on both sides. While requests are in flight (`busy`), reports change all the time. That is
+ * no reason to poll more often, so the shortest pause is then longer.
  */
 export function lookPause({
   entries,
@@ -12,7 +12,7 @@ export function lookPause({
   unchangedFor
 }: {
   readonly entries: number
-  /** Requests are in flight to one of them. */
+  /** Requests are in flight to one of the entries. */
   readonly busy: boolean
   /** The time since the last change of a report or of the desired entries, in ms. */
   readonly unchangedFor: number

@@ -1,7 +1,7 @@
 import type { Word } from '../../rules/proof/word.ts'
 import type { WorkersWord } from '../apisix/barrier-wire.ts'
 
-/** Merges the words about each address of a pod; `undefined` if one of them is missing. */
+/** Merges the words about all addresses of a pod; `undefined` if the word about one of them is missing. */
 export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | undefined {
   const told = words.filter(word => word !== undefined)
   if (told.length === 0 || told.length < words.length) return undefined

@@ -16,8 +16,8 @@ type ReadDocument = (host: string, signal?: AbortSignal) => Promise<Readonly<Rec
 const document = z.record(z.string(), z.unknown())
 
 /**
- * Reads the document of each gateway. In API-driven standalone mode each gateway has its own, and the Service of the Admin API leads to
- * any of them. Port and scheme come from `url`.
+ * Reads the document of one gateway. In API-driven standalone mode each gateway has its own document, and the Service of the Admin API
+ * leads to any gateway. So the gateway's host replaces that of `url`; port and scheme stay.
  */
 export function createDocumentReader(options: AdminOptions): { read: ReadDocument; close(): void } {
   const { ca, failed } = options
@@ -47,8 +47,8 @@ export type ListDocuments = (resource: Resource, signal?: AbortSignal) => Promis
 
 /**
  * One inventory of many documents. An object has the nodes that it lists in any document. So a node is out of a holder only once the
- * last gateway has dropped it. A starting gateway has an empty document, and is not read. A Terminating one is read: it still
- * serves, with a document that its owner no longer renews (gatewayproxy.go:116).
+ * last gateway has dropped it. A starting gateway has an empty document, and is not read. A Terminating gateway is read: it still
+ * serves, with a document that the owner no longer renews (gatewayproxy.go:116).
  *
  * The list rejects if a document cannot be read, because its nodes would be missing.
  */

@@ -2,7 +2,7 @@ import { CodedError } from '../../base/errors.ts'
 import type { AdminApi } from '../apisix/admin-api.ts'
 import type { ModeWatch } from './mode-watch.ts'
 
-/** The last check before a write: in standalone mode no write leaves the agent, whichever part requests it. */
+/** The last check before a write. In standalone mode every write is refused, whichever part of the agent requests it. */
 export function guardWrites(admin: AdminApi, mode: Pick<ModeWatch, 'current'>): AdminApi {
   const allow = (what: string): void => {
     if (mode.current().mode === 'standalone') throw new CodedError('ADMIN_STANDALONE', what)

@@ -7,25 +7,25 @@ import { holdersOf } from '../apisix/holders.ts'
 import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
 
 /**
- * Every object that lists nodes, from two sources that can overtake each other: listings, which take a while, and single objects that
- * are read meanwhile. An object that was read after a listing began is newer than that listing.
+ * Every object that lists nodes. There are two sources, and either may be newer: listings, which take a while, and single objects that
+ * are read meanwhile. An object that was read after a listing began is newer than this listing.
  */
 interface HolderIndex {
   /** All objects of one collection, from a listing that began at `beganAt`. */
   replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
   /** Takes one object that was just read. `false` if nothing changed. */
   learn(object: AdminObject, now: Millis): boolean
-  /** Takes the news that one object is gone now. `false` if nothing changed. */
+  /** Records that one object is gone. `false` if nothing changed. */
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
-  /** The holders whose nodes APISIX discovers: they list nothing, but route to pods. */
+  /** The holders whose nodes APISIX discovers. They list no nodes, but lead to pods. */
   readonly discovered: () => Iterable<Holder>
   /** The domain names that holders list. */
   readonly names: () => Iterable<string>
   /** Changes whenever the answers of the other methods may change. */
   readonly version: () => number
-  /** Whether its nodes get L4 connections: by its own scheme, or because a stream route refers to it. */
+  /** Whether the nodes of this holder get L4 connections: by the holder's own scheme, or because a stream route refers to it. */
   readonly isL4: (holder: HolderKey) => boolean
 }
 
@@ -34,7 +34,7 @@ interface Known {
   /** Empty: the object is gone, or lists nothing. */
   readonly holders: readonly Holder[]
   readonly revision: number
-  /** When it was read by itself; `undefined` if it came from a listing. */
+  /** When the object was read alone; `undefined` if it came from a listing. */
   readonly at: Millis | undefined
 }
 
@@ -56,7 +56,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     const owner = forced ?? ownershipOf(holder, ofSecond).owner
     return owner === holder.owner ? holder : { ...holder, owner }
   }
-  /** The list of services shows who owns the upstreams. */
+  /** The list of services shows which upstreams controller 2.x owns (`ownershipOf`). */
   const learnServices = (services: readonly AdminObject[]): void => {
     const next = servicesOfSecond(services)
     if (next.symmetricDifference(ofSecond).size === 0) return
@@ -117,7 +117,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
       }
       for (const [name, object] of listed) {
         const known = objects.get(name)
-        // The same revision means the same content: true for most objects of most listings.
+        // The same revision means the same content. Most objects in a listing are unchanged.
         if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
         const found = holdersOf(object).map(owned)
         set(

@@ -11,13 +11,13 @@ import { listAll } from './listing.ts'
 import { tellProblems } from './listing-problems.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
-/** Every existing holder, as last read. Only `refresh` waits. */
+/** Every existing holder, as last read. Every method except `refresh` and `stop` returns at once. */
 export interface Inventory {
   /** Lists once now, and then `everyMs` after the end of each listing. */
   start(): void
   /**
    * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a listing share the
-   * next one. Never rejects.
+   * next listing. Never rejects.
    */
   refresh(): Promise<void>
   holders(): ReadonlyMap<HolderKey, Holder>
@@ -34,11 +34,11 @@ export interface Inventory {
    * inventory.
    */
   readAt(): Millis | undefined
-  /** Why a part of the inventory is too old; empty if none is. */
+  /** Why a part of the inventory is too old: its last listing failed. Empty if no last listing failed. */
   problem(): string
-  /** Stores one object that was just read (the writer's read-back), unless a newer one is known. */
+  /** Stores one object that was just read (the writer's read-back). */
   learn(object: AdminObject): void
-  /** Call it when the object is gone (404). */
+  /** Records that the object is gone (404). */
   forget(resource: Resource, id: string): void
   /** Called after every listing, and after a change by `learn` or `forget`. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
@@ -57,7 +57,7 @@ interface InventoryOptions {
 
 /** The wait before the retry of a listing with problems, in ms; doubled each time, up to the usual interval. */
 const FIRST_RETRY_MS = 1000
-/** The log repeats that listings fail only after this time, in ms: each drain asks for a listing, and all would log the same. */
+/** The log reports failed listings at most once in this time, in ms. Each drain asks for a listing, and all would log the same. */
 const TELL_EVERY_MS = 60_000
 
 /** Every collection whose objects list nodes. */
@@ -120,7 +120,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     failures = problems.size > 0 ? failures + 1 : 0
     const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
     if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
-    // Begins before the listeners are notified: a listener that asks for a refresh must not delay callers that already wait.
+    // The queued listing begins before the listeners are notified. So a listener that asks for a refresh does not delay earlier callers.
     if (queued) {
       const { resolve } = queued
       queued = undefined

@@ -1,7 +1,7 @@
 import { CodedError } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
 
-/** Each failure once, with all its collections: a wrong key fails all listings in the same way. */
+/** The failures as text, each once with all collections that have it: a wrong key fails all listings in the same way. */
 export function tellProblems(problems: ReadonlyMap<Resource, Error>): string {
   const alike = Map.groupBy(problems, ([, error]) => kindOf(error))
   return [...alike.values()]
@@ -9,7 +9,7 @@ export function tellProblems(problems: ReadonlyMap<Resource, Error>): string {
     .join('; ')
 }
 
-/** The kind of a failure. The message names the collection's URL, so messages of one kind differ. */
+/** The kind of a failure. The message cannot serve as the kind, because it names the collection's URL. */
 const kindOf = (error: Error): string =>
   error instanceof CodedError
     ? [error.code, error.status, error.said, error.network].join(' ')

@@ -2,14 +2,14 @@ import { CodedError } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 
-/** How often a listing is tried if objects are added or deleted between two pages. */
+/** How many times a listing is tried if objects are added or deleted between two pages. */
 const TRIES = 3
 
 /**
  * Every object of one collection, page by page.
  *
- * Each request cuts its page from the present list (by createdIndex). So a deletion on an earlier page moves an object from the next
- * page to the one before, and the listing misses it. The total shows that, and the listing begins again.
+ * For each request, APISIX cuts the page from its current list (by createdIndex). So a deletion on an earlier page moves an object from
+ * the next page to the page before, and the listing misses this object. The total then differs, and the listing begins again.
  *
  * @throws CodedError, ADMIN_UNSTEADY if the collection kept changing: an incomplete list would make holders vanish
  */

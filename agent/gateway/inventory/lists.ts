@@ -12,7 +12,7 @@ export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWa
       return mode.current().mode === 'standalone' ? Infinity : admin.pageSize
     },
     async list(resource, page, signal) {
-      // Also used while the mode is unknown: in standalone mode this call fails, so it finds nothing wrong.
+      // While the mode is unknown, the Admin API is asked too. If APISIX is standalone, this call fails, and does not return a wrong list.
       if (mode.current().mode !== 'standalone') return admin.list(resource, page, signal)
       const objects = await documents(resource, signal)
       return { total: objects.length, objects }

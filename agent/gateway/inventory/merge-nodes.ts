@@ -1,8 +1,8 @@
 import { isRecord } from '../apisix/nodes.ts'
 
 /**
- * Merges two versions of one object. The result lists the nodes of both; all other fields come from the first. It finds `nodes` at
- * every depth, because a traffic-split rule has them deep inside.
+ * Merges two versions of one object. The result lists the nodes of both versions. All other fields come from the first version. `nodes`
+ * is merged at every depth, because a traffic-split rule has its nodes deep inside.
  */
 export function mergedNodes(first: unknown, second: unknown): unknown {
   if (Array.isArray(first) && Array.isArray(second))

@@ -28,7 +28,7 @@ interface ModeWatchOptions {
   readonly admin: Pick<AdminApi, 'standalone'>
   readonly clock: Clock
   readonly log: Logger
-  /** The configured mode; nothing is detected then. */
+  /** The configured mode. If it is present, the mode is not detected. */
   readonly forced?: 'etcd' | 'standalone' | undefined
 }
 
@@ -40,7 +40,7 @@ const WRITTEN: Readonly<Record<'etcd' | 'standalone', string>> = {
   standalone: 'APISIX is in API-driven standalone mode: nothing is ever written'
 }
 
-/** Detects the mode of APISIX, and again from time to time. */
+/** Detects the mode of APISIX now, and again after each pause of `EVERY_MS`. */
 export function watchMode({ admin, clock, log, forced }: ModeWatchOptions): ModeWatch {
   const listeners = createListeners()
   const ended = new AbortController()

@@ -4,7 +4,7 @@ import type { AdminApi } from '../apisix/admin-api.ts'
 /** The mode of this APISIX, which decides whether the agent may write at all. */
 export type Mode = 'etcd' | 'standalone' | 'unreachable' | 'denied'
 
-/** Never rejects. `why` is empty for `etcd`. */
+/** Asks the Admin API for the mode. Never rejects. `why` is empty for `etcd`. */
 export async function detectMode(
   admin: Pick<AdminApi, 'standalone'>,
   signal?: AbortSignal

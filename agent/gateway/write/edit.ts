@@ -13,11 +13,11 @@ type Write =
   | { readonly method: 'put'; readonly body: Readonly<Record<string, unknown>> }
 
 /**
- * One write for all edits of an object, by merge-PATCH, which changes only nodes. (The sub-path form, `PATCH /upstreams/web/nodes`,
- * does the same for an array, but can only edit one holder.) If a map has become an array since `object` was read, a `null` merge
- * gets a 400. An array overwrites any list that is there, so it needs the read-back.
+ * One write for all edits of an object: a merge-PATCH, which changes only nodes. (The sub-path form, `PATCH /upstreams/web/nodes`,
+ * does the same for an array, but can only edit one holder.) If a map has become an array since `object` was read, APISIX refuses the
+ * `null` of the merge with 400. An array overwrites any list in APISIX, so the write needs the read-back.
  *
- * Traffic-split is inside arrays, which are replaced as a whole, so all of `rules` is sent. Consumers have no PATCH
+ * The nodes of traffic-split are inside arrays, which are replaced as a whole. So all of `rules` is sent. Consumers have no PATCH
  * (admin/consumers.lua), so the whole consumer is put.
  *
  * @throws RangeError if a holder would be left with no node
@@ -48,7 +48,7 @@ function edited(value: AdminObject['value'], edits: readonly HolderEdit[]): Reco
   return whole
 }
 
-/** Without the times, which APISIX writes itself. */
+/** The object without its times, which APISIX writes itself. */
 function writable(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { create_time: _created, update_time: _updated, ...rest } = value
   return rest

@@ -9,39 +9,39 @@ import { doubled } from '../../rules/drain/times.ts'
 /** The nodes to remove from one object, and when that write may begin. An object has at most one write under way. */
 export interface ObjectQueue {
   readonly target: Target
-  /** `false` if that pod's node already waits or is under way. */
+  /** Queues the removal of a node. `false` if the node of this pod already waits or is under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
-  /** Until then the owner goes first (the earliest time of all waiting changes), and the object is only read. */
+  /** Until this time the owner goes first, and the object is only read. The earliest time of all waiting changes counts. */
   leave(until: number): void
-  /** Until when the owner goes first; 0 if it does not. */
+  /** Until when the owner goes first; 0 if the owner gets no time. */
   readonly leftUntil: number
-  /** Since when it has been left to its owner, or to the leader. */
+  /** Since when the waiting changes have been left to the owner of the object, or to the leader. */
   readonly since: number
-  /** Queues a read of the object for its wishes. `false` if one is queued already. */
+  /** Queues a read of the object, to apply its wishes (`wish.ts`). `false` if a read is queued already. */
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
   drop(uid: PodUid): void
   /** Takes all waiting changes as one removal, which is under way until `ended`. */
   take(): Removal
   /**
-   * `removed`: how many nodes were removed, for the pacing. `progress`: at least one was removed, or no wish is left. Without
-   * progress the next try is delayed, so that a refusal is not repeated in a hot loop.
+   * The removal from `take` has ended. `removed`: how many nodes were removed, for the pacing. `progress`: at least one node was
+   * removed, or no wish is left. Without progress the next try is delayed, so that a refusal is not repeated in a hot loop.
    */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
-  /** After a read instead of a write: another writer has removed these nodes, and the others still wait. */
+  /** The object was read and not written. Another writer has removed the nodes in `gone`; the other nodes still wait. */
   looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
   readonly waiting: boolean
   /** When the next write may begin. */
   readyAt(now: number): number
-  /** When to check by a read whether the leader has removed them. */
+  /** When to read the object again, to check whether the leader has removed the nodes. */
   nextReadAt(): number
-  /** When the leader should have finished the oldest waiting change. From then on this agent writes it. */
+  /** When the leader should have finished the oldest waiting change. After this time, this agent writes the change itself. */
   overdueAt(): number
 }
 
 /** The pause after a write without progress, in ms; doubled each time. */
 const PAUSE_MS = { first: 500, longest: 10_000 }
-/** The pause between two reads while the leader writes, in ms; doubled each time, since a healthy leader's write takes no longer. */
+/** The pause between two reads while the leader writes, in ms; doubled each time. A healthy leader's write takes no longer than this. */
 const LOOK_MS = { first: 15, longest: 100 }
 /** From the time when the leader could begin a write until the write is overdue, in ms. */
 export const LATE_MS = 500
@@ -62,7 +62,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
   let notBefore = 0
   let looks = 0
   let lookedAt = 0
-  /** Since when the leader could have written: when the first waiting node was added, or the last one was removed. */
+  /** Since when the leader could have written: when the first waiting node was added, or the last node was removed. */
   let since = 0
   let leftUntil = 0
   return {
@@ -135,7 +135,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
   }
 }
 
-/** Adds the later nodes, in their order. */
+/** Adds the nodes of `later` to `wanted`, in their order. */
 function join(wanted: Wanted, later: Wanted): void {
   for (const [holder, nodes] of later) {
     const all = wanted.get(holder) ?? new Map<NodeKey, PodUid>()

@@ -4,10 +4,10 @@ import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { writerOf } from '../apisix/owner.ts'
 import type { RemovalTools } from './removal.ts'
 
-/** The nodes that the agent's last write of each holder listed. The only owner of that state. */
+/** The nodes that the agent's last write of each holder listed. Only this part has this state. */
 interface OwnWrites {
   wrote(written: Parameters<RemovalTools['wrote']>[0]): void
-  /** The writer that put a node back. It may be the agent, by a write of a list that was read before the removal. */
+  /** The writer that put a node back. This may be the agent itself, if it wrote a list that it had read before the removal. */
   whoPutBack(holder: Holder, node: NodeKey, removedAt: Millis): string
 }
 

@@ -9,17 +9,17 @@ import {
   type OwnersCourse
 } from '../../rules/plan/owners-time.ts'
 
-/** How long owners take to remove an ending pod themselves, learned from what they did. The only owner of that state. */
+/** How long owners take to remove an ending pod themselves, learned from earlier removals. Only this part has this state. */
 interface OwnerTimes {
   /** How long this owner gets, in ms. */
   of(owner: Owner): Millis
-  /** The owner had from `since` until `until`, and the pod is gone now. */
+  /** The holder does not list the pod any more. The owner had the time from `since` until `until` for the removal. */
   took(owner: Owner | undefined, since: Millis, until: Millis): void
-  /** The owner had its time, and the agent had to remove the pod. */
+  /** The owner has not removed the pod in its time, so the agent has removed it. */
   late(owner: Owner | undefined): void
 }
 
-/** A removal within this share of the owner's time was certainly made by the owner. Later, another agent may have made it. */
+/** The owner itself made a removal within this share of its time. After that, another agent may have made it. */
 const OWNERS_PART = 0.8
 
 export function createOwnerTimes(clock: Clock): OwnerTimes {

@@ -6,11 +6,11 @@ import { writerOf } from '../apisix/owner.ts'
 
 /** Removals from one object that are carried out together, and their tries so far. */
 export interface Removal {
-  /** The nodes to remove, oldest first, each with the pod that it stands for. */
+  /** The nodes to remove, oldest first, each with its pod. */
   readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
-  /** Adds the removals that were requested since. So no write lists a node again that is known to leave. */
+  /** Adds the removals that were requested meanwhile. So no write lists a node again that is known to leave. */
   readonly more: () => void
-  /** Holders as they were before the agent's last write to them; `accepted` once APISIX has answered it with 200. */
+  /** Holders as they were before the agent's last write to them; `accepted` once APISIX has answered that write with 200. */
   readonly sent: Map<
     HolderKey,
     { readonly before: Holder; readonly removed: ReadonlySet<NodeKey>; accepted: boolean }
@@ -37,8 +37,8 @@ interface Reconciliation {
  *
  *     read -> reconcile -> write -> read -> reconcile -> nothing left to write
  *
- * If another writer and the agent have emptied a holder together, it gets back a node that the agent removed. Nothing else is ever
- * added, because only the owner knows the nodes that a holder should list (docs/decisions/0024).
+ * If another writer and the agent have emptied a holder together, the holder gets back a node that the agent removed. No other node is
+ * ever added here, because only the owner knows the nodes that a holder should list (docs/decisions/0024).
  */
 export function reconcile(
   removal: Pick<Removal, 'wanted' | 'sent'>,
@@ -72,8 +72,9 @@ export function reconcile(
 }
 
 /**
- * The node to keep if all of them must go: of those that get requests, the one that began to end last. Nodes of weight 0 that stay
- * take over (measured on APISIX 3.18: they are chosen if no other weight is left); the plan has checked whether they serve.
+ * The node to keep if no node of the holder would stay: of the nodes with a weight, the node whose pod was the last to end. If another
+ * node stays: `undefined`. Nodes of weight 0 that stay take over (measured on APISIX 3.18: they are chosen if no other weight is left);
+ * the plan has checked whether they serve.
  */
 function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
   if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined
@@ -82,7 +83,7 @@ function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | und
   return leaving.findLast(key => candidates.some(n => n.key === key))
 }
 
-/** The nodes that the agent's last write removed from this holder, if it is empty now. */
+/** If the holder is empty now, a node that the agent's last write removed from it; otherwise none. */
 function owed(
   holder: Holder,
   sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> }
@@ -92,6 +93,6 @@ function owed(
   return last ? [inForm(holder, last)] : []
 }
 
-/** If the holder's form has changed since the last write, the node is written in the current form. */
+/** The node in the current form of the holder, which may have changed since the last write. */
 export const inForm = (holder: Holder, node: HolderNode): HolderNode =>
   (typeof node.raw === 'string') === (holder.form === 'map') ? node : nodeOf(node.key, node, holder.form)

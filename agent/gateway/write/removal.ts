@@ -16,24 +16,24 @@ export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
-  /** Asked before every read that a write depends on. `undefined`: not known now, so the node is left alone for now. */
+  /** Whether the pod at this node still ends; asked before every read for a write. `undefined`: not known, so the node stays for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
-  /** The same from local knowledge, right before the write: it must not wait. `false` too if a later plan keeps the node. */
+  /** Like `stillEnding`, but right before the write, and at once from local knowledge. Also `false` if a later plan keeps the node. */
   readonly isRemovable: (uid: PodUid, node: NodeKey, holder: HolderKey) => boolean
-  /** Whether this process came back from an absence (start/absence.ts) after `at`. Answers from before are then void. */
+  /** Whether this process came back from an absence (start/absence.ts) after `at`. If so, earlier answers do not count. */
   readonly wasAwaySince: (at: Millis) => boolean
   /** Gets the facts that `wishes` needs, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>
-  /** The wishes for this object, as just read (`undefined`: it does not exist), in addition to the drains. */
+  /** The wishes for this object, besides the removals of drains. `found`: the object as just read; `undefined`: it does not exist. */
   readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
-  /** Called if the agent has removed a drained node, or may have (no answer). Gets the node as it was before. */
+  /** Called if the agent has removed a drained node, or may have removed it (no answer). Gets the node as it was before. */
   readonly taken: (taken: Taken) => void
   readonly wrote: (written: Written) => void
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }
 
-/** A write. If it has no answer, it may still take effect. */
+/** A write. If it was not `answered`, it may still take effect. */
 export interface Written {
   readonly target: Target
   readonly edits: readonly Edit[]
@@ -65,17 +65,17 @@ interface Result {
 
 /** The most writes in one attempt: the removal, and repairs of its result. */
 const WRITES = 4
-/** A refusal (400) means that the object has changed since the read. If there are more than this many, the cause is another one. */
+/** A refusal (400) means that the object has changed since the read. After this many refusals, the cause is another one: no retry. */
 const REFUSALS = 3
 /** The pause after "value changed", in ms. With it, 50 simultaneous writers all finished within 253 ms (APISIX 3.18). */
 const CONFLICT_MS = 20
 const TRANSIENT_MS = { first: 100, longest: 2000 }
 
 /**
- * Removes nodes from one object and verifies that they are out. Every attempt begins with a read, so it does not matter whether a
- * failed write was applied.
+ * Removes nodes from one object, and verifies that the object no longer lists them. Every attempt begins with a read, so it does not
+ * matter whether a failed write was applied.
  *
- * @throws CodedError if it could not be done within `giveUpMs`
+ * @throws CodedError if no attempt succeeded within `giveUpMs`
  */
 export async function carryOut(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   let refusals = 0
@@ -100,7 +100,7 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
 }
 
 /**
- * Reads one object, and returns the wanted nodes that it no longer lists: another agent has removed them.
+ * Reads one object, and returns the wanted nodes that it no longer lists: another writer has removed them.
  *
  * @throws CodedError if the object could not be read
  */
@@ -111,13 +111,13 @@ export async function readBack(
 ): Promise<readonly Outcome[]> {
   const object = await read(tools, target)
   const { outcomes } = reconcile({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
-  // The choice of the node to keep may still change: the agent that writes makes it.
+  // The agent that writes chooses the node to keep, so `kept-last` does not count here.
   return outcomes.filter(({ state }) => state === 'removed')
 }
 
 /**
- * Kubernetes is asked first, and the object is read right before the write. An array is written as a whole, and the Admin API has no
- * conditional writes. So nodes that another writer adds between the read and the write are lost (docs/decisions/0024).
+ * One attempt of `carryOut`. Kubernetes is asked first, and the object is read right before the write. An array is written as a whole,
+ * and the Admin API has no conditional writes. So nodes that another writer adds between read and write are lost (docs/decisions/0024).
  */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   const done = { removed: 0, wished: 0 }
@@ -161,7 +161,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   }
 }
 
-/** With this order, the object that is read contains the writes that others made while Kubernetes was asked. */
+/** Asks Kubernetes, then reads the object. In this order, the read shows the writes that others made while Kubernetes was asked. */
 async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
   const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
   return { answers, object: await read(tools, target) }
@@ -195,10 +195,10 @@ async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']
 }
 
 /**
- * Drops nodes whose pods stay, if they are still listed: an unlisted node counts as removed. A node that was requested while the
- * answers were pending waits for the next answers.
+ * Drops nodes whose pods stay from the removal, if the object still lists them: an unlisted node counts as removed. A node that was
+ * requested while the answers were pending waits for the next answers.
  *
- * @returns those for which Kubernetes did not answer; they are retried after a pause
+ * @returns the nodes for which Kubernetes did not answer; they are retried after a pause
  */
 function dropWhatStays(
   { wanted }: Removal,
@@ -248,7 +248,7 @@ async function write(
   try {
     await admin[method](object.resource, object.id, body, signal)
   } catch (error) {
-    // Deleted since the read; the next read shows that.
+    // The object was deleted after the read. The next read shows that.
     if (!isGone(error)) throw error
   }
 }

@@ -4,7 +4,7 @@ import type { NewNode } from '../../rules/members/member-edits.ts'
 import type { HolderEdit } from './edit.ts'
 import { nodeOf } from '../apisix/nodes.ts'
 
-/** How one holder should differ from its last read, independent of drains. */
+/** The nodes that should be put into one holder or removed from it, for another reason than a drain. */
 export interface Wish {
   readonly holder: HolderKey
   /** Whole nodes in the holder's form. A node that is already listed is replaced. */
@@ -14,15 +14,15 @@ export interface Wish {
 
 export interface Wishes {
   readonly edits: readonly Wish[]
-  /** The whole body of an object that should exist and does not. */
+  /** The whole body of an object that should exist, but does not. */
   readonly create?: Readonly<Record<string, unknown>> | undefined
 }
 
 export type Edit = HolderEdit & { readonly holder: Holder }
 
 /**
- * One edit per holder for both drains and wishes. A wish may empty a holder if its author knows that no pod is left to answer.
- * Together with a drain it may not: each of the two relied on the other's node to stay.
+ * One edit per holder for both drains and wishes. A wish alone may empty a holder, because its author knows that no pod is left to
+ * answer. A wish and a drain together may not empty a holder: each relies on the node that the other would remove.
  */
 export function withWishes(
   edits: readonly Edit[],
@@ -48,7 +48,7 @@ function joined(drained: Edit | undefined, wish: Wish, holder: Holder): Edit {
   return { path: holder.path, holder, add, remove, mayEmpty: true }
 }
 
-/** In the holder's form. A listed node keeps everything but its weight; a new one gets the priority of its siblings. */
+/** The node to put, in the holder's form. A listed node keeps everything but its weight. A new node gets the priority of its siblings. */
 export function nodeFor({ key, weight, metadata }: NewNode, holder: Holder): HolderNode {
   const present = holder.nodes.find(node => node.key === key)
   if (present) return reweighed(present, weight)

@@ -1,7 +1,7 @@
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 
-/** The state of one removal. Names as in HolderReport. */
+/** The state of one removal. The names are those of `HolderReport`. */
 export interface WriteStatus {
   readonly state: 'writing' | 'removed' | 'kept-last' | 'failed'
   /** When the removal was accepted and read back; only with `removed`. */
@@ -10,7 +10,7 @@ export interface WriteStatus {
   readonly why: string
 }
 
-/** The state of every removal, until its drain is over: one for each node of a holder. The next pod at that node replaces it. */
+/** The state of every removal, until its drain is over: one for each node of a holder. The next pod at the node replaces this state. */
 interface WriteStatuses {
   get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void

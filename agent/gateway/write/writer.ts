@@ -52,8 +52,8 @@ export interface WriterOptions {
   /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
   readonly giveUpMs?: number
   /**
-   * Asked before the read of every write, because a change may have waited: does the address still belong to a pod that ends?
-   * `false` leaves the node alone (the drain was undone, or a new pod has the address); `undefined` leaves it alone for now.
+   * Whether the address still belongs to a pod that ends. Asked before the read for every write, because a change may have waited.
+   * `false`: the node stays (the drain was undone, or a new pod has the address). `undefined`: the node stays for now.
    */
   readonly stillEnding?: RemovalTools['stillEnding']
   /** See `RemovalTools.isRemovable`. */
@@ -69,8 +69,8 @@ export interface WriterOptions {
   /** Called after every write of nodes, even if it was not answered. */
   readonly wrote?: RemovalTools['wrote']
   /**
-   * With several agents: while another one leads (`yields`), this agent only reads the object, often, until the leader has removed
-   * the nodes. If the leader is late, this agent writes too, and reports it (`missed`). Absent: no other agent leads.
+   * With several agents: while another agent leads (`yields`), this agent only reads the object, often, until the leader has removed
+   * the nodes. If the leader is late, this agent writes too, and reports the delay (`missed`). Absent: no other agent leads.
    */
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
@@ -128,7 +128,7 @@ export function createWriter(options: WriterOptions): Writer {
     const wasLeft = queue.leftUntil > queue.since
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
-      // The leader should have written this, so other changes do not wait for it any more.
+      // The leader should have written this, so other changes do not wait for the leader any more.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
       if (removed > 0 && wasLeft && !yields()) times.late(owners.get(queue))
@@ -150,7 +150,7 @@ export function createWriter(options: WriterOptions): Writer {
   const gathered = async (): Promise<void> => {
     if (gatherMs === 0) return Promise.resolve()
     await clock.sleep(gatherMs, ended.signal).catch(() => {})
-    // If a round is due at this moment, it comes first.
+    // A round that is due at this moment comes first.
     await new Promise<void>(resolve => clock.soon(resolve))
   }
 

@@ -7,14 +7,14 @@ interface BodyLimits {
   readonly all: number
 }
 
-/** A body is longer than one may be. */
+/** A body is longer than `each`. */
 export class TooLarge extends Error {
   override readonly name = 'TooLarge'
 }
 
 /**
- * Reads bodies of requests. If those that are being read hold more than `all`, the one that began first is ended: a real caller sends
- * its body in milliseconds. The returned function rejects with TooLarge, or with the error of the connection.
+ * Returns a function that reads the body of a request. If the bodies that are being read exceed `all` together, the oldest request is
+ * ended: a real caller sends its body in milliseconds. The function rejects with TooLarge, or with the error of the connection.
  */
 export function createBodies({ each, all }: BodyLimits): (request: IncomingMessage) => Promise<string> {
   /** The bytes of each body so far, the oldest first. */

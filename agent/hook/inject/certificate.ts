@@ -11,10 +11,14 @@ const DAY_MS = 86_400_000
 const LIFETIME_MS = 90 * DAY_MS
 /** A new certificate is made this long before the old one ends. */
 const RENEW_MS = 30 * DAY_MS
-/** The start of its validity lies this far back, for clocks that are behind the agent's. */
+/** The validity of a new certificate starts this long before now, for clocks that are behind the agent's. */
 const BACKDATED_MS = 3_600_000
 
-/** @param now ms */
+/**
+ * Makes a certificate for this host that is its own CA.
+ *
+ * @param now ms
+ */
 export async function makePair(host: string, now: number): Promise<Pair> {
   const { cert, private: key } = await generate([{ name: 'commonName', value: host.slice(0, 64) }], {
     keyType: 'ec',
@@ -32,7 +36,7 @@ export async function makePair(host: string, now: number): Promise<Pair> {
   return { certificate: cert, key }
 }
 
-/** Whether it is for this host and valid for some time. False if it is unreadable. `now` in ms. */
+/** Whether the certificate is for this host, and valid now and for RENEW_MS more. False if it is unreadable. `now` in ms. */
 export function isFresh(pair: Pair, host: string, now: number): boolean {
   try {
     const certificate = new X509Certificate(pair.certificate)

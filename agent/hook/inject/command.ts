@@ -4,7 +4,7 @@ import type { InjectSettings } from './settings.ts'
 const FALLBACK_S = 5
 const SHOWN = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /var/run/secrets/apisix-drain/token)" | curl -K -`
 
-/** The preStop command that fits into this grace (in s): the agent's answer gets the grace less the fallback and one second. */
+/** The preStop command for a pod with this grace, in s. The agent has the grace less the fallback and one second for its answer. */
 export function commandFor(
   { hook, url, tokens }: Pick<InjectSettings, 'hook' | 'url' | 'tokens'>,
   grace: number
@@ -16,7 +16,7 @@ export function commandFor(
     const times = ['--budget', `${budget}s`, '--fallback', `${fallback}s`]
     return ['/apisix-drain/apisix-drain-hook', '--url', agent, ...times]
   }
-  // The token identifies the caller.
+  // A token identifies its pod, so the call then needs no name.
   const query = tokens ? '' : '?namespace=$POD_NAMESPACE&pod=$POD_NAME'
   const call = `${tokens ? SHOWN : 'curl'} -fsS --noproxy "*" --connect-timeout 2 -X POST "${url}${query}"`
   const tries = `for try in 1 2 3; do ${call} && exit; sleep 1; done; false`

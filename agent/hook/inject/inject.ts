@@ -3,7 +3,7 @@ import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../../base/read
 import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
 
-/** Names the containers that get a hook, `web, proxy`, if their ports do not show it. */
+/** The annotation that names the containers that get a hook (`web, proxy`). Without it, their ports decide. */
 const CONTAINERS = `${PREFIX}inject-containers`
 
 /** The part of RFC 6902 that is needed here. */
@@ -16,16 +16,16 @@ interface Operation {
 interface Target {
   readonly path: string
   readonly container: Fields
-  /** One of `containers`, so not a sidecar. */
+  /** True for an item of `containers`, false for a sidecar (an item of `initContainers`). */
   readonly main: boolean
 }
 
-/** The default of Kubernetes, which sets it before admission. */
+/** Kubernetes' default. The API server writes it into the pod before admission. */
 const DEFAULT_GRACE_S = 30
 
 /**
- * The patch that adds the hook to a new pod: to every serving container without a preStop. Empty if there is nothing to do, so a second run
- * changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
+ * The patch that adds the hook to every serving container of a new pod that has no preStop. The patch is empty if there is nothing to
+ * add, so a second run changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
  */
 export function inject(pod: unknown, settings: InjectSettings): readonly Operation[] {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
@@ -64,14 +64,14 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
 }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
-/** An address alone does not identify the pod: `identify.ts`. */
+/** The variables with which the hook names its pod, because an address alone does not identify the pod (`identify.ts`). */
 const WHO_ASKS = [
   field('POD_NAME', 'metadata.name'),
   field('POD_NAMESPACE', 'metadata.namespace'),
   field('POD_UID', 'metadata.uid')
 ]
 
-/** The named containers; else those with ports; else, if none has ports, all except the sidecars. */
+/** The containers that the annotation names. Without the annotation: those with ports, or if none has ports, all except the sidecars. */
 function serving(pod: unknown, spec: Fields): readonly Target[] {
   const annotations = fieldsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])
   const written = annotations[CONTAINERS]
@@ -97,7 +97,7 @@ const add = (path: string, value: unknown): Operation => ({ op: 'add', path, val
 const missing = (of: Fields, path: string, name: string, value: unknown): Operation[] =>
   has(of, name) ? [] : [add(`${path}/${name}`, value)]
 
-/** Adds an item to a list, unless the list has its key. Creates a missing list. */
+/** The operations that add to a list each item whose `key` the list does not have yet. They create a missing list. */
 function appended(
   of: Fields,
   path: string,

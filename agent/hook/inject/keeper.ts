@@ -22,11 +22,12 @@ const RETRY_MS = 2000
 const CONFLICT = 409
 
 /**
- * Keeps the webhook's certificate: makes a new one in time, in a Secret that all agents share, and gives it to the API server.
- * The order makes a rotation invisible. A new certificate goes into the Secret, then into the webhook's configuration next to the
- * previous one, and the agents use it only after that. The first agent writes it. The others get a conflict, and read the result.
+ * Keeps the webhook's certificate in a Secret that all agents share, renews it in time, and gives it to the API server. The order of
+ * the steps keeps every call valid. A new certificate goes into the Secret, then into the webhook's configuration next to the previous
+ * certificate. Only after that do agents serve with it. The first agent writes the Secret; the others get a conflict, and read the
+ * result.
  *
- * Returns the function that ends it.
+ * Returns the function that stops the renewal.
  */
 export function keepCertificate({ call, settings, clock, log, onPair }: KeeperParts): () => void {
   const ended = new AbortController()
@@ -56,7 +57,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return EVERY_MS
   }
 
-  /** The pair in the Secret. If that one is invalid or due for renewal, a new one is written there first. */
+  /** The pair in the Secret, and the certificate before it. If the pair is invalid or due for renewal, a new pair is written first. */
   async function pairOf(secret: Fields): Promise<{ pair: Pair; before: string | undefined }> {
     const data = fieldsOf(secret['data'])
     const read = (name: string) => {
@@ -77,7 +78,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return { pair, before }
   }
 
-  /** The certificates that the API server trusts for the agent's webhooks, and no others. */
+  /** Makes the API server trust these certificates, and no others, for the agent's webhooks. */
   async function trust(certificates: readonly string[]): Promise<void> {
     const configuration = await get(configurationPath)
     const caBundle = base64(certificates.join('\n'))
@@ -96,7 +97,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return fieldsOf(json)
   }
 
-  /** Writes with the resourceVersion that was read: a 409 if another writer was quicker. */
+  /** Writes with the resourceVersion that was read. If another writer was quicker, it throws an ApiError with status 409. */
   async function put(path: string, body: Fields): Promise<void> {
     const { status, json } = await call('PUT', path, body, ended.signal)
     if (status !== 200) throw new ApiError(`PUT ${path}`, status, json)

@@ -15,7 +15,7 @@ interface Review {
   }
 }
 
-/** `undefined` if it is not a review of a new pod. */
+/** The answer to an AdmissionReview; `undefined` if `asked` is not the review of a pod. */
 export function review(asked: unknown, settings: InjectSettings): Review | undefined {
   const request = fieldsOf(fieldsOf(asked)['request'])
   const uid = textOf(request['uid'])

@@ -19,11 +19,12 @@ interface Webhook {
 
 const WEBHOOK_PATH = '/v1/inject'
 
-/** In bytes. A pod has at most 1.5 MB in etcd, and twice that as JSON inside its review. */
+/** Limits in bytes. A pod has at most 1.5 MB in etcd. Its JSON inside a review can have twice that size. */
 const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
 
 /**
- * Answers the API server's admission reviews over TLS. Every failure is an HTTP status, which its `failurePolicy: Ignore` ignores.
+ * Answers the API server's admission reviews over TLS. Every failure is an HTTP error status. The API server then admits the pod
+ * unchanged, because the webhook has `failurePolicy: Ignore`.
  *
  * @throws Error with `code` if the server cannot listen on the address
  */

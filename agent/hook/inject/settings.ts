@@ -6,7 +6,7 @@ const object = z.record(z.string(), z.unknown())
 
 /** The content of `inject.file`, written by the chart: the same parts as in its MutatingAdmissionPolicy. */
 const injectSettings = z.strictObject({
-  /** The name that the API server calls, and that the certificate has. */
+  /** The host name that the API server calls and that the certificate is for. */
   host: z.string().min(1),
   /** The namespace of the Secret. */
   namespace: z.string().min(1),

@@ -17,7 +17,7 @@ interface InjectParts {
 /**
  * The webhook that adds hooks to pods. Resolves with the function that stops it.
  *
- * @throws Error when its file cannot be read, or its port cannot be listened on
+ * @throws Error if `inject.file` cannot be read, or the webhook cannot listen on its port
  */
 export async function startInjection({
   inject,

@@ -13,7 +13,7 @@ import { createSuccession } from './succession.ts'
 /** The entries that every gateway should hold. The only owner of that state. */
 interface DesiredEntries {
   current(): readonly DesiredDrain[]
-  /** A drain is over. Its entry outlives it. */
+  /** Called when a drain is over. Its entry stays for some time. */
   ended(drain: Drain, memory: Memory, now: Millis): void
   /** Decides the entries anew, and gives them to the barrier. */
   renew(facts: EntryFacts): void
@@ -24,7 +24,7 @@ interface EntryFacts {
   readonly drains: Drains
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
-  /** The pods whose addresses may belong to others now. */
+  /** The pods whose addresses may belong to other pods now. */
   readonly unsure: ReadonlySet<PodUid>
   /** See `keptSessions`. */
   readonly keeping: ReturnType<typeof keptSessions>

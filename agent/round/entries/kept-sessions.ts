@@ -4,23 +4,23 @@ import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { Memories } from '../gather/memory.ts'
 
 /**
- * How long after the beginning of its drain a pod keeps its sessions without a held hook, in ms. Its hook may be on its way, or another
- * agent may hold it. If no agent gets it, the pod ends.
+ * How long a pod without a held hook keeps its sessions, in ms from the start of its drain. Its hook may be on its way, or another agent
+ * may hold it. If no agent gets the hook, nothing keeps the pod alive.
  */
 const HOOK_COMES_MS = 10_000
 
 /** The time for which a pod keeps its sessions, on the agent's clock. */
 export interface Keeping {
   readonly from: Millis
-  /** The end of the time that the pod asks for. It is not sealed before. */
+  /** The end of the time that the pod asks for. The pod is not sealed before. */
   readonly until: Millis
-  /** The time of which this agent is sure: another agent may name a later one. */
+  /** Until when this agent is sure that the sessions are kept. Another agent may name a later time. */
   readonly sureUntil: Millis
 }
 
 /**
- * The pods that keep their sessions now. Only a hook keeps a pod alive, so they need one: one that is held, or one that the pod has and
- * that has not called here yet. A seal is never taken back.
+ * The pods that keep their sessions now. Only a hook keeps a pod alive, so such a pod needs a held hook, or a hook that has not called this
+ * agent yet. A pod whose seal has begun is left out, because a seal is never taken back.
  */
 export function keptSessions(
   drains: Drains,

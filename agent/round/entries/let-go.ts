@@ -5,22 +5,22 @@ import { isOfOtherNamespace, type Holder } from '../../rules/plan/holder.ts'
 /** A holder that lists a pod, or has listed it since its drain began. */
 export interface ListedIn {
   readonly holder: Holder
-  /** When the pod left it; `undefined`: it lists the pod now. */
+  /** When the pod left the holder; `undefined`: the holder lists the pod now. */
   readonly removedAt: Millis | undefined
 }
 
-/** The most places without another node that words name (docs/barrier-api.md). */
+/** The most places without another choice that words name (docs/barrier-api.md). */
 const MOST_NAMED = 16
-/** How long after a removal every worker has applied it, in ms. Workers take milliseconds. */
+/** How long after a removal the agent assumes that every worker has applied the removal, in ms. Workers take milliseconds. */
 const APPLIED_MS = 1000
 
 /** `upstreams/ID`, the part that names of holders and of workers' places have in common. */
 export const objectOf = (name: string): string => name.split('/', 2).join('/')
 
 /**
- * The places that no longer hold a pod, once the holders of other namespaces have had their time (docs/decisions/0057). A place counts
- * only if it is known to be of another namespace. Words name at most 16 places, and the other choices of 16. If there may be more, the
- * pod's own holders must have dropped it before, because one of their places could be among the rest.
+ * The places that no longer delay a pod's seal, once the time for holders of other namespaces is over (docs/decisions/0057). Such a place
+ * must be known to be of another namespace. Words name at most 16 places without another choice, and 16 lists of other choices. If there
+ * may be more places, the pod's own holders must have dropped the pod before, because an unnamed place could be theirs.
  */
 export function letGoOf(pod: Pick<PodFact, 'namespace'>, listedIn: Iterable<ListedIn>, now: Millis): LetGo {
   const all = [...listedIn]

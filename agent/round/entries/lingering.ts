@@ -14,13 +14,13 @@ import type { Succession } from './succession.ts'
 export const LINGER_MS = 120_000
 
 /**
- * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without
- * the entry it would try pods that are gone, and in a quick rollout only such pods. A late owner may still list the address of a host
- * after the pod is gone. Until the next pod there is up, the successors get its requests.
+ * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without the
+ * entry, the request would try pods that are gone, and in a quick rollout only such pods. A holder may also still list a gone pod at its
+ * host's address. Until the next pod on that host is up, the successors get the requests for this node.
  */
 interface Lingering {
   add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
-  /** The entry of a pod whose drain another agent has seen: it lasts while a holder lists the address. */
+  /** Adds the entry of a pod that ended before this agent started. The entry lasts while a holder lists the address. */
   adopt(predecessor: Predecessor): void
   entries(world: World, drains: Drains, now: Millis): readonly DesiredDrain[]
   /** Drops all entries, because the agent cannot know which pods have the addresses now. */
@@ -29,9 +29,9 @@ interface Lingering {
 
 interface Ended {
   readonly pod: PodFact
-  /** Its successors change as pods come and go. */
+  /** For the pod's successors, which change as other pods start and end. */
   readonly memory: Pick<Memory, 'standing' | 'successors'>
-  /** The end of the entry; `undefined`: it lasts while a holder lists the address. */
+  /** The end of the entry; `undefined`: the entry lasts while a holder lists the address. */
   readonly until: Millis | undefined
   entry: DesiredDrain
 }
@@ -51,7 +51,7 @@ export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = L
   }
   return {
     add({ phase, pod }, { ports, standing, successors }, now) {
-      // Undone: the pod still serves.
+      // The pod of an undone drain still serves.
       if (phase === 'undone') return
       keep({ pod, memory: { standing, successors }, until: now + lingerMs }, nodesOf(pod, ports))
     },

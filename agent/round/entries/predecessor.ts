@@ -15,14 +15,14 @@ export interface Predecessor {
 
 /**
  * The pod of an inherited entry, with the workload, labels and Services of its successors. `undefined` if these are not certain: no named
- * pod lives any more, or the living ones are of several workloads. Addresses are reused, so a pod counts only if it ran before the entry
- * was put.
+ * pod lives any more, or the living ones differ in workload or labels. Addresses are reused, so a pod counts only if it ran before the
+ * entry was put.
  */
 export function predecessorOf(
   { uid, nodes, putAt }: InheritedEntry,
   { pods, slices, serverBehindMs }: Pick<Sources['cluster'], 'pods' | 'slices' | 'serverBehindMs'>
 ): Predecessor | undefined {
-  // `startTime` has whole seconds.
+  // `startedAt` has whole seconds.
   const ranThen = ({ startedAt = Infinity }: PodFact) => startedAt + serverBehindMs() + 1000 <= putAt
   const named = [...nodes.values()].flatMap(successors =>
     Object.entries(successors).flatMap(([port, to]) => to.map(node => ({ port: Number(port), node })))
@@ -52,8 +52,8 @@ export function predecessorOf(
 }
 
 /**
- * Takes over the entries of pods that ended before this agent started: the nodes' owner may be dead while the agents are updated. Takes
- * none before all pods, their Services and the holders are known.
+ * Pods that ended before this agent started, and whose entries this agent takes over. The owner of their nodes may be dead while the agents
+ * are updated. Empty until all pods, their Services and the holders are known.
  */
 export function takePredecessors(
   { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>,

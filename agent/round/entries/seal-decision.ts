@@ -14,7 +14,10 @@ import type { Successors } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
 import type { Succession } from './succession.ts'
 
-/** How long before the deadline an entry is sealed without the workers' words: from then on a 503 is better than a dead pod. */
+/**
+ * How long before the deadline an entry is sealed without the workers' words, in ms. From then on, a 503 is better than a request to a dead
+ * pod.
+ */
 export const SEAL_BEFORE_MS = 250
 
 export interface EntryContext {
@@ -29,7 +32,7 @@ export interface EntryContext {
   readonly keeping: ReadonlyMap<PodUid, Keeping>
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
-  /** How long the holders of other namespaces hold a pod at most, in ms. Absent: until its deadline. */
+  /** How long holders of other namespaces may delay a pod's seal, in ms. Absent: until the pod's deadline. */
   readonly foreignHoldMs?: number | undefined
 }
 
@@ -63,7 +66,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
-  // A hook that is still held waits for a gateway that has restarted or joined since the proof.
+  // A hook that is held after the proof waits for a gateway that has restarted or joined. So the entry is still watched.
   if (drain.phase !== 'draining')
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const keeping = context.keeping.get(drain.uid)
@@ -73,7 +76,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
     const { from, sureUntil: until } = keeping
     return { ...entry, state: 'draining', watch: true, ...(context.now < until && { keep: { from, until } }) }
   }
-  // It may end early: the caller of the hook went away.
+  // The time for the sessions may end early, because the caller of the hook has disconnected.
   if (memory.keptUntil !== undefined) memory.keptUntil = Math.min(memory.keptUntil, context.now)
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
   const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
@@ -88,12 +91,12 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
     state: memory.sealing ? 'sealed' : 'draining',
     watch: true,
     ...(memory.sealing && { agreed }),
-    // The gateways stop at once, even if some cannot be sealed yet.
+    // All gateways stop keeping sessions at the same time, even if some cannot be sealed yet.
     ...(memory.keptUntil !== undefined && { keep: { from: drain.since, until: memory.keptUntil } })
   }
 }
 
-/** Until when the holders of other namespaces hold the pod. */
+/** Until when holders of other namespaces may delay the pod's seal. */
 const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => since + foreignHoldMs
 
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
@@ -113,8 +116,9 @@ export function sealLookAt(
 }
 
 /**
- * The gateways that may seal, by the words of their workers: all or none. A gateway that still needs the pod keeps it in service for that
- * gateway's users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs weaker evidence.
+ * The gateways that may seal, by the words of their workers. The first seal needs the agreement of all gateways, because a gateway without
+ * another choice needs the pod for its users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs
+ * weaker evidence.
  */
 function agreement(
   { uid, pod }: Drain,
@@ -141,7 +145,7 @@ function agreement(
     const reading = barrier.reading(uid, id)
     for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
     if (reading?.entry === 'sealed') continue
-    // The drain does not wait for a gateway whose barrier cannot be used. If that was sealed before, the line above has counted it.
+    // The drain does not wait for a gateway whose barrier cannot be used. A gateway that was sealed before has passed the check above.
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged = reading?.word
@@ -159,8 +163,9 @@ function agreement(
 }
 
 /**
- * The addresses that still belong to a drain. An address that a living pod of another uid has now is lifted at once. Pods that share their
- * host's address are distinguished by port, and two may have the same port while both serve (TCP and UDP, SO_REUSEPORT).
+ * The nodes of a drain's entry. An address that a living pod of another uid has now is left out at once. Pods that share their host's
+ * address are distinguished by port. Two of them may have the same port while both serve (TCP and UDP, SO_REUSEPORT), so no port is left
+ * out during the drain.
  */
 function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
   if (drain.pod.hostNetwork) {

@@ -72,8 +72,9 @@ export function createSuccession(
   }
 
   /**
-   * While no pod may follow yet, the last successors still serve, even if they end or no slice lists them any more: without them the place
-   * would have no node at all. A pod of another workload that has their address now does not count.
+   * Those of the last successors that still serve, for the time in which no other pod may take over. They count even if they end, or if no
+   * slice lists them any more: without them the place would have no node. A pod of another workload at a successor's address does not
+   * count.
    */
   const remaining = (pod: PodFact, last: Successors, isWhole: boolean, drains: Drains): Successors => {
     const serves = (node: NodeKey) =>
@@ -96,7 +97,7 @@ export function createSuccession(
       groups = next
       next = new Map()
     },
-    /** The same object as in `memory` while nothing has changed. */
+    /** The pod's successors: the same object as in `memory` while nothing has changed. */
     of(pod: PodFact, memory: Remembered, drains: Drains): Successors {
       const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
       const next = successorsOf(pod, candidates(pod, memory, isWhole), uid =>

@@ -5,9 +5,9 @@ import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */
 export interface ControlReads {
-  /** Sets the complete list. Returns whether any observation starts from nothing. */
+  /** Sets the complete list of wanted drains. Returns whether the observation of any drain starts from nothing. */
   want(list: readonly Wanted[]): boolean
-  /** Takes a completed read. Returns whether it shows that a node appeared or disappeared. */
+  /** Records a completed read. Returns whether a node has appeared or disappeared since the read before. */
   seen(sighting: Sighting, endedAt: Millis): boolean
   failed(problem: string): void
   get(uid: PodUid): Observation | undefined
@@ -15,7 +15,7 @@ export interface ControlReads {
 
 interface Watched {
   readonly wanted: Wanted
-  /** Reads that began before this do not count: the removal was not accepted yet, or another read still showed the node. */
+  /** Reads that began before this time do not count: the removal was not accepted yet, or another read still showed the node. */
   from: Millis
   observation: Observation
 }
@@ -67,7 +67,7 @@ export function createControlReads(): ControlReads {
             problem: ''
           }
         } else {
-          // Reads that overlap this one may show the same moment. Only a read that begins later can be clean again.
+          // Reads that overlap this one may show the same moment. Only a read that begins after this one has ended can be clean again.
           entry.from = endedAt
           entry.observation = {
             ...NOTHING,

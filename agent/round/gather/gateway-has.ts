@@ -5,7 +5,7 @@ import type { GatewayHas } from '../../rules/members/behind.ts'
 import type { Holder, Resource } from '../../rules/plan/holder.ts'
 import type { Sources } from './sources.ts'
 
-/** Only gateways that get requests have to follow. */
+/** Only gateways that get requests must have the latest revision. */
 const serves = ({ ready, terminating }: GatewayFact): boolean => ready && !terminating
 
 export const servingNames = (gateways: readonly GatewayFact[]): readonly string[] =>
@@ -22,8 +22,8 @@ interface Applied {
 
 /**
  * Whether each serving gateway has a holder's revision: by its workers' reports, else by the last read of its Control API. A gateway that
- * can show neither is left out. A report from before `wroteAt` cannot show that a gateway lacks the revision. Revisions are etcd's, so
- * those of standalone mode cannot be compared.
+ * can show neither is left out. A report from before `wroteAt` cannot show that a gateway lacks the revision. Revisions come from etcd, so
+ * in standalone mode only the Control API counts.
  */
 export function gatewaysHave(
   { barrier, survey, mode }: Pick<Sources, 'barrier' | 'survey' | 'mode'>,

@@ -37,7 +37,7 @@ export interface Gathering {
   readonly world: World
   readonly drains: Drains
   readonly gateways: readonly GatewayFact[]
-  /** The watch of gateways has listed all of them, and was not down alone for long, so `gateways` is complete. */
+  /** Whether `gateways` is complete: their watch has synced, and has not been down alone for too long. */
   readonly gatewaysKnown: boolean
   /** See `BarrierKeeper.doubt`, by gateway. */
   readonly doubts: ReadonlyMap<string, string>
@@ -144,7 +144,8 @@ function rememberPlaces(
 
 /**
  * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", after an id if there are several clusters). No
- * holder lists such a pod, so the agent must not conclude that it is not routed. It is remembered, because the slices drop the pod first.
+ * holder lists such a pod, but the agent must not conclude that no gateway routes to it. The place is remembered, because the slices drop
+ * the pod before its end.
  */
 function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
   const services = cluster.slices.servicesOf(drain.pod).map(({ namespace, name }) => `${namespace}/${name}`)
@@ -156,7 +157,10 @@ function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }
   }
 }
 
-/** Computed once for each listed holder: each round needs it for hundreds of drains, and a holder has thousands of nodes. */
+/**
+ * Whether a holder has nodes of weight 0. This is computed once, because each round asks for hundreds of drains, and a holder has thousands
+ * of nodes.
+ */
 const standbyHolders = new WeakMap<Holder, boolean>()
 
 function hasStandbys(holder: Holder): boolean {
@@ -165,7 +169,7 @@ function hasStandbys(holder: Holder): boolean {
   return known
 }
 
-/** From the holder's present list, because nodes may have been added since it listed the pod. */
+/** The standbys that take over from a node, by the holder's present list: nodes may have been added since the holder listed the pod. */
 function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
   const listed = sources.inventory.holders().get(holder.key)
   if (!listed || !hasStandbys(listed)) return undefined
@@ -176,7 +180,7 @@ function standbysOf({ holder, node }: Place, { sources, world, drains }: Gatheri
 const letGoWords = ({ namespace = '' }: Holder): string =>
   `it is of namespace ${namespace}, and lists no other node that serves`
 
-/** Whether a place of another namespace lists no node that stays, and the seal did not wait for one. */
+/** Whether a place of another namespace lists no node that serves, and the seal did not wait for such a node. */
 const isLetGo = (pod: PodFact, { letGo }: Memory, { holder }: Place, { world, drains }: Gathering): boolean =>
   letGo && isOfOtherNamespace(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
 

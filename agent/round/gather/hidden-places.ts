@@ -8,7 +8,7 @@ import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
-/** The sources that show places that hide pods. */
+/** The sources in which hidden places are found (`HiddenPlace`). */
 export interface HiddenParts {
   readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
   readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
@@ -37,9 +37,9 @@ function behindOf(
 }
 
 /**
- * All places that hide pods now, for `doctor`, `diff` and the snapshot. It checks every pod and node.
+ * All places that may lead to pods without listing them, for `doctor`, `diff` and the snapshot. Every pod and node is checked.
  *
- * @param coversL4 whether L4 places hide none, because every gateway covers them
+ * @param coversL4 whether every gateway covers L4, so that L4 places hide no pod
  */
 export function everyHidden(parts: HiddenParts, coversL4 = false): readonly LeadsTo[] {
   const { cluster, inventory } = parts
@@ -57,7 +57,7 @@ export function everyHidden(parts: HiddenParts, coversL4 = false): readonly Lead
   })
 }
 
-/** Updates the places that no list of nodes shows, and from which requests may reach the pod. */
+/** Updates `memory.hidden`: the places from which requests may reach the pod, although no list of nodes shows that. */
 export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
   const services = cluster.slices.servicesOf(pod)
@@ -75,7 +75,10 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
   for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
 }
 
-/** Only the inventory shows places that lead to the pod without its address, such as a ClusterIP. So nothing is proved without one. */
+/**
+ * A place that stands for a missing or an empty inventory. Only the inventory shows places that lead to the pod without its address, such
+ * as a ClusterIP. So nothing is proved without an inventory.
+ */
 function unreadPlace(
   isListed: boolean,
   services: readonly ServiceName[],
@@ -114,7 +117,10 @@ function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {
   return gateways.length > 0 && gateways.every(({ id }) => barrier?.reading(uid, id)?.word?.l4 === true)
 }
 
-/** Why a completely empty inventory proves nothing; `undefined`: it is not empty, or the gateways have no configuration either. */
+/**
+ * Why a completely empty inventory proves nothing; `undefined`: the inventory is not empty, or no gateway has shown a configuration, or the
+ * pod has no Service.
+ */
 function voidOf(
   { cluster, inventory, survey, barrier }: Sources,
   services: readonly ServiceName[]

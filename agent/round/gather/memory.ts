@@ -24,19 +24,22 @@ export interface Memory {
   unlisted: boolean
   /** Resolved target ports, kept because the slices drop the pod before it is gone. */
   ports: readonly number[]
-  /** Its ports by Service, kept for the same reason. */
+  /** The pod's ports by Service, kept for the same reason as `ports`. */
   standing: readonly ServicePort[]
-  /** Another pod's entry has named it as a successor, so it is not `not-routed`. */
+  /** Another pod's entry has named this pod as a successor, so the result cannot be `not-routed`. */
   tookOver: boolean
-  /** The successors that its entry last named. */
+  /** The successors that the pod's entry last named. */
   successors: Successors
-  /** Places in which only its successors are left, according to the workers' words. */
+  /** Places in which only the pod's successors are left, according to the workers' words. */
   succeeded: readonly string[]
-  /** Its present or former Services, kept for the same reason. */
+  /** The pod's present or former Services, kept for the same reason as `ports`. */
   services: readonly ServiceName[]
-  /** By holder and reason, for the whole drain, because a worker may still have a holder that has left the inventory. */
+  /**
+   * Hidden places by holder and reason. They are kept for the whole drain, because a worker may still have a holder that has left the
+   * inventory.
+   */
   readonly hidden: Map<string, HiddenPlace>
-  /** All gateways have agreed once, so one may be sealed already. Since then each gateway seals by its own words. */
+  /** All gateways have allowed the seal once, so some may be sealed already. From then on each gateway seals by its own words. */
   sealing: boolean
   /** The seal did not wait for holders of other namespaces. */
   letGo: boolean
@@ -44,7 +47,7 @@ export interface Memory {
   sealForced: boolean
   /** The end of the time for which the pod keeps its sessions, as far as it is known now. `undefined`: it keeps none. */
   keptUntil: Millis | undefined
-  /** When the agent got the first witness, a little before the round that began the drain. */
+  /** When the agent saw the pod's deletion, a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
   sliceAt: Millis | undefined
@@ -53,7 +56,7 @@ export interface Memory {
 
 /**
  * Whether an end without a proof put no request and no hook at risk: nothing leads to the pod, and it called no hook. Such an end is
- * reported with a word of its own, neither as proved nor as not proved.
+ * reported as unlisted, neither as proved nor as not proved.
  */
 export const isRiskless = ({ unlisted, hookAt }: Memory): boolean => unlisted && hookAt === undefined
 

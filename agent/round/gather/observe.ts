@@ -83,11 +83,12 @@ function observeOne(
   if (memory) memory.hookAt ??= hookAt
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
-  // A proven drain stays proven. It is only guarded, and that needs only the places that list the pod.
+  // A proven drain stays proven. So no evidence is gathered: the guard needs only the places that list the pod.
   const isProven = drain?.phase === 'proven'
   if (isProven && memory) remember(drain, memory, shared)
   const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
-  // The owner may have restored the node since the last listing, and nothing removes it once the drain is forgotten.
+  // The inventory must be newer than the end of a pod that was listed. Otherwise the owner may have put the node back unseen, and no drain
+  // would be left to remove the node.
   const wasListed = memory !== undefined && memory.places.size > 0
   const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
   const seen: Seen = {
@@ -107,7 +108,7 @@ function observeOne(
   return { seen, evidence }
 }
 
-/** The API server's answer to a hook can be newer than the watch. A deletion that was reported once stays. */
+/** The newer copy: the API server's answer about a hook can be newer than the watch. A reported deletion is never taken back. */
 function newest(watched: PodFact | undefined, told: PodFact | undefined): PodFact | undefined {
   if (!watched || !told) return watched ?? told
   return watched.deletionAt === undefined && told.deletionAt !== undefined ? told : watched
@@ -119,9 +120,8 @@ function confirmed(held: readonly HeldHook[]): boolean | undefined {
 }
 
 /**
- * Whether the inventory is too old. An inventory from before the end shows which holders listed the pod. It cannot show that none does,
- * because the owner may have added the pod since, and a gone pod is checked only once. Finished Jobs are excepted, otherwise each
- * would cost a listing.
+ * Whether the inventory is too old to show that no holder lists the pod. Its owner may have added the pod after the inventory was read, and
+ * a gone pod is checked only once. Pods of finished Jobs are excepted, because each would cost a listing.
  */
 const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: boolean): boolean =>
   readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)

@@ -23,12 +23,12 @@ export interface Probe {
   stop(): Promise<void>
 }
 
-/** `null`: not read yet. An empty problem: the last attempt succeeded. */
+/** The times are `null` before the first read. An empty `problem`: the last attempt succeeded. */
 interface Freshness {
   readonly lastSuccessAt: Millis | null
   readonly lastAttemptAt: Millis | null
   readonly problem: string
-  /** Nothing listened there. */
+  /** The last connection was refused: nothing listened at the address. */
   readonly refused: boolean
 }
 

@@ -19,6 +19,6 @@ export interface Sources {
   readonly mode: ModeWatch
   /** Absent if no barrier is configured. */
   readonly barrier: BarrierKeeper | undefined
-  /** Asked by parts whose work only one of several agents should do. */
+  /** Whether this agent leads: some work is for only one of several agents. */
   readonly leader: Leader
 }

@@ -2,14 +2,14 @@ import type { Clock } from '../../base/clock.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
 import type { ReadGateway, Sighting } from '../../gateway/apisix/control-api.ts'
 
-/** The nodes that each gateway listed in its last read, by any part of the agent: the third of the three compared views. */
+/** The nodes that each gateway listed when a part of the agent last read it: one of the three sides that `difference` compares. */
 export interface Survey {
   /** Reads a gateway, and remembers what it showed. */
   readonly read: ReadGateway
   /** Sets the complete list of gateways. Each is read at intervals while it is in the list. */
   gateways(list: readonly GatewayFact[]): void
   sighting(gatewayId: string): Sighting | undefined
-  /** Call it when a client waits for the gateways' lists. */
+  /** Called when a client waits for the gateways' lists: reads are more frequent for a while. */
   hurry(): void
   stop(): Promise<void>
 }

@@ -3,10 +3,10 @@ import { gatewayEndsAt, type Heard } from '../../rules/proof/gone-gateways.ts'
 import type { Log } from '../../base/log.ts'
 import type { Sources } from './sources.ts'
 
-/** The interval of checks without an event, in ms, so that an end by time is noticed. */
+/** How often gateways are checked without an event, in ms: a silent gateway ends by time alone. */
 const LOOK_MS = 1000
 
-/** Removes vanished gateways from the list as soon as they have ended. Returns a function that stops this. */
+/** Removes vanished gateways from the list as soon as they have ended. Returns a function that stops the checks. */
 export function watchVanished(
   { cluster, barrier, probe, survey }: Pick<Sources, 'cluster' | 'barrier' | 'probe' | 'survey'>,
   clock: Clock,

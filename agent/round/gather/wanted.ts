@@ -3,9 +3,8 @@ import type { Drain } from '../../rules/drain/drain.ts'
 import type { Memory } from './memory.ts'
 
 /**
- * The nodes for which the gateways must be read. Reads begin once the removal is accepted everywhere, because earlier ones do not count.
- * Nodes that the agent may not remove disappear by themselves, and only the gateways can show that. When a drain is proven in another
- * way, its reads end.
+ * The nodes for which the gateways must be read. Reads begin once every removal is accepted, because earlier reads do not count. Nodes that
+ * the agent may not write are removed by other writers, and only the gateways show that. `undefined`: no reads are needed yet, or any more.
  */
 export function wantedEvidence(
   drain: Drain,

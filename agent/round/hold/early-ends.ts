@@ -4,7 +4,7 @@ import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { Questions } from './questions.ts'
 
-/** Time for the pod's own event, in ms. Usually it is on its way. */
+/** How long the agent waits for the pod's own watch event before it asks, in ms. */
 const WATCH_FIRST_MS = 100
 /** The pause until the agent asks about the same pod again, in ms, if a slice still marks it. */
 const AGAIN_MS = 5000
@@ -13,7 +13,7 @@ const MOST = 1000
 
 /**
  * Handles pods that an EndpointSlice marks as terminating and the watch of pods does not, because that watch may be behind. A writer of
- * slices can mark any pod, even one that serves. So the agent asks the API server for the pod, and only that answer begins a drain.
+ * slices can mark any pod, even one that serves. So the slice alone begins no drain: the agent first asks the API server for the pod.
  */
 export function createEarlyEnds(
   cluster: Pick<Cluster, 'pods' | 'slices' | 'verifyWatch'>,

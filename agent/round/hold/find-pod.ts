@@ -10,15 +10,15 @@ const ABSENT_MS = 1000
 const MOST = 1000
 
 /**
- * Finds a pod by name, in the watch or else at the API server. The watch may lack the pod, or have an earlier one of that name. Only a
- * verified token gives a uid.
+ * Finds a pod by name, in the watch or else at the API server. The watch may lack the pod, or have an earlier pod of that name. A `uid`
+ * comes only from a verified token.
  */
 export function createFindPod(
   cluster: Pick<Cluster, 'pods' | 'isWatched'>,
   questions: Questions,
   clock: Clock
 ): Holds['find'] {
-  /** The oldest first. */
+  /** When the API server last had no pod of this name; the oldest first. */
   const absent = new Map<string, Millis>()
   return async (namespace, name, signal, uid) => {
     const known = cluster.pods.byName(namespace, name)

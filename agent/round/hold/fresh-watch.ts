@@ -2,14 +2,14 @@ import type { Clock } from '../../base/clock.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { unlessAborted } from './questions.ts'
 
-/** How long the watch may take to be complete, in ms. */
+/** How long the watch may take to catch up, in ms. */
 const LIMIT_MS = 1000
 /** Pause between two requests, in ms. */
 const PAUSE_MS = 100
 
 /**
- * Waits until the watch of pods has shown all that the API server had at this moment. All callers share one small request at a time. So
- * an unknown address costs the API server next to nothing, and the answer is never old.
+ * Makes a function that waits until the watch of pods has shown all that the API server had at the time of the call. All callers share one
+ * small request at a time. So an unknown address costs the API server next to nothing, and the answer is never old.
  *
  * @returns a function that throws the signal's reason, or an Error if the watch is behind
  */

@@ -6,7 +6,7 @@ import type { PodFact } from '../../rules/drain/facts.ts'
 export interface HoldRequest {
   readonly hook: Hook
   readonly pod: PodFact
-  /** The caller is the pod itself: its own address or token. Absent: it only named the pod. */
+  /** The caller is the pod itself, by its address or token. Absent: the caller only named the pod. */
   readonly isOwn?: boolean
 }
 
@@ -20,18 +20,17 @@ export interface Holds {
    * disconnects or the agent drops the hook. The drain itself continues.
    */
   hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
-  /** False while the watch has not synced or no gateway is known: the hook is refused, so its fallback runs. */
+  /** Whether hooks may be held now (`vouch`). If not, the hook is refused, so its fallback runs. */
   canVouch(): Vouch
   /** How far the API server's clock is behind the agent's, in ms: add this to `deletionAt`. */
   serverBehindMs(): number
   /** Pods of the watch that have this address: several if they share their host's. The address is normalised. */
   findByIp(ip: string): readonly PodFact[]
-  /** The same, once the watch has shown all that the API server has now. Rejects if the watch is behind (own timeout). */
+  /** Like `findByIp`, but waits until the watch has shown all that the API server has now. Rejects if that takes too long. */
   freshByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
-   * The pod by name. It asks the API server if the watch does not have it. `undefined` if Kubernetes reports that the pod does not
-   * exist. Rejects if Kubernetes could not be asked (it has its own timeout). With a uid, the watch's copy counts only if it has that
-   * uid.
+   * The pod by name, from the watch or else from the API server. `undefined` if the pod does not exist, or if its namespace is not watched.
+   * Rejects if the API server gives no answer in time. With a uid, the watch's copy counts only if it has that uid.
    */
   find(namespace: string, name: string, signal: AbortSignal, uid?: string): Promise<PodFact | undefined>
 }

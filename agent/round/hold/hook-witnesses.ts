@@ -16,7 +16,7 @@ interface HookWitnesses {
 }
 
 export function createHookWitnesses(): HookWitnesses {
-  /** The oldest first. */
+  /** The pods in the order of their latest hooks, the oldest first. `at` is the time of the first hook. */
   const heard = new Map<PodUid, { readonly at: Millis; readonly until: Millis; readonly restarts: number }>()
   const at: HookWitnesses['at'] = ({ uid, restarts }, now) => {
     const known = heard.get(uid)

@@ -39,11 +39,11 @@ interface HooksOptions {
   readonly questions: Questions
   readonly clock: Clock
   readonly log: Log
-  /** The answer to a hook that needs no round: its drain is proven. */
+  /** The answer to a hook whose drain is proven already. `undefined`: the hook must be held. */
   readonly proven: (hook: Hook) => Ack | undefined
-  /** `drain.kubeletStatusDelay`: a pod stays only if the API server reports so again after this time. */
+  /** `drain.kubeletStatusDelay`: a pod counts as staying only if the API server reports it a second time after this delay. */
   readonly statusDelayMs: number
-  /** Something changed: asks for a round. */
+  /** Requests a round, because something has changed. */
   readonly wake: () => void
 }
 
@@ -75,9 +75,9 @@ export function createHooks({
   const witnesses = createHookWitnesses()
 
   /**
-   * A hook for a pod without a known end has one of three causes. The hook is early (an httpGet hook can arrive before the watch
-   * event). Or the kubelet began the end, and writes the status later. Or a container restarts, which calls preStop too. The API
-   * server knows of the first at once, and of the second after a while.
+   * A hook for a pod without a known end has one of three causes. The hook is early (an httpGet hook can arrive before the watch event). Or
+   * the kubelet began the end, and writes the status later. Or a container restarts, which calls preStop too. The API server knows of an
+   * early hook's end at once, and of the kubelet's end after a while.
    * @param since when the hook arrived, or when its drain was undone
    */
   const ask = async (entry: Entry, since: Millis): Promise<void> => {
@@ -93,7 +93,7 @@ export function createHooks({
     if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
   }
 
-  /** The API server's pod if it does not report its end. `undefined`: the pod ends, or an answer is no longer needed or possible. */
+  /** The pod as the API server has it, if it does not end. `undefined`: the pod ends, or an answer is no longer needed or possible. */
   const staysNow = async ({
     hook: { id },
     pod,
@@ -157,7 +157,7 @@ export function createHooks({
         const away = () => {
           end()
           reject(signal.reason as Error)
-          // The pod keeps its sessions only while a hook is held.
+          // A pod keeps its sessions only while a hook is held, so a round must decide again.
           wake()
         }
         if (signal.aborted) return away()
@@ -181,7 +181,7 @@ export function createHooks({
     witnessOf: (pod, now) => witnesses.at(pod, now),
     answer: (hook, ack) => entries.get(hook.id)?.resolve(ack),
     askAgain(uid) {
-      // The open questions about other hooks continue.
+      // A hook whose question is still open needs no second question.
       const known = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
       for (const entry of known) recheck(entry, clock.now())
     }

@@ -1,6 +1,6 @@
 import { reply } from './reply.ts'
 
-/** Why a hook gets no ack. The caller's fallback runs, so each refusal names a remedy, or another replica for the retry. */
+/** Why a hook gets no ack, each with its HTTP status. The caller's fallback then runs, unless a retry at another agent succeeds. */
 export const REFUSALS = {
   'bad-request': 400,
   'not-named': 400,
@@ -26,7 +26,7 @@ export interface Refusal {
 /** A refusal of a hook. `why` says what to change. */
 export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
 
-/** Seconds after which a retry may help: at another replica, or at this one once it has synced. */
+/** Seconds after which a retry may help: at another agent, or at this one once it has synced. */
 const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   'too-many-hooks-of-pod': 1,
   'too-many-hooks': 1,
@@ -35,7 +35,7 @@ const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   'shutting-down': 1
 }
 
-/** `{ "error", "why" }` with the status from `REFUSALS`. */
+/** The HTTP response to a refused hook: `{ "error", "why" }` with the status from `REFUSALS`. */
 export function refusalResponse({ error, why }: Refusal): Response {
   const retry = RETRY_AFTER[error]
   const headers: Record<string, string> = {}

@@ -2,7 +2,7 @@ import type { Grade } from './drain.ts'
 import { DURATION_FORM, parseDuration } from './duration.ts'
 import { GRADES } from './drain.ts'
 
-/** The prefix of every label and annotation of the agent; `facts/` keeps no others. */
+/** The prefix of every label and annotation of the agent; `facts/` drops all other annotations. */
 export const PREFIX = 'apisix-drain.io/'
 
 /** `true`: leave this pod alone. */
@@ -17,7 +17,7 @@ const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
 /** For how long the pod keeps the sessions that a cookie binds to it, such as `10m`. New ones go elsewhere. Default: not at all. */
 export const KEEP_SESSIONS = `${PREFIX}keep-sessions`
-/** `false`: no other pod takes over from this one in a gateway, and it takes over from none. */
+/** `false`: no other pod takes over from this one in a gateway, and this pod takes over from no other. */
 const SUCCESSORS = `${PREFIX}successors`
 /** Of a Service: the upstream that lists its endpoints as nodes, as an id, or as `port=id` for each port, separated by commas. */
 export const UPSTREAM = `${PREFIX}upstream`

@@ -42,7 +42,7 @@ export function answer(
   })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
 
-  // The watches showed that the drain was undone, but they report an end by the kubelet late. So the API server is asked here too.
+  // The watches show no end of the pod, or no longer. But they report an end by the kubelet late, so the API server's answer decides.
   if (drain === undefined || drain.phase === 'undone')
     return withoutDrain(hook, seen, now, settings, { yes, no, due })
   const { verdict } = drain
@@ -85,7 +85,10 @@ function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis)
 }
 
 const isBarred = (verdict: Waiting): verdict is Waiting & { barred: true } => verdict.barred
-/** If another holder could not be written, gateways send requests to the pod that other pods could have: that is no planned end. */
+/**
+ * A holder that could not be written still sends the pod requests that other pods could serve. Then the answer `last-endpoint` would be
+ * wrong.
+ */
 const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } =>
   verdict.lastEndpoint && verdict.holders.every(({ state }) => state !== 'failed')
 
@@ -101,7 +104,7 @@ interface Replies {
   readonly due: (deadline: Millis) => Millis
 }
 
-/** The answer for a pod without a drain: it stays, opted out, has long gone, or the API server has not answered yet. */
+/** The answer for a pod without a drain: the pod stays, opted out, is gone, or the API server has not answered yet. */
 function withoutDrain(
   hook: Hook,
   seen: Seen,

@@ -14,15 +14,15 @@ type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'serverBehindMs'>
  *       |---------- hold ------------|----- reserve -----| SIGKILL
  *
  * The end is the earlier of two bounds, because `deletionTimestamp` is by the API server's clock and `since` by the agent's:
- * - `deletionTimestamp` itself. It is cut to whole seconds, so it is up to a second early, never late. Alone, it would be late
- *   by the time that the API server's clock is ahead of the agent's.
- * - `since` + the grace. No event comes before its commit, so this bound is late only by the delay of the agent's watch
- *   (milliseconds), for any clocks. Alone, it would be late for an agent that started in the middle of a drain.
+ * - `deletionTimestamp` itself. It is cut to whole seconds, so it is up to a second early, never late. Alone, this bound would be late by
+ *   the time that the API server's clock is ahead of the agent's.
+ * - `since` + the grace. No event comes before its commit, so this bound is late only by the delay of the agent's watch (milliseconds),
+ *   whatever the clocks show. Alone, this bound would be late for an agent that started in the middle of a drain.
  *
- * The first bound is corrected by the measured time that the API server's clock is behind the agent's. Otherwise, with a server
- * behind by the grace, every answer would be due at once, before anything is proved. A second, shorter delete moves both bounds:
- * Kubernetes counts the new grace from the first delete. Ends that only the kubelet knows of (eviction under pressure, host
- * shutdown) have no deletionTimestamp, so the grace of the spec counts for them.
+ * The first bound is corrected by the measured time that the API server's clock is behind the agent's. Otherwise, if that clock were behind
+ * by the whole grace, every answer would be due at once, before anything is proved. A second, shorter delete moves both bounds: Kubernetes
+ * counts the new grace from the first delete. Ends that only the kubelet knows of (eviction under pressure, host shutdown) have no
+ * deletionTimestamp, so the grace of the spec counts for them.
  *
  * The result is never before `since`: if the grace is not longer than the reserve, the answer is due at once.
  */
@@ -40,8 +40,8 @@ export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Mil
 const SEAL_MS = 1000
 
 /**
- * The time in which a pod that ends keeps its sessions (ms, the agent's clock), if it may; `undefined`: it does not ask for that. It begins
- * with the decision, so it is the same for all agents, also for one that has just started.
+ * The time in which an ending pod may keep its sessions (ms, the agent's clock); `undefined` if the pod does not ask for that. The time
+ * begins with the decision of Kubernetes, so it is the same for all agents, even for one that has just started.
  */
 export function keepTime(
   { pod, since, decidedAt, deadline }: Pick<Drain, 'pod' | 'since' | 'decidedAt' | 'deadline'>,

@@ -42,13 +42,13 @@ export interface GatewayReport {
   readonly name: string
   /** The best grade that this gateway has given; `undefined` = it has confirmed nothing. */
   readonly grade: Grade | undefined
-  /** When it confirmed, by the agent's clock. */
+  /** When the gateway confirmed, by the agent's clock. */
   readonly at: Millis | undefined
-  /** When it sealed the pod, so that no new request can come. It confirms once the requests in flight have ended. */
+  /** When the gateway sealed the pod, so that no new request can come. It confirms once the requests in flight have ended. */
   readonly sealedAt?: Millis | undefined
   /** When the last ordinary request to the pod had ended there, after the seal. The agent may learn of it later, at `at`. */
   readonly idleAt?: Millis | undefined
-  /** Why it has no better grade, in words that an operator can act on; empty if no better grade is possible. */
+  /** Why the gateway has no better grade, in words that an operator can act on; empty if no better grade is possible. */
   readonly why: string
 }
 
@@ -67,11 +67,14 @@ export interface Proven {
   readonly kind: 'proven'
   readonly result: 'drained' | 'removed' | 'not-routed'
   readonly grade: ProofGrade
-  /** It was sealed because of the deadline: a gateway may have known no other node, and then answered 503 (docs/how-it-works.md). */
+  /** The pod was sealed because of the deadline. A gateway that knew no other node then answered 503 (docs/how-it-works.md). */
   readonly forced: boolean
   /** Places in APISIX without another node: their requests go to the pod's successors until their owner lists other nodes. */
   readonly succeeded: readonly string[]
-  /** Not waited for: the pod ends them at SIGTERM. `undefined`: there are none, or nothing counts them. */
+  /**
+   * Websockets and streams that the drain did not wait for: the pod ends them at SIGTERM. `undefined`: there are none, or nothing counts
+   * them.
+   */
   readonly longLived?: LongLived
   readonly at: Millis
   readonly why: string
@@ -88,9 +91,9 @@ export interface Waiting {
   readonly lastEndpoint: boolean
   /** Every known gateway has sealed the entry: the pod gets no new request, and only requests in flight are left. */
   readonly barred: boolean
-  /** Why a gateway may still send requests, so that no weaker grade counts. */
+  /** A gateway may still send requests to the pod, so no weaker grade counts. */
   readonly contrary: boolean
-  /** The floor is over and the minimum is `timer`, so a hook is not held any longer. */
+  /** The floor is over, and no better grade is required or possible, so hooks are not held any longer. */
   readonly floorOver: boolean
   /** The change that an operator can make; absent if there is only the usual advice. */
   readonly change?: string

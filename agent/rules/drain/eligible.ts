@@ -10,10 +10,11 @@ type Eligibility =
 
 /**
  * The signs that the pod ends. Sufficient alone: its deletion, its object gone, a final phase. Not sufficient alone:
- * - a terminating endpoint: whoever may write EndpointSlices could claim so of a pod that serves;
+ * - a terminating endpoint: any writer of EndpointSlices could mark a pod that serves;
  * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
  * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
- * Both together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has just these.
+ * A hook and DisruptionTarget together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has
+ * only these two signs.
  */
 export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
   const { pod } = seen
@@ -57,17 +58,19 @@ export function eligible(
   if (finished && unlisted) {
     return { ends: false, reason: 'stays', why: 'the pod has ended and no holder lists it' }
   }
-  // Another pod gets its address. If the agent does not see all pods, it cannot know which one.
+  // Another pod may have the address by now. An agent that does not see all pods cannot know.
   if (settings.someNamespacesOnly && isOver(seen.pod) && seen.hookAt === undefined) {
     return { ends: false, reason: 'stays', why: 'the pod has finished, and its address may be another pod’s' }
   }
   return { ends: true, witnesses }
 }
 
-/** It serves, or only the agent's readiness gate keeps it from being Ready. */
+/** Whether the pod is Ready, or only the agent's readiness gate keeps it from being Ready. */
 export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
 
-/** Its containers have ended for good, or are about to: it serves no request, and another pod may have its IP already. */
+/**
+ * Whether the pod's containers have ended for good, or are about to. Such a pod serves no request, and another pod may have its IP already.
+ */
 export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'
 
 /** Whether the object itself shows that the pod ends. An end that only the kubelet knows of sets nothing but DisruptionTarget. */

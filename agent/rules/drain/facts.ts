@@ -1,4 +1,4 @@
-/** The agent's form of Kubernetes objects: small copies, made in `facts/`. No later room sees a V1Pod. */
+/** The agent's form of Kubernetes objects: small copies, made in `facts/`. Besides `facts/`, only `doctor` sees a V1Pod. */
 
 declare const brand: unique symbol
 
@@ -24,7 +24,7 @@ export interface PodFact {
   readonly hostNetwork: boolean
   /** Every `containerPort` of the spec, including those of init containers (sidecars). */
   readonly containerPorts: readonly number[]
-  /** Ports of its host that lead to it (`hostPort`), and the host's address. */
+  /** Ports of the pod's host that lead to the pod (`hostPort`), and the host's address. */
   readonly hostPorts?: readonly number[]
   readonly hostIp?: string | undefined
   /** `metadata.deletionTimestamp`: when the grace ends, by the API server's clock (whole seconds). */
@@ -38,14 +38,17 @@ export interface PodFact {
   /** Sum of `restartCount`, and the youngest `startedAt`: both change when a container restarts. */
   readonly restarts: number
   readonly startedAt: Millis | undefined
-  /** The controller that owns it ("ReplicaSet/web-5d7f"), for display only. */
+  /** The controller that owns the pod ("ReplicaSet/web-5d7f"); for a mirror pod, its host ("Node/…"). */
   readonly owner: string | undefined
   /**
    * The state of the agent's readiness gate (`arrivals.gate`), if the pod has it and its containers and other gates are ready.
    * `waiting`: only this gate keeps the pod from being Ready.
    */
   readonly gate?: 'waiting' | 'open'
-  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. `other`: a command that may. */
+  /**
+   * `bare`: a preStop hook asks the agent and has no fallback. `safe`: such a hook has a fallback. `other`: a command that may ask the
+   * agent.
+   */
   readonly hook?: 'bare' | 'safe' | 'other' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
@@ -104,11 +107,11 @@ export interface GatewayFact {
   readonly ip: string
   readonly ready: boolean
   readonly terminating: boolean
-  /** The Kubernetes host (node) it runs on, for display. */
+  /** The Kubernetes host (node) that the gateway runs on, for display. */
   readonly host: string | undefined
   /** An operator listed it: the list may be incomplete, and several gateways may answer at the address. */
   readonly byHand?: true
-  /** When its object was gone, if the agent did not see it end: it may still serve (deleted by force, relabelled). */
+  /** When the gateway's object was gone, if the agent did not see the gateway end. It may still serve (deleted by force, relabelled). */
   readonly vanishedAt?: Millis
 }
 

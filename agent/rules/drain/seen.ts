@@ -22,11 +22,11 @@ export interface Seen {
   readonly current: boolean
   /** When the first hook arrived that is still held, or whose pod may still be within its grace. */
   readonly hookAt: Millis | undefined
-  /** When the first hook of this pod arrived that only its end explains. Its grace began at this time at the latest. */
+  /** When the first hook of this pod arrived that only the pod's end explains. The grace began at this time at the latest. */
   readonly firstHookAt?: Millis | undefined
   /** The API server's answer to a question about a hook: the pod ends, or it stays. `undefined`: not known yet. */
   readonly hookConfirmed: boolean | undefined
-  /** When it was asked, if the answer was that the pod stays. */
+  /** When the API server was asked, if its answer was that the pod stays. */
   readonly hookAsked?: Asked | undefined
   /** Some holder or gateway still lists the pod. `undefined`: no inventory yet. */
   readonly listed: boolean | undefined

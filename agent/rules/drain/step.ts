@@ -6,8 +6,8 @@ import type { DrainSettings, Seen } from './seen.ts'
 import { earliest } from './times.ts'
 
 /**
- * The phases of a drain. None of them leads back. A proven drain stays proven, even if a writer puts the node back, because the
- * plan repairs that. A deletion is never undone, whatever an older copy of the pod shows.
+ * The phases of a drain. No phase leads back to an earlier one. A proven drain stays proven, even if a writer puts the node back, because
+ * the plan repairs that. A deletion is never undone, whatever an older copy of the pod shows.
  *
  *     begin ─► draining ─► proven ──┐
  *                 │ └────► expired ─┤ (proven after all, if evidence comes late)
@@ -77,7 +77,7 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
   return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
 }
 
-/** The decision that this copy of the pod states. */
+/** When Kubernetes decided the deletion, according to this copy of the pod; `undefined`: there is no deletion. */
 const decidedAt = ({ deletionAt, deletionGraceMs, graceMs }: PodFact): Millis | undefined =>
   deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? graceMs)
 
@@ -106,14 +106,14 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
   if (settings.onDisruption && pod.disruptionTarget) return undefined
   if (pod.restarts > base.restartsAtStart && pod.ready)
     return 'a container was restarted and the pod is Ready again'
-  // A watch that is behind shows an older pod. If both watches are listed again, one of them is current before the other.
+  // A watch that is behind shows an older pod. So the reasons below count only if the watches of pods and of slices are both live.
   if (!seen.current) return undefined
   // A hook is answered long before the pod is gone, so it counts as evidence for as long as the grace may last.
   if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
 }
 
-/** The start of the grace of an end without a deletion. A repeated call does not restart it. */
+/** When the grace of a pod that ends without a deletion began. A repeated hook does not restart the grace. */
 export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min(at, firstHookAt ?? at)
 
 /** Whether the drain can be forgotten. While a holder lists the pod, its entry must stay in the gateways, even if the owner is dead. */

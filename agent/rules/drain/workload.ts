@@ -1,8 +1,8 @@
 import type { PodFact } from './facts.ts'
 
 /**
- * Whether both pods have the same controller; all ReplicaSets of a Deployment count as one. Their host owns all mirror pods, so for
- * these the name counts.
+ * Whether both pods have the same controller; all ReplicaSets of a Deployment count as one. All mirror pods of a host have that host as
+ * their owner, so their names must be equal too.
  */
 export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   if (pod.owner === undefined || other.owner === undefined || pod.namespace !== other.namespace) return false
@@ -10,7 +10,7 @@ export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   return workloadOf(pod.owner) === workloadOf(other.owner)
 }
 
-/** Whether its successor will have the same address, because there is one pod on each host. */
+/** Whether the next pod in its place will have the same address, because such a workload has one pod on each host. */
 export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
   hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))
 

@@ -14,5 +14,8 @@ export function allowedBy(patterns: readonly string[]): (claim: Claim) => boolea
   return ({ service, id }) => expressions.some(one => one.test(`${service.namespace}/${id}`))
 }
 
-/** `*` matches up to the slash between namespace and id. Neither has a slash, and of other special characters only the dot. */
+/**
+ * `*` matches any characters except the slash between namespace and id. Besides `*`, only the dot needs an escape: `ALLOW_FORM` allows no
+ * other special character.
+ */
 const expressionOf = (pattern: string): string => pattern.replaceAll('.', '\\.').replaceAll(/\*+/g, '[^/]*')

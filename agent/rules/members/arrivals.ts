@@ -6,7 +6,7 @@ import { latest } from '../drain/times.ts'
 
 /** The facts about one ready endpoint that arrives, from the parts that do I/O. Times by the agent's clock. */
 export interface ArrivalEvidence {
-  /** The holders that should list it. Empty: none is known, so the pod never counts as arrived. */
+  /** The holders that should list the endpoint. Empty: no holder is known, so the pod never counts as arrived. */
   readonly holders: readonly {
     readonly key: HolderKey
     /** When the Admin API was first seen to list it; `undefined`: not yet. */
@@ -21,7 +21,7 @@ export interface ArrivalEvidence {
 /** The configuration that one gateway is known to have applied. */
 export interface GatewayKnowledge {
   readonly name: string
-  /** When the list of workers was read; `undefined` if the agent's plugin does not report them. */
+  /** When the list of workers was read; `undefined` if the plugin does not report them. */
   readonly toldAt: Millis | undefined
   /** The workers that serve. Each has its applied revisions, and the time of their last change. */
   readonly workers: readonly (Applied & { readonly appliedAt: Millis | undefined })[]
@@ -34,7 +34,7 @@ interface GatewayArrival {
   readonly name: string
   /** `undefined`: not yet, or not known. */
   readonly at: Millis | undefined
-  /** `barrier`: every worker reports it. `observed`: at least one does. */
+  /** `barrier`: every worker reports it. `observed`: at least one worker has shown it. */
   readonly evidence: Extract<Grade, 'barrier' | 'observed'> | undefined
   /** The reason to wait; empty if the endpoint has arrived. */
   readonly why: string
@@ -50,9 +50,9 @@ export interface Arrival {
 }
 
 /**
- * The progress of an endpoint. A worker knows the endpoint if it has applied the revision in which the holder first listed it, or a
- * later revision of that kind. `appliedAt` is the time of the last change of any kind. So a time is never too early, but may be late
- * by changes that were applied between two reads.
+ * The progress of an endpoint. A worker knows the endpoint if it has applied the revision in which the holder first listed it, or a later
+ * revision of that kind. `appliedAt` is the time of the last change of any kind. So the time is never too early, but it is late if the
+ * worker applied further changes between two reads.
  */
 export function arrivalOf({ holders, gateways }: ArrivalEvidence): Arrival {
   const seen = gateways.map(gateway => ({

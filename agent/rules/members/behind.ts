@@ -3,7 +3,7 @@ import type { Millis, NodeKey } from '../drain/facts.ts'
 /** Whether one gateway routes by a holder's present revision. */
 export interface GatewayHas {
   readonly name: string
-  /** `undefined`: it was not read since the revision was seen, or cannot show this holder. */
+  /** `undefined`: the gateway was not read since the revision was seen, or cannot show this holder. */
   readonly has: boolean | undefined
   /** Since when it routes by that revision, on the agent's clock; `undefined` if `has` is not true. */
   readonly at: Millis | undefined
@@ -15,16 +15,16 @@ export interface GatewayHas {
 
 /** A gateway that has not been seen to route by the present revision. */
 interface Waiting {
-  /** The oldest change that it lacks, in ms. */
+  /** The time of the oldest change that the gateway lacks. */
   readonly since: Millis
-  /** Whether `since` is a change in Kubernetes. If not, it is a write, and the agent has not seen its reason. */
+  /** Whether `since` is the time of a change in Kubernetes. If not, it is the time of a write whose reason the agent has not seen. */
   readonly counts: boolean
   /** Why it lacks the change; empty while the agent has not read the gateway again. */
   readonly why: string
   readonly evidence: GatewayHas['evidence']
 }
 
-/** How long a gateway took from a change in Kubernetes until it routed by it. */
+/** The time from a change in Kubernetes until a gateway routed by that change. */
 export interface GatewayLag {
   readonly gateway: string
   readonly ms: number
@@ -34,17 +34,17 @@ export interface GatewayLag {
 /** The clocks of one holder: how far its owner and its gateways are behind Kubernetes. */
 export interface Clocks {
   readonly revision: number
-  /** Nodes in which it differs from the ready endpoints, each with the time of the change. */
+  /** Nodes in which the holder differs from the ready endpoints, each with the time of the change. */
   readonly nodes: ReadonlyMap<NodeKey, Millis>
   /** When the agent first saw this revision. */
   readonly wroteAt: Millis
-  /** By name of the gateway. */
+  /** The gateways that lack the revision, by name. */
   readonly waiting: ReadonlyMap<string, Waiting>
   /** The lag of the last change that each gateway applied. */
   readonly lags: readonly GatewayLag[]
 }
 
-/** A holder that is seen for the first time: the gateways are asked for its revision, but no lag can be known. */
+/** The clocks of a holder that is seen for the first time. The gateways are asked for its revision, but no lag can be known. */
 export const firstSeen = (revision: number, gateways: readonly string[], now: Millis): Clocks => ({
   revision,
   nodes: new Map(),
@@ -56,9 +56,9 @@ export const firstSeen = (revision: number, gateways: readonly string[], now: Mi
 const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why: '', evidence: 'barrier' })
 
 /**
- * A difference between ready endpoints and the Admin API starts the clock, and keeps the time at which it was first seen. A new
- * revision hands the clocks of the nodes that it settles to every gateway. A gateway that still lacks an older change keeps that
- * change's clock.
+ * The clocks after a listing of the holder. A difference between ready endpoints and the Admin API starts the clock of a node, which keeps
+ * its first time. If a new revision settles nodes, every gateway gets the earliest of their clocks. A gateway that still lacks an older
+ * change keeps the older clock.
  */
 export function seenAtOwner(
   before: Clocks,

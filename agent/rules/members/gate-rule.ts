@@ -4,7 +4,7 @@ import type { Arrival } from './arrivals.ts'
 
 /** The facts about a pod that only the agent's readiness gate keeps from being Ready. */
 export interface WaitingPod {
-  /** When the agent first saw it wait. */
+  /** When the agent first saw the pod wait. */
   readonly since: Millis
   readonly arrival: Pick<Arrival, 'at' | 'why' | 'holders'>
   /** The state of Kubernetes, the gateways and APISIX is known and current. */
@@ -29,8 +29,8 @@ export type GateReason = 'Routed' | 'NotListed' | 'WaitedTooLong'
 /**
  * Whether to open the gate of a pod. The agent never closes it again, because it does not remove a pod that serves.
  *
- * An owner that lists only ready endpoints would wait for the pod, and the pod for the owner. If no other writer is known to list the
- * pod, there is nothing to wait for. As long as no slice has the pod, such a writer may still come.
+ * An owner that lists only ready endpoints would wait for the pod, while the pod waits for the owner. So the gate opens if no writer is
+ * known to list the pod before it is Ready. While no slice lists the pod, such a writer may still appear, so the pod waits longer.
  */
 export function decideGate(pod: WaitingPod, failOpenMs: number, now: Millis): GateDecision {
   const { arrival, known, endpoint, synced, problems } = pod

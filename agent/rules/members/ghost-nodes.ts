@@ -8,9 +8,9 @@ export interface AddressesKnown {
   isTaken(host: string): boolean
   /** When the last pod with this address was seen to end; `undefined`: never. */
   endedAt(host: string): Millis | undefined
-  /** Whether only pods have addresses in its range. */
+  /** Whether only pods have addresses in this address's range. */
   isPodRange(host: string): boolean
-  /** When it was first seen without a pod; `undefined`: not seen yet. */
+  /** When the address was first seen without a pod; `undefined`: not seen yet. */
   freeSince(host: string): Millis | undefined
 }
 
@@ -23,8 +23,8 @@ export interface Ghost {
 }
 
 /**
- * The ghosts of one holder. A node without a pod may also be a machine, or a pod of another cluster. It is a ghost if the agent saw the
- * pod with its address end. It is one too if only pods have such addresses, and no pod has had this one for `afterMs`.
+ * The ghosts of one holder. A node without a pod may also be a machine, or a pod of another cluster. The node is a ghost if the agent saw
+ * the pod with its address end. It is a ghost too if only pods have such addresses, and no pod has had this address for `afterMs`.
  */
 export function ghostsIn(
   holder: Holder,
@@ -50,8 +50,9 @@ interface GhostRepair {
 }
 
 /**
- * All ghosts are removed if another node would be picked, or if there are pods that take over, which the same write then adds.
- * Otherwise one ghost stays, because a holder without a node answers 503. Weight 0 is not picked while others have a weight.
+ * The write that removes the ghosts. All are removed if another node would be picked, or if successors take over, which the same write
+ * adds. Otherwise one ghost stays, because APISIX answers 503 for a holder without a node. A node of weight 0 is not picked while others
+ * have a weight.
  */
 export function repairOf(
   holder: Holder,

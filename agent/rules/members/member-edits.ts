@@ -25,13 +25,13 @@ interface SyncInput {
   /** See `membersOf`. */
   readonly members: ReadonlySet<NodeKey>
   readonly holder: Holder
-  /** Whether it is a pod's node: a pod has its address, its address is in a range of pods, or it was a member before. */
+  /** Whether it is a pod's node: a pod has its address, its address is in a range of pods, or the node was a member before. */
   readonly isPods: (node: HolderNode) => boolean
   /** Whether no pod has this node's address now. */
   readonly isGone: (node: HolderNode) => boolean
-  /** Whether a drain removes it, in its own order: the barrier first. */
+  /** Whether a drain removes the node. A drain has its own order: first the barrier, then the removal. */
   readonly isDraining: (node: HolderNode) => boolean
-  /** When each member became one; absent: only now. */
+  /** When each node became a member; absent: it becomes one now. */
   readonly since: ReadonlyMap<NodeKey, Millis>
   /** The state of Kubernetes is current. If it may be old, nothing is removed. */
   readonly current: boolean
@@ -45,9 +45,9 @@ const DEFAULT_WEIGHT = 100
  * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) stays unchanged, with its
  * weight and metadata.
  *
- * If no member is left, nodes whose pods exist stay. An unready pod is better than a 503, and if every pod of a Service becomes
- * unready at once, the pods are seldom the cause. Nodes whose pods are gone are removed, even the last one. No pod answers there:
- * a request would wait for the connect timeout instead of getting its 503 at once. And the address will be another pod's.
+ * If no member is left, nodes whose pods exist stay. An unready pod is better than a 503, and if every pod of a Service becomes unready at
+ * once, the pods are seldom the cause. Nodes whose pods are gone are removed, even the last one. No pod answers there: a request would wait
+ * for the connect timeout instead of getting its 503 at once. Besides, another pod will get the address.
  */
 export function planSync(input: SyncInput): SyncEdit {
   const { claim, members, holder, isPods, isDraining, isGone, current, since, now } = input
@@ -85,7 +85,7 @@ export function newUpstream(
   }
 }
 
-/** The weight of a node after its rise. While weights rise, those of the existing nodes are no guide. */
+/** The weight of a node after its rise. With slow start, the weights of existing nodes are no guide, because they may still rise. */
 export function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
   if (weight !== undefined) return weight
   return (slowStartMs === 0 && nodes.find(node => node.weight > 0)?.weight) || DEFAULT_WEIGHT

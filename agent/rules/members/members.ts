@@ -8,13 +8,13 @@ export interface PodsKnown {
   pod(uid: NonNullable<Endpoint['podUid']>): PodFact | undefined
   /** Whether the pod's object was seen to be deleted. A slice that still lists it is late. */
   isGone(uid: NonNullable<Endpoint['podUid']>): boolean
-  /** Whether a drain removes this pod. It is not put back before that is over, whatever a slice shows. */
+  /** Whether a drain removes this pod. Until the drain is over, the pod is no member, whatever a slice shows. */
   isDraining(uid: NonNullable<Endpoint['podUid']>): boolean
 }
 
 /**
  * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, each once. It reads all slices of the
- * Service, of both families. `ready` already includes publishNotReadyAddresses. A `terminating` pod ends in any case. A pod that only
+ * Service, of both families. `ready` already includes publishNotReadyAddresses. A `terminating` endpoint is never a member. A pod that only
  * waits for the agent's readiness gate is a member: its slice shows it as ready only when the gate is open. Endpoints with a host name
  * (FQDN) are no pods and are left out.
  */
@@ -42,7 +42,7 @@ function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
   const { podUid: uid, zone } = endpoint
   if (endpoint.terminating || !(endpoint.ready || isGated(endpoint, pods))) return false
   if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
-  // An endpoint that a user wrote by hand has no labels.
+  // An endpoint without a pod, which a user wrote by hand, has no labels.
   if (uid === undefined) return claim.subset === undefined
   if (pods.isGone(uid) || pods.isDraining(uid)) return false
   const pod = pods.pod(uid)

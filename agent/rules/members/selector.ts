@@ -33,7 +33,10 @@ const FORMS: readonly [RegExp, (key: string, values: string) => Requirement][] =
   [new RegExp(`^(${KEY})$`), key => labels => labels[key] !== undefined]
 ]
 
-/** `undefined` if the text is no selector. All of its requirements must hold. The time is linear in the text, which a tenant writes. */
+/**
+ * Reads a selector; `undefined` if the text is none. Labels match if all requirements hold. The time is linear in the length of the text,
+ * because a tenant writes it.
+ */
 export function parseSelector(text: string): Selector | undefined {
   const requirements = partsOf(text).map(part => requirement(part.trim()))
   if (requirements.some(one => one === undefined)) return undefined

@@ -22,8 +22,8 @@ export interface Precedence {
 const TOLD = 8
 
 /**
- * One claim for each holder. A claim that `sync.allow` does not list never counts. If several are left, the Service that the holder
- * follows already keeps it; otherwise the oldest Service gets it. So a later claim changes nothing.
+ * One claim for each holder. A claim that `sync.allow` does not list never counts. If several claims are left, the Service that the holder
+ * follows already keeps the holder; otherwise the oldest Service gets it. So a later claim changes nothing.
  */
 export function settleClaims(services: Iterable<ServiceFact>, { allows, followedBy }: Precedence): Settled {
   const all: Claim[] = []

@@ -6,7 +6,7 @@ export interface Change {
   readonly kind: 'remove'
   readonly holder: Holder
   readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
-  /** Until this time the holder is left to its owner, and only read. Absent: written at once. */
+  /** Until this time the agent leaves the holder to its owner and only reads it. Absent: the agent writes at once. */
   readonly notBefore?: Millis
 }
 

@@ -3,13 +3,14 @@ import type { Millis, NodeKey } from '../drain/facts.ts'
 /** One holder as three sources list it: EndpointSlices, the Admin API, and each gateway. */
 export interface Sides {
   /**
-   * Ready endpoints that it should list. `undefined` if it is not known to follow a Service: then no node counts as missing.
+   * Ready endpoints that the holder should list. `undefined` if the holder is not known to follow a Service: then no endpoint counts as
+   * missing.
    */
   readonly endpoints: readonly NodeKey[] | undefined
   /** Whether the pod that this node led to is known to be gone. */
   readonly isGone: (node: NodeKey) => boolean
   readonly admin: readonly NodeKey[]
-  /** The nodes that each gateway lists, by its name. A gateway that was not read, or cannot show this holder, is left out. */
+  /** The nodes that each gateway lists, by the gateway's name. A gateway that was not read, or cannot show this holder, is left out. */
   readonly gateways: ReadonlyMap<string, readonly NodeKey[]>
 }
 
@@ -27,7 +28,7 @@ interface Deviation {
   readonly gateway: string | null
 }
 
-/** A deviation, and when it was first seen. Every check since then saw it too. */
+/** A deviation, and when it was first seen. Every check since then has found the deviation again. */
 export interface AgedDeviation extends Deviation {
   readonly since: Millis
 }

@@ -10,12 +10,12 @@ export interface HiddenPlace {
   readonly holder: HolderKey
   /** Absent if the place is not a single node. */
   readonly node?: string | undefined
-  /** The entry in APISIX, why it may lead to the pod, and a remedy: for answers, `doctor` and `diff`. */
+  /** Why the place may lead to the pod, and a remedy (`change`): for answers, `doctor` and `diff`. */
   readonly why: string
   readonly change: string
-  /** The best grade that is possible for it. */
+  /** The best grade that a drain can reach while this place counts. */
   readonly best: Grade
-  /** The agent may learn a missing fact. The place counts only until then. */
+  /** The place counts only until the agent learns a fact that is missing now. */
   readonly isPassing?: true
 }
 
@@ -27,7 +27,7 @@ export interface Behind {
   readonly aliasesTo: (key: string) => readonly ServiceFact[]
   /** The agent may read Services, and has read all of them that the pod is in now. */
   readonly servicesKnown: boolean
-  /** Whether some Service has this NodePort: at the address of a host it leads to that Service. */
+  /** Whether some Service has this NodePort: at the address of a host, this port leads to that Service. */
   readonly isNodePort: (port: number | undefined) => boolean
   /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
   readonly hosts: () => Iterable<string>
@@ -43,12 +43,12 @@ const ENDPOINTS =
   'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)'
 
 /**
- * Places that may send requests to a pod without listing it. An address or a name counts if it is the pod's or its Service's, or its
- * host's under a port that leads to the pod. Other domain names are assumed to lead elsewhere. A name with the labels of a
- * Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) belongs to that Service. Any other name does so
- * only if an ExternalName or a load balancer of such a Service has it.
+ * Places that may send requests to a pod without listing it. The address of a Service of the pod counts, as does the pod's host with a port
+ * that leads to the pod. A domain name counts if it belongs to a Service of the pod. The names `web`, `web.shop`, `web.shop.svc` and
+ * `pod.web.shop.svc` (under any domain) belong to Service `web` of namespace `shop`. Any other name belongs to a Service only through an
+ * ExternalName or a load balancer.
  *
- * Discovery by a registry other than Kubernetes may lead to any pod. It hides the pods that no other place lists. An entry in the
+ * Discovery by a registry other than Kubernetes may lead to any pod. Such a place counts for pods that no holder lists. An entry in the
  * deny-list applies to discovered nodes too.
  */
 export function hiddenPlaces(
@@ -85,7 +85,7 @@ export function hiddenPlaces(
   const { hostIp, hostPorts = [] } = pod
   if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
     at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
-  // Ports in a spec are informational: a pod may listen at one that it does not declare.
+  // Ports in a spec are informational: a pod may listen at a port that it does not declare.
   if (pod.hostNetwork && (!behind.isListed || declaresNone(world, pod)))
     for (const ip of pod.ips)
       at(
@@ -123,7 +123,7 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
   return places
 }
 
-/** The pod's Services that a domain name means, directly or through aliases. */
+/** Returns a function that finds the pod's Service, or an alias of it, that a domain name means. */
 function namesOf({
   services,
   aliasesTo
@@ -153,8 +153,8 @@ const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: 
     .every(owner => !owner.containerPorts.includes(port) && !world.portsOf(owner).includes(port))
 
 /**
- * The stream subsystem chooses the nodes of a stream route. It has a deny-list and counts sessions only if the gateway's configuration
- * lets it, as the words of its workers report (docs/decisions/0067).
+ * The hidden place for a node that is proxied as L4. APISIX's stream subsystem chooses such nodes. It reads the deny-list and counts
+ * sessions only if the gateway is configured so, which the workers' words report (docs/decisions/0067).
  */
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   holder: holder.key,

@@ -40,14 +40,20 @@ export interface Holder {
   readonly nodes: readonly HolderNode[]
   /** Set if APISIX finds the nodes itself (`discovery_type`): then the agent can edit nothing here. */
   readonly discovery: { readonly type: string; readonly service: string } | undefined
-  /** Proxied as L4: in a stream route, or of scheme tcp, tls or udp. Only the inventory knows the upstreams of stream routes. */
+  /**
+   * Proxied as L4: in a stream route, or of scheme tcp, tls or udp. For an upstream that a stream route names by id, only the inventory
+   * knows this (`isL4`).
+   */
   readonly l4?: boolean
   readonly owner: Owner
-  /** The namespace whose objects an ingress controller made it from. Absent: not known, as for an object that is made by hand. */
+  /**
+   * The namespace of the Kubernetes objects from which an ingress controller made the holder. Absent: not known, such as for an object made
+   * by hand.
+   */
   readonly namespace?: string
   readonly labels: Readonly<Record<string, string>>
   readonly name: string | undefined
-  /** etcd's mod_revision of the object when it was read; 0 if the answer did not have it (answers to writes do not). */
+  /** etcd's mod_revision of the object when it was read; 0 if the answer did not contain it (answers to writes do not). */
   readonly revision: number
 }
 

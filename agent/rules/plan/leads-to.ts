@@ -3,7 +3,7 @@ import { hiddenPlaces, streamed, type Behind, type HiddenPlace } from './hidden.
 import type { HolderKey } from './holder.ts'
 import type { World } from './world.ts'
 
-/** A place that hides pods, and those pods. When one ends, its hook gets the reason. */
+/** A place that may lead to pods without listing them, and those pods. When such a pod ends, the answer to its hook has this `why`. */
 export interface LeadsTo {
   readonly holder: HolderKey
   /** The name of the holder; `null` if it has none. */
@@ -28,8 +28,8 @@ export interface LeadsToFacts {
 const NAMED = 5
 
 /**
- * Every place that hides pods, whether they end or not. One pod is checked for all pods with the same Services, except for pods that
- * use the address or a port of their host.
+ * All hidden places of these pods, whether the pods end or not. Of pods with the same Services only one is checked. A pod that uses the
+ * address or a port of its host is checked by itself.
  */
 export function leadsTo({ world, pods, isL4, behind }: LeadsToFacts): readonly LeadsTo[] {
   const found = new Map<string, { readonly place: HiddenPlace; readonly pods: PodFact[] }>()
@@ -68,7 +68,7 @@ export function leadsTo({ world, pods, isL4, behind }: LeadsToFacts): readonly L
 const isListedIn = (world: LeadsToFacts['world'], { ips }: PodFact): boolean =>
   ips.some(ip => world.holdersOf(ip).length > 0)
 
-/** As one line, without the remedy. */
+/** The place as one line of text, without the remedy. */
 export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string {
   const others = count > pods.length ? ' and others' : ''
   const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`

@@ -12,7 +12,7 @@ export interface Match {
   readonly drain: Drain
 }
 
-/** The addresses that a pod's node can have: bare hosts, or hosts with ports if the pod shares its host's address. */
+/** The node keys that a pod can have: bare IPs, or IPs with ports if the pod shares its host's address. */
 export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
   if (!pod.hostNetwork) return pod.ips.map(ip => nodeKey(ip, undefined))
   const all = [...new Set([...pod.containerPorts, ...ports])]
@@ -20,8 +20,8 @@ export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
 }
 
 /**
- * The nodes on a host's address that still belong to a pod that has ended. The next pod there often has the same ports, but it takes
- * them over only once it is up.
+ * Of the nodes of a pod at its host's address, those that no other pod has taken over. The next pod on the host often has the same ports,
+ * but takes them over only once it is up.
  */
 export function leftOnHost(
   world: World,
@@ -35,7 +35,7 @@ export function leftOnHost(
   return nodes.filter(node => !taken.has(node))
 }
 
-/** Whether the plan removes its pod: it does for every drain that was not undone. */
+/** Whether the plan removes the drain's pod: true unless the drain was undone. */
 export const isEnding = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone'
 
@@ -60,27 +60,33 @@ export function podsAt(world: World, node: HolderNode): PodFact[] {
   return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
 }
 
-/** Those of them that stay: pods that do not end. It does not matter whether they opted out of drains. */
+/** The pods of `podsAt` that do not end. Pods that opted out of drains count too. */
 export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
   return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
 
 /**
  * Whether the node serves: a live pod that is Ready, or waits only for the agent's readiness gate. An address outside of the pods' ranges
- * (a machine, a domain name) counts as serving, because the agent does not judge it. A node whose pod is gone or not known yet does not.
+ * (a machine, a domain name) counts as serving, because the agent does not judge it. A node whose pod is gone or not known yet does not
+ * serve.
  */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.isPodsPlace(node.host)
     : livePodsAt(world, drains, node).some(isUp)
 
-/** Whether another pod that the agent does not drain has the address now. It may even be ending and have opted out. */
+/**
+ * Whether another pod, which the agent does not drain, has the node's address now. That pod may even be ending, if it opted out of drains.
+ */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>
   podsAt(world, node).some(pod => pod.uid !== drain.uid && isRunning(pod, drains))
 
 const isRunning = (pod: PodFact, drains: Drains): boolean => !isOver(pod) && !isEnding(drains.get(pod.uid))
 
-/** A pod with its own IP has every port; on a shared IP it only has its own ports. A node without a port may be any of them. */
+/**
+ * Whether the node leads to this pod. A pod with its own IP has every port. A pod at its host's IP has only its own ports, but a node
+ * without a port may lead to it too.
+ */
 const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>
   !pod.hostNetwork ||
   node.port === undefined ||

@@ -9,8 +9,8 @@ const NONE: Nodes = []
 const indexes = new WeakMap<Nodes, ReadonlyMap<string, Nodes>>()
 
 /**
- * The nodes of a list that have this host, in its order. Hundreds of pods of one holder with thousands of nodes may end at once, and
- * every round searches each of them. So a long list gets an index at its first use.
+ * The nodes of a list that have this host, in the order of the list. Hundreds of pods of one holder with thousands of nodes may end at
+ * once, and every round searches the nodes of each pod. So a long list gets an index at its first use.
  */
 export function nodesAt(nodes: Nodes, host: string): Nodes {
   if (nodes.length < FEW) return nodes.filter(node => node.host === host)

@@ -5,7 +5,7 @@ import type { Holder, Owner } from './holder.ts'
 import type { PlanSettings } from './world.ts'
 import { doubled } from '../drain/times.ts'
 
-/** Observations of one owner: how long its last removals took, and how often it was late after them. */
+/** Observations of one owner: how long its last removals took, and how often it has been late since. */
 export interface OwnersCourse {
   readonly tookMs: readonly Millis[]
   readonly lates: number
@@ -17,7 +17,10 @@ const LONGEST_MS = 1000
 const SHORTEST_MS = 100
 /** How many removals are remembered. */
 const REMEMBERED = 16
-/** How long the agent does not wait for an owner that was late, in ms; doubled each time, because the owner may be gone for good. */
+/**
+ * For how long after an owner was late the agent does not wait for that owner, in ms. Doubled each time, because the owner may be gone for
+ * good.
+ */
 const PAUSE_MS = { first: 10_000, longest: 600_000 }
 
 export const UNKNOWN_OWNER: OwnersCourse = { tookMs: [], lates: 0, lateAt: 0 }
@@ -45,8 +48,8 @@ export function ownersTime({ tookMs, lates, lateAt }: OwnersCourse, now: Millis)
 }
 
 /**
- * Even without a barrier that keeps requests away, the owner of a holder goes first, for as long as it usually takes. Of two concurrent
- * writes, one could be lost. `undefined`: the agent writes at once.
+ * Until when a change is left to the owner of its holder, even without a barrier: one of two concurrent writes could be lost. The owner
+ * gets as long as it usually takes. `undefined`: the agent writes at once.
  */
 export function ownersTurn(
   { holder, nodes }: Pick<Change, 'nodes'> & { readonly holder: Pick<Holder, 'owner'> },

@@ -27,7 +27,10 @@ function inTurn(change: Change, drains: Drains, settings: PlanSettings): Change 
   return notBefore === undefined ? change : { ...change, notBefore }
 }
 
-/** One change per holder, and each node once. If two ending pods had the address in turn, the node belongs to the one that lives. */
+/**
+ * The change of one holder, with each node once. If several ending pods have had a node's address, the node belongs to the pod that still
+ * lives.
+ */
 function changeOf(matches: readonly Match[]): Change {
   const livingLast = [...matches].sort(
     (a, b) => living(a) - living(b) || a.drain.since - b.drain.since || byUid(a, b)
@@ -37,7 +40,7 @@ function changeOf(matches: readonly Match[]): Change {
   return { kind: 'remove', holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
 }
 
-/** A pod whose object is gone, or that is in a final phase, does not have the address in its status any more. */
+/** How likely the pod still has its address: 0 if its object is gone or its phase is final, 1 otherwise, 2 if it is Ready. */
 const living = ({ drain: { phase, pod } }: Match): number =>
   phase === 'gone' || isOver(pod) ? 0 : 1 + Number(pod.ready)
 

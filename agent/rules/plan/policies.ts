@@ -18,7 +18,7 @@ type Policy = (plan: Plan, context: Context) => Plan
 
 type Going = Change['nodes'][number]
 
-/** A document belongs to its owner as a whole: with a second writer, every sync of the owner would fail. */
+/** A standalone document belongs to its owner as a whole: with a second writer, every sync of the owner would fail. */
 const standalone: Policy = (plan, { settings }) =>
   settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
 
@@ -27,8 +27,8 @@ const ownership: Policy = plan =>
   keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
 
 /**
- * An ingress controller gets `deferMs` to remove the node itself, because two simultaneous writes cost both a retry. This applies only
- * while the barrier keeps requests away: without it, requests continue until the node is out.
+ * An ingress controller gets `deferMs` to remove the node itself, because two simultaneous writes cost both writers a retry. This applies
+ * only while the barrier keeps requests away. Without the barrier, requests continue until the node is removed.
  */
 const deferToOwner: Policy = (plan, { drains, now, settings }) =>
   keepAllOrNone(plan, 'deferred', ({ owner }, { uid }) => {
@@ -44,8 +44,8 @@ const RETURNS_MS = 60_000
 export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
 
 /**
- * The next pod of a DaemonSet on the same host, or of a mirror pod, has the same address. While the barrier keeps requests away, there is
- * nothing to write, and nothing to restore.
+ * The next pod of a DaemonSet on the same host has the same address, and so has the next mirror pod. While the barrier keeps requests away,
+ * the node can stay listed. Then no writer has to add the node again.
  */
 const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   keep(plan, 'fixed-address', change =>
@@ -59,8 +59,8 @@ const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   )
 
 /**
- * Never leaves a holder without a node that can serve: if no other node can, one ending node stays. The round that finds a replacement
- * removes it. A Terminating pod that still serves is better than a 503.
+ * Never leaves a holder without a node that can serve. If no other node can serve, one ending node stays until a round finds a replacement.
+ * A Terminating pod that still serves is better than a 503.
  */
 const keepLastNode: Policy = (plan, context) => {
   const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
@@ -75,7 +75,8 @@ const keepLastNode: Policy = (plan, context) => {
     const takesOver = (node: HolderNode) => !ending.has(node.key) && (isStandby || node.weight > 0)
     if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
-    // A pod that is gone serves no request, and weight 0 gets none. Such a node stays only if no other node would be picked.
+    // A pod that is gone serves no request, and a node of weight 0 gets no request. Such a node stays only if no other node would be
+    // picked.
     const draws = holder.nodes.some(node => node.key === last.key && carries(holder, node))
     const helps = draws && context.drains.get(last.uid)?.phase !== 'gone'
     return !helps && holder.nodes.some(takesOver) ? [] : [last]
@@ -86,20 +87,26 @@ const keepLastNode: Policy = (plan, context) => {
 const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
-/** A removal would move the sessions that the pod keeps: a gateway that starts would not know the node. The barrier does not cover L4. */
+/**
+ * A removal would move the sessions that the pod keeps, because a gateway that starts later would not know the node. The barrier may not
+ * cover L4.
+ */
 const keepSessions: Policy = (plan, { settings }) =>
   keep(plan, 'sessions', ({ holder, nodes }) =>
     holder.l4 ? [] : nodes.filter(({ uid }) => settings.keeping?.has(uid) && !settings.unbarred?.has(uid))
   )
 
-/** How long after the start of a drain a holder that is not sealed is written as a whole, in ms. A seal takes ms, an owner at most 1 s. */
+/**
+ * How long the write of a whole list waits for the seal of the entry, in ms from the start of the drain. A seal takes milliseconds, and an
+ * owner's removal at most 1 s.
+ */
 const SEAL_MS = 1000
 
 /** Until this time the agent leaves a holder that can only be written as a whole, unless the pod is gone before. */
 export const sealedUntil = (drain: Drain): Millis =>
   isSealed(drain) ? drain.deadline : drain.since + SEAL_MS
 
-/** Whether every gateway keeps requests away. */
+/** Whether every gateway has sealed the drain's entry. */
 const isSealed = (drain: Drain): boolean =>
   drain.phase !== 'undone' &&
   (drain.verdict.kind === 'proven' ? drain.verdict.grade === 'barrier' : drain.verdict.barred)
@@ -107,7 +114,7 @@ const isSealed = (drain: Drain): boolean =>
 /**
  * A list of nodes, a consumer and the rules of a plugin are always written as a whole: PATCH merges objects and replaces lists
  * (apisix/admin/resource.lua). Such a write overwrites a simultaneous change of another writer. Once every gateway has sealed the entry,
- * the write can wait. A node that its owner has not removed by then is removed when the pod is gone, or at its deadline. If every node
+ * the write can wait. If the owner does not remove the node, the agent removes it when the pod is gone, or at the deadline. If every node
  * of the holder ends, the entry cannot be sealed, and the write follows after a second.
  */
 export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
@@ -124,9 +131,9 @@ const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
 /**
- * The order matters. Nodes that may not be written at all come first, so that the last node is found among the nodes that would really
- * be removed. Whether and when to write comes last. So a dry run shows which other nodes would be kept. A drain that is left to the
- * holder's owner still knows that it is the last one.
+ * The order matters. The policies before `keepLastNode` keep nodes that must not be written, so that the last node is found among the nodes
+ * that would really be removed. The policies after it decide whether and when to write. So even in a dry run, or while a holder is left to
+ * its owner, a last node is reported as such.
  */
 export const POLICIES: readonly Policy[] = [
   standalone,
@@ -154,8 +161,9 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
 }
 
 /**
- * Keeps all nodes of a change if the rule holds for each of them, otherwise none. A holder that is written anyway is written once. And
- * a kept node whose pod is gone would take requests from the standby that `keepLastNode` relies on. The barrier does not cover L4.
+ * Keeps all nodes of a change if the rule holds for each of them, otherwise none. If one node must be removed now, the same write removes
+ * the others. Besides, a kept node whose pod is gone would take requests from the standby that `keepLastNode` relies on. L4 holders are
+ * never kept, because the barrier may not cover L4.
  */
 const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, node: Going) => boolean): Plan =>
   keep(plan, why, ({ holder, nodes }) =>
@@ -170,8 +178,8 @@ const carries = (holder: Holder, node: HolderNode): boolean =>
   node.weight > 0 || holder.nodes.every(other => other.weight === 0)
 
 /**
- * The node to keep: it gets requests, and its pod exists, is Ready, and lives longest by the API server's time. Of equal ones, the first
- * by key. Two agents choose the same one, because no value counts that only one of them has measured.
+ * The node to keep: it gets requests, and its pod exists, is Ready, and lives longest by the API server's time. Of equal nodes, the first
+ * by key. All agents choose the same node, because no agent's own measurement counts.
  */
 function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {
   const carrying = new Set(holder.nodes.filter(node => carries(holder, node)).map(node => node.key))

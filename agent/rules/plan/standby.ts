@@ -13,8 +13,8 @@ export interface Standbys {
 }
 
 /**
- * The nodes of weight 0 that take over from this node. `undefined`: none, because the node itself got no requests, another node with a
- * weight stays, or no node of weight 0 serves.
+ * The nodes of weight 0 that take over from this node. `undefined` if another node with a weight stays, or if no node of weight 0 serves.
+ * The caller checks that the node itself has a weight.
  */
 export function standbysFor(
   node: NodeKey,

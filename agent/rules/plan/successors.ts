@@ -17,7 +17,7 @@ export interface ServicePort {
 /** The nodes of the pods that take over from an ending pod, by the ending pod's port. */
 export type Successors = Readonly<Record<string, readonly NodeKey[]>>
 
-/** A pod that may take over from every pod with the same standing. */
+/** A pod that may take over from every pod of one group (`groupOf`). */
 export interface Candidate {
   readonly uid: PodUid
   /** Its position on a ring, so that different ending pods choose different candidates. */
@@ -31,8 +31,8 @@ export const MOST_SUCCESSORS = 16
 export const NO_SUCCESSORS: Successors = Object.freeze({})
 
 /**
- * The ports at which the slices of its own namespace list this pod, or did. Entries from `before` stay: Services drop an ending pod one
- * after another, and each of them limits which pods may follow. A slice without a port number gives no port.
+ * The ports at which slices of the pod's namespace list the pod, or listed it earlier (`before`). Those in `before` stay: Services drop an
+ * ending pod one after another, and each Service limits which pods may take over. A slice's port without a number is left out.
  */
 export function servicePortsOf(
   pod: Pick<PodFact, 'uid' | 'namespace'>,
@@ -51,8 +51,8 @@ export function servicePortsOf(
 const keyOf = ({ service, portName, port }: ServicePort): string => `${service} ${portName} ${port}`
 
 /**
- * Whether every holder that lists this address has the pods of whole Services, whatever their labels. Only then may a pod with other
- * labels take over: a place with a subset of a Service must not get the other versions.
+ * Whether each of these holders lists the pods of whole Services, whatever their labels. Only then may a pod with other labels take over: a
+ * place with a subset of a Service must not get pods outside that subset.
  *
  * Discovery takes whole Services, and so does the ingress controller 2.x. The ingress controller 1.x names an upstream
  * `namespace_service_port`, and for a subset `namespace_service_subset_port` (its `ComposeUpstreamName`).
@@ -66,7 +66,7 @@ export const areWhole = (holders: readonly Pick<Holder, 'discovery' | 'owner' | 
       (owner === 'ingress-controller-1' && name.split('_').length === 3)
   )
 
-/** Pods in the same group have the same candidates. Empty: this pod has no successors. */
+/** The name of the pod's group: pods of the same group have the same candidates. Empty: this pod has no successors. */
 export function groupOf(pod: PodFact, standing: readonly ServicePort[], isWhole: boolean): string {
   if (!readOptions(pod.annotations).successors || pod.owner === undefined || standing.length === 0) return ''
   const family = pod.ips.map(familyOf).join()
@@ -120,7 +120,10 @@ export function successorsOf(
   return found > 0 ? nodes : NO_SUCCESSORS
 }
 
-/** Whether a pod may get the requests of another one now: it is Ready, does not end, and has an address of its own. */
+/**
+ * Whether a pod may get another pod's requests now: it is up and does not end, and no other pod has its IP. A pod at its host's IP may
+ * share that IP.
+ */
 export function mayTakeOver(world: World, drains: Drains, pod: PodFact | undefined): boolean {
   if (!pod || !isUp(pod) || saysThatItEnds(pod) || isEnding(drains.get(pod.uid))) return false
   if (pod.hostNetwork) return true
@@ -148,7 +151,7 @@ function readyIn(slices: readonly EndpointFact[]): Map<PodUid, Families> {
   return pods
 }
 
-/** The nodes of a pod, by port of the ending pod. A port without exactly one counterpart is left out. */
+/** The nodes of `other`, by the ending pod's port that each replaces. A port without exactly one counterpart is left out. */
 function nodesIn(
   services: ReadonlyMap<string, ReadonlyMap<PodUid, Families>>,
   other: PodFact,
@@ -174,7 +177,10 @@ function nodesIn(
 
 const familyOf = (ip: string): EndpointFact['family'] => (ip.includes(':') ? 'IPv6' : 'IPv4')
 
-/** A binary search: hundreds of pods may end at once, with thousands of candidates. */
+/**
+ * The index of the first candidate after this position. A binary search, because hundreds of pods may end at once, with thousands of
+ * candidates.
+ */
 function firstAfter(candidates: readonly Candidate[], at: number): number {
   let [low, high] = [0, candidates.length]
   while (low < high) {

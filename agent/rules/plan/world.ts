@@ -1,7 +1,7 @@
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Holder, Owner } from './holder.ts'
 
-/** The input of a plan, as look-ups instead of lists: a plan for 500 drains reads only the holders that list them. */
+/** The input of a plan, as look-ups instead of lists: a plan for 500 drains reads only the holders that list their pods. */
 export interface World {
   holders(): Iterable<Holder>
   /** The holders with a node at this host (an IP without brackets, canonical as in `PodFact.ips`). */
@@ -9,8 +9,8 @@ export interface World {
   /** Every pod object with this IP. There are several with `hostNetwork`, or if a new pod got an ended pod's IP. */
   ownersOf(ip: string): readonly PodFact[]
   /**
-   * For an address of no known pod: whether only pods have such addresses. Then its pod is gone or not known yet, and the address is no
-   * machine that could take over.
+   * For an address that no known pod has: whether only pods have such addresses. If so, its pod is gone or not known yet. Otherwise the
+   * address may be a machine that could take over.
    */
   isPodsPlace(host: string): boolean
   /** The target ports at which EndpointSlices list this pod. */
@@ -18,7 +18,7 @@ export interface World {
 }
 
 export interface PlanSettings {
-  /** Decides everything and writes nothing. */
+  /** The agent decides everything and writes nothing. */
   readonly dryRun: boolean
   /** Drains whose address another pod may have by now, unseen by the agent. Absent: none. */
   readonly unsure?: ReadonlySet<PodUid>

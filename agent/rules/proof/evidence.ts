@@ -15,7 +15,7 @@ export interface Observation {
    */
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined
-  /** The last successful read still showed the node. This disproves the drain, so no weaker grade may stand in. */
+  /** The last successful read still showed the node. This disproves the drain, so no weaker grade may replace `observed`. */
   readonly stillListed: boolean
   /** Why the last read failed, or where it still found the node; empty if it was clean. */
   readonly problem: string
@@ -24,33 +24,36 @@ export interface Observation {
 /** The last report of one gateway's barrier (the plugin) on one drain. */
 export interface BarrierReading {
   readonly at: Millis
-  /** When the gateway counted, on the agent's clock: at most `at`. */
+  /** When the gateway counted its requests, on the agent's clock: at most `at`. */
   readonly countedAt: Millis
-  /** When the gateway first counted its current report: it may have been read many times since. */
+  /** When the gateway first counted the same as in its current report. The agent may have read the same report many times since. */
   readonly unchangedSince: Millis
   /** Changes when the gateway restarts in full and forgets its entries. */
   readonly instance: string
   /** The plugin found APISIX's internals as it expects them, in every live worker. An unfit report proves nothing. */
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
-  /** When the gateway sealed it, on the agent's clock. With an older plugin: when its seal was first reported. */
+  /** When the gateway sealed the entry, on the agent's clock. With an older plugin: when the seal was first reported. */
   readonly sealedAt: Millis | undefined
-  /** When the last ordinary request had also finished. With an older plugin: when 0 in flight was first reported. */
+  /** When, after the seal, the last ordinary request had finished. With an older plugin: when 0 in flight was first reported. */
   readonly idleAt: Millis | undefined
   readonly inflight: {
     /** Requests that end by themselves. The pod must not stop before they have ended. */
     readonly requests: number
     readonly long: LongLived
   }
-  /** Its workers' words about the pod's addresses; `undefined`: they were not asked, or its plugin is older than the agent. */
+  /**
+   * The words of the gateway's workers about the pod's addresses; `undefined`: the workers were not asked, or the plugin is older than the
+   * agent.
+   */
   readonly word: Word | undefined
   /** Requests that were sent to the node although it was sealed: a failure inside the gateway. */
   readonly late: number
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
   readonly readAfterSeal: boolean
   /**
-   * It has answered for this drain while fit, or with requests in flight. From then on, only its own fit report of 0 in flight after
-   * the seal releases this gateway. A reload that makes it unfit, a failed call or a restart does not show that the reported requests
+   * The gateway has answered for this drain while fit, or with requests in flight. From then on, only its own fit report of 0 in flight
+   * after the seal releases this gateway. A reload that makes it unfit, a failed call or a restart does not show that the reported requests
    * have ended.
    */
   readonly binding: boolean
@@ -59,13 +62,13 @@ export interface BarrierReading {
 
 /** Everything known about one drain, gathered by the loop from the parts that do I/O. */
 export interface Evidence {
-  /** The pod's node addresses: hosts with ports if the pod shares its host's address, otherwise bare hosts. */
+  /** The pod's node keys: IPs with ports if the pod shares its host's address, otherwise bare IPs. */
   readonly nodes: readonly NodeKey[]
   /** When the inventory behind `holders` was read; `undefined` before the first complete one. */
   readonly inventoryAt: Millis | undefined
   /**
-   * If `holders` is empty: when an inventory that began after the drain was first read and did not list the pod. The settle
-   * time of a pod that another writer removed begins here, because `inventoryAt` moves with every listing.
+   * If `holders` is empty: when the agent first read an inventory that is newer than the drain and does not list the pod. The settle time
+   * of a pod that another writer removed begins here, because `inventoryAt` moves with every listing.
    */
   readonly absentSince: Millis | undefined
   /** Why there is no fresh inventory, or empty. */
@@ -74,16 +77,18 @@ export interface Evidence {
   readonly holders: readonly (HolderReport & {
     readonly acceptedAt: Millis | undefined
     readonly observable: boolean
-    /** It is of another namespace and lists no other node, and the seal did not wait for one. */
+    /** The holder is of another namespace and lists no other node, and the seal did not wait for such a node. */
     readonly letGo?: true
   })[]
   readonly gateways: readonly {
     readonly gateway: GatewayFact
     readonly observation: Observation | undefined
     readonly barrier: BarrierReading | undefined
-    /** Why no answer for it counts: its address is not one gateway (`BarrierKeeper.doubt`). Empty if it is. */
+    /**
+     * Why no answer of this gateway counts: its address may not lead to one gateway (`BarrierKeeper.doubt`). Empty without such a doubt.
+     */
     readonly doubt: string
-    /** Why its workers did not allow the seal when last asked. */
+    /** Why the gateway's workers did not allow the seal when last asked. */
     readonly unsealed: string
   }[]
   /** The gateway watch is synced, so the list above is complete. */
@@ -102,11 +107,11 @@ export interface Evidence {
 
 /** The evidence that a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */
 export interface ProofSettings {
-  /** The agent waits for a better grade as long as one can still come. A worse one never counts. */
+  /** The weakest grade that proves a drain. A weaker grade never counts. */
   readonly minimumGrade: Grade
   /** How many consecutive clean reads each gateway must give. */
   readonly reads: number
-  /** Counted from the accepted removal and the first clean read, for requests that have been given the node already. */
+  /** Counted from the accepted removal and the first clean read, for requests whose node was chosen before. */
   readonly observedSettleMs: number
   /** Counted from the accepted removal, if gateways could not be observed. */
   readonly acceptedSettleMs: number
@@ -116,11 +121,11 @@ export interface ProofSettings {
   readonly longLivedMs: number
 }
 
-/** The drains that want evidence, and the addresses that it is about: the probe's work list. */
+/** One item of the probe's work list: a drain that wants evidence, and the nodes that the reads look for. */
 export interface Wanted {
   readonly uid: PodUid
   readonly nodes: readonly NodeKey[]
-  /** Reads begun before this do not count. */
+  /** Reads that began before this time do not count. */
   readonly since: Millis
   /** Holders that the agent may not write. Reads of the gateway must show that their nodes are gone. */
   readonly through?: readonly HolderKey[]

@@ -11,7 +11,7 @@ export interface Assessment {
   readonly report: GatewayReport
   readonly barrierAt: Millis | undefined
   readonly observedAt: Millis | undefined
-  /** Why requests may still reach the pod through this gateway, which rules out a weaker grade; empty if none can. */
+  /** Why requests may still reach the pod through this gateway, which rules out a weaker grade; empty without such a sign. */
   readonly contrary: string
   readonly sealed: boolean
   /** The end of the wait for long-lived requests, if nothing else is in flight. */
@@ -19,7 +19,7 @@ export interface Assessment {
 }
 
 /**
- * What the reports of one gateway are worth for one drain.
+ * The grades that the reports of one gateway support for one drain.
  *
  * @param longLivedUntil until when the drain waits for long-lived requests, in ms
  */
@@ -61,8 +61,8 @@ export function assess(
 }
 
 /**
- * `unusable`: it has never reported on this drain, so weaker grades may stand in. `busy`: requests may still reach the pod, or its
- * barrier reported before and cannot be used now. `idle`: proven.
+ * `unusable`: the barrier has never reported on this drain, so weaker grades may replace it. `busy`: requests may still reach the pod, or
+ * the barrier reported before and cannot be used now. `idle`: proven.
  */
 interface Entry {
   readonly state: 'unusable' | 'busy' | 'idle'
@@ -94,7 +94,7 @@ function entryOf(
   const sealed = barrier.entry === 'sealed'
   const { requests, long } = barrier.inflight
   if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
-  // Reported first, because it may last, whereas requests in flight end.
+  // This reason goes first, because it may last, whereas requests in flight end.
   if (!sealed && unsealed !== '') return busy(`not sealed: ${unsealed}`, false)
   if (requests > 0)
     return busy(`${requests} in flight${countOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`, sealed)
@@ -106,9 +106,9 @@ function entryOf(
 }
 
 /**
- * The settle time runs from the first clean read, because later ones can only confirm and must not delay the answer. `undecided`: a read
- * showed the node, or there are too few clean reads yet. One worker may have dropped the node while another has not. So no weaker grade
- * stands in while reads still succeed.
+ * The settle time runs from the first clean read, because later reads can only confirm the first and must not delay the answer.
+ * `undecided`: a read showed the node, or there are too few clean reads yet. One worker may have dropped the node while another has not. So
+ * no weaker grade replaces `observed` while reads still succeed.
  */
 function observationOf(
   observation: Observation | undefined,

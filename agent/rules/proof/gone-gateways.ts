@@ -4,7 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 export interface Heard {
   readonly lastSuccessAt: Millis | undefined
   readonly lastAttemptAt: Millis | undefined
-  /** Nothing listened there at the last attempt. */
+  /** The last attempt was refused: nothing listened at the address. */
   readonly refused: boolean
 }
 
@@ -15,9 +15,9 @@ export interface Heard {
 export const REQUESTS_LAST_MS = 120_000
 
 /**
- * When a vanished gateway, whose end was not seen, stops serving: a time in the past, or the time of the next check. It has ended if
- * its first interface that ever answered refuses connections. A refusal by an interface that never answered (no plugin, a closed port)
- * proves nothing. A gateway that only becomes silent may be frozen or cut off. It counts until its requests are over.
+ * When a vanished gateway, whose end was not seen, stops serving: a time in the past, or the time of the next check. The gateway has ended
+ * if the first of its interfaces that ever answered refuses connections. A refusal by an interface that never answered (no plugin, a closed
+ * port) proves nothing. A gateway that only becomes silent may be frozen or cut off. It counts until its requests are over.
  *
  * @param interfaces the most conclusive first
  */

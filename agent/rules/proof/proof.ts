@@ -17,9 +17,9 @@ import { assess, type Assessment } from './gateway-proof.ts'
  * taken if it reaches the pod's own minimum (annotation), or else the configured one. There are two more conditions:
  * - No holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain
  *   waits for a replacement until its deadline.
- * - No gateway is known to send requests still, and the pod keeps no sessions. A weaker grade only shows that time has passed, so it
- *   cannot outweigh that.
- * In a dry run the agent writes nothing, but a proof is still true: another writer removed the node.
+ * - No gateway is known to send requests still, and the pod keeps no sessions. A weaker grade cannot outweigh this, because it only shows
+ *   that time has passed.
+ * In a dry run the agent writes nothing, but a proof can still be true, because another writer may remove the node.
  */
 export function prove(
   evidence: Evidence,
@@ -37,7 +37,7 @@ export function prove(
   const grade = GRADES.find(grade => (holds[grade] ?? Infinity) <= now)
   const minimum = options.minimumGrade ?? settings.minimumGrade
   const lastEndpoint = evidence.holders.some(holder => holder.state === 'kept-last')
-  // A gateway that cannot be read may keep them too. They end at this time in every gateway.
+  // A gateway that cannot be read may keep the pod's sessions too. They end at `keptUntil` in every gateway.
   const { keptUntil = 0 } = evidence
   const isKept = now < keptUntil && grade !== 'barrier'
   const contrary = isKept || assessed.some(one => one.contrary !== '')
@@ -58,7 +58,7 @@ export function prove(
 
   // A hidden place whose best grade is `timer` never allows a better one, so the drain does not wait.
   const blind = hidden.find(({ best }) => best === 'timer')
-  // A seal by the workers' words lets even the last node go: their places outweigh the list in the Admin API.
+  // After a seal by the workers' words, the drain does not wait for another node: the words outweigh the list in the Admin API.
   const isEnough =
     grade !== undefined &&
     (atLeast(grade, minimum) || blind !== undefined) &&
@@ -141,8 +141,9 @@ function gradesOf(
 }
 
 /**
- * Whether nothing that the agent knows leads to the pod. An inventory that began after its end lists it nowhere, no place hides it, and
- * no gateway has shown a sign of it. This is no proof, because a gateway that did not answer may have an older configuration.
+ * Whether nothing that the agent knows leads to the pod. An inventory that is newer than the pod's end does not list the pod, no hidden
+ * place may lead to it, and no gateway has shown a sign of it. This is no proof, because a gateway that did not answer may have an older
+ * configuration.
  */
 export const isUnlisted = ({ holders, absentSince, hiddenBy, gateways }: Evidence): boolean =>
   holders.length === 0 &&
@@ -170,8 +171,8 @@ function capped(
 const nameOfHidden = ({ holder, why }: HiddenPlace): string => `${holder}: ${why}`
 
 /**
- * When each holder dropped the node. Without holders: the time of the first inventory that showed this. The agent cannot write discovered
- * nodes, so there is no accepted removal, but gateways with them can be observed.
+ * When each holder dropped the node. Without holders: the time of the first inventory that showed no holder. A holder that the agent cannot
+ * write has no accepted removal. With `foreign`, the start of the drain counts for such a holder, because gateways can be observed.
  */
 function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too'): (Millis | undefined)[] {
   if (evidence.holders.length === 0) return [evidence.absentSince]
@@ -214,7 +215,7 @@ const succeededWords = (places: readonly string[]): string =>
 const leftWords = (longLived: LongLived | undefined): string =>
   longLived ? `; left for the pod to end at SIGTERM: ${longLivedWords(longLived)}` : ''
 
-/** By the last count of each gateway. */
+/** The long-lived requests by the last count of each gateway; `undefined` if there are none. */
 function longLivedOf({ gateways }: Evidence): LongLived | undefined {
   const longLived = together(gateways.flatMap(({ barrier }) => barrier?.inflight.long ?? []))
   return countOf(longLived) === 0 ? undefined : longLived

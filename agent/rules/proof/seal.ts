@@ -2,9 +2,9 @@ import { KEEP_SESSIONS } from '../drain/annotations.ts'
 import type { NodeKey } from '../drain/facts.ts'
 import type { Word } from './word.ts'
 
-/** The places in a worker's words that do not hold a pod any longer. */
+/** The places in workers' words that no longer delay a pod's seal. */
 export interface LetGo {
-  /** Whether no worker has to wait for another node in this place. `named`: how many such places the words name. */
+  /** Whether the seal may ignore this place, in which no other node is left. `named`: how many such places the words name. */
   place(name: string, named: number): boolean
   /** Whether the places in which only these nodes are left belong to other namespaces only. */
   others(nodes: readonly NodeKey[]): boolean
@@ -12,12 +12,12 @@ export interface LetGo {
   readonly cut: boolean
 }
 
-/** Nothing is let go: every place holds the pod. */
+/** No place is let go: every place without another node delays the seal. */
 export const HOLD_ALL: LetGo = { place: () => false, others: () => false, cut: false }
 
 /** The result of `judge`: the words that allow a seal, or the reason against it. */
 type Judged =
-  /** The tags of the judged words. The gateway seals only if they still stand. */
+  /** The tags of the judged words. The gateway seals only if its workers still report these words. */
   { readonly tags: readonly string[] } | { readonly why: string }
 
 /** Why a pod is neither sealed nor proved while it keeps its sessions. */
@@ -28,10 +28,10 @@ export const OLDER_PLUGIN =
   'its plugin is older than this agent and does not tell what its workers could choose instead: install the plugin of this release'
 
 /**
- * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things
- * must hold (docs/decisions/0029, W1 to W4). Every worker has reported, which a frozen worker does not. No worker has a place in
- * which no other node is left. Every place has another node that Kubernetes does not know to be bad. A place that the words leave out may
- * have none, so no seal rests on such words. Places that are let go do not count (docs/decisions/0057).
+ * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things must hold
+ * (docs/decisions/0029, W1 to W4). Every worker has reported, which a frozen worker does not. No worker has a place in which no other node
+ * is left. Every place has another node that may serve according to Kubernetes. A place that the words leave out may lack such a node, so
+ * no gateway seals by words that leave places out. Places that are let go do not count (docs/decisions/0057).
  *
  * @param serves whether the node, `address:port`, may serve according to Kubernetes
  */

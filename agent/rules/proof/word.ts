@@ -11,13 +11,13 @@ export interface Word {
   readonly places: number
   /** How many places have nodes that a worker cannot see. */
   readonly hidden: number
-  /** Names of places with no other choice that is not denied. */
+  /** Names of places without another choice: every node there is denied. */
   readonly sole: readonly string[]
   /** Names of places in which only successors are left. */
   readonly succeeded: readonly string[]
-  /** The other choices of every other place. */
+  /** The other choices of the remaining places. */
   readonly others: readonly OtherChoices[]
-  /** How many more places have their other choices left out. */
+  /** The number of further places, whose other choices are left out here. */
   readonly cut: number
   /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
   readonly tags: readonly string[]
@@ -29,7 +29,7 @@ export interface Word {
 export const isNowhere = (word: Word | undefined): boolean =>
   word?.complete === true && word.places === 0 && word.hidden === 0
 
-/** The nodes that are left in this many places, each as `address:port`. `more` of them are not listed. */
+/** The nodes that are left in `places` places, each as `address:port`. `more` further nodes are not listed. */
 interface OtherChoices {
   readonly places: number
   readonly nodes: readonly string[]

@@ -16,7 +16,7 @@ ffi.cdef([[
 local AF_INET  = 2
 local AF_INET6 = ffi.os == "Linux" and 10 or 30
 local BRACKET  = str_byte("[")
--- the most hosts that are remembered: churn must not grow a worker's memory for ever
+-- the most addresses that are remembered: churn must not grow a worker's memory for ever
 local MAX_KNOWN = 8192
 
 local raw  = ffi.new("unsigned char[16]")
@@ -47,8 +47,8 @@ local function intern(host, port)
 end
 
 
---- The address of a node. The same (host, port) gives the same table while it is remembered.
--- Derived values (counter keys) can be kept on that table, so a pick builds no string.
+--- The address of a node. The same (host, port) gives the same table while it is remembered, so
+-- other modules can cache derived values in that table (inflight.lua: `tally`).
 -- @treturn table { ip, port, id = "ip|port" }
 function _M.of(host, port)
     local ports = known[host]

@@ -1,6 +1,6 @@
---- The entries whose statements in this worker's word may have changed. Such an entry came or went,
--- or is in a place that came, went or has other nodes. An entry that shares a place with one of
--- these is affected too.
+--- The entries whose statements in this worker's word may have changed: an entry that came or went,
+-- or that is in a place that came, went or has other nodes. An entry that shares a place with such
+-- an entry is affected too.
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs
@@ -57,7 +57,8 @@ function _M:touch(nodes, seen)
 end
 
 
---- The addresses that can lead a request to this one: itself, and those that it takes over from.
+--- The addresses that can lead a request to this address: itself, and those of the entries that
+-- name it as a successor, over any number of steps.
 function _M:ways_to(ip, ways)
     ways = ways or {}
     ways[ip] = true

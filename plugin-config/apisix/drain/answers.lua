@@ -52,8 +52,8 @@ local function kinds_of(sum)
 end
 
 
--- Builds an entry's text in one step, because a renewal of thousands spends most of its time here.
--- Only the word can need escaping (request.lua).
+-- Builds an entry's text in one step, because a renewal of thousands of entries spends most of its
+-- time here. The strings that are put in as they are need no escaping: request.lua checks them.
 local told = { text = function(entry)
     local ages = entry.sealed_for and format(',"sealedFor":%.4f', entry.sealed_for) or ""
     if ages ~= "" and entry.inflight.requests == 0 then
@@ -72,7 +72,7 @@ local told = { text = function(entry)
 end }
 
 
---- An entry as reported, counted at this moment.
+--- The report about an entry, with the requests in flight at this moment.
 function _M.entry(barrier, entry)
     local bypasses, late = barrier.entries:passes(entry)
     local body = setmetatable({
@@ -85,7 +85,7 @@ function _M.entry(barrier, entry)
     }, told)
     body.keep = not entry.sealed and barrier.entries:keeps(entry) or nil
     if entry.sealed then
-        -- read after the count, so each request that the count leaves out has its time
+        -- read after the count: each request that the count leaves out has stored its end by then
         body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
     end
     if not speaker.wanted(barrier.counts) then
@@ -97,8 +97,8 @@ function _M.entry(barrier, entry)
 end
 
 
---- Do all workers still report the words that the agent has judged, by their tag? There is no pause
--- between this read and the seal that follows.
+--- Do all workers still report the words that the agent has judged? Their tag shows it. There is no
+-- pause between this read and the seal that follows.
 -- @tparam table entry as put
 -- @treturn boolean
 function _M.still_says(barrier, entry)
@@ -134,8 +134,8 @@ local function size_of(dict)
 end
 
 
--- Entries to which a request was sent in spite of their seal. Nearly always there are none, and
--- then no entry is read.
+-- Entries to which a request was sent in spite of their seal. Usually `sum` is 0, and then no entry
+-- is read.
 local function late_ones(entries, sum)
     local list = {}
     for _, entry in ipairs(sum > 0 and entries:all() or {}) do
@@ -158,8 +158,8 @@ end
 
 
 --- The whole state.
--- @tparam string|nil which "late": only the late entries, at a cost that does not grow with the
---   number of entries
+-- @tparam string|nil which "late": only the entries with late requests. If there are none, the cost
+--   does not grow with the number of entries
 -- @tparam boolean long whether to list the addresses with long-lived requests
 function _M.state(barrier, which, long)
     local body = _M.base(barrier)
@@ -173,7 +173,7 @@ function _M.state(barrier, which, long)
     for i, entry in ipairs(list) do
         local told_entry = _M.entry(barrier, entry)
         if which ~= "late" then
-            -- for an agent that has just started: it does not know the pods that ended before
+            -- for an agent that has just started, and does not know the pods that ended before
             told_entry.successors = entry.successors and successors.names(entry.successors)
             told_entry.by = entries:by(entry)
         end

@@ -36,7 +36,7 @@ local function wrong(status, message)
 end
 
 
--- @treturn string|nil body @treturn number|nil status when there is none @treturn string|nil why
+-- @treturn string|nil body @treturn number|nil status if it failed @treturn string|nil why
 local function read_body()
     if (tonumber(ngx.var.http_content_length) or 0) > MAX_BODY then
         return nil, 413, "the body is over " .. MAX_BODY .. " bytes: send several requests"
@@ -77,7 +77,7 @@ local function with(parse, handle)
 end
 
 
--- Writes all entries. An entry whose seal has a condition is draining until that is checked.
+-- Writes all entries. An entry whose seal has a condition is draining until `seal` has checked it.
 -- @treturn table the errors, by position in the list
 -- @treturn table the positions of the entries whose seal has a condition
 local function store(barrier, list)
@@ -94,7 +94,7 @@ local function store(barrier, list)
 end
 
 
--- The newest change that words about these entries must include.
+-- The number of the newest change of these entries: words must be from that generation or later.
 local function newest(barrier, list)
     local gen = 0
     for _, entry in ipairs(list) do
@@ -159,7 +159,8 @@ local function remove(barrier, uids)
 end
 
 
--- Is any of these uids idle, over all its entries?
+-- Is any of these pods idle? It has no request in flight on any of its entries, and if `till` is
+-- "all", no long-lived one either.
 local function any_idle(told, till)
     local busy = {}
     for _, entry in ipairs(told) do
@@ -212,7 +213,7 @@ local ROUTES = {
 local function ready()
     local dict, missing = runtime.dicts()
     if not dict then
-        -- unfit: the agent sees that, and the gateway serves as it would without the plugin
+        -- the agent sees that this gateway is unfit; it serves as it would without the plugin
         return answer(200, { ready = true, why = missing })
     end
     local ok, why = fetch.ready(dict)

@@ -6,9 +6,9 @@ local _M = {}
 
 
 --- Offers a bound session its ring. The health checker does not know the nodes that the owner has
--- removed, so the first pick is without it. If that is a listed node, its health counts, and the
--- next pick is among the listed nodes (checks).
--- @treturn boolean false: the ring has no node left
+-- removed. So the first pick is without the checker. If it hits a listed node, the health of listed
+-- nodes counts: a second pick follows, with the checker, among the listed nodes (`checks`).
+-- @treturn boolean false: the request has tried all nodes of the ring
 function _M.offer(ctx, state, ring)
     local variant = ring
     if ring.unlisted then
@@ -28,7 +28,8 @@ function _M.offer(ctx, state, ring)
 end
 
 
---- Was a listed node picked without a look at its health?
+--- Was a listed node picked without the health checker? Then another pick must follow, and
+-- `checks` is set for that.
 function _M.must_check(ctx, addr)
     local state = ctx._drain
     local ring = state and state.kept

@@ -1,10 +1,10 @@
---- Counters in memory that all processes of this nginx share. Each costs a few nanoseconds; one in
--- a dictionary costs a lock, a hash and a search. Every process has a slice that only it writes.
+--- Counters in memory that all processes of this nginx share. A change takes a few nanoseconds; in
+-- a dictionary it takes a lock, a hash and a search. Every process has a slice that only it writes.
 --
 -- The memory has to be mapped before nginx forks its workers, so it exists only if
--- `lua_module_hook` loads the plugin: that runs in the master. The master keeps it across a reload,
--- at the same address. The dictionary lives as long as the master, and holds the address for the
--- next configuration. Why a plain write here is enough: docs/decisions/0009.
+-- `lua_module_hook` loads the plugin: that hook runs in the master. The master keeps the memory
+-- across a reload, at the same address. The dictionary lives as long as the master, and holds the
+-- address for the next configuration. Why a plain write here is enough: docs/decisions/0009.
 local ffi      = require("ffi")
 local bit      = require("bit")
 local jit      = jit
@@ -24,14 +24,14 @@ local EACH   = 6                -- cells of one counter
 local CELLS  = 8192 * EACH      -- per slice
 local BYTES  = SLOTS * CELLS * 4
 
--- The cells of one counter: ordinary requests, long-lived ones, and of these the upgraded ones and
--- the SSE ones. The next cell has the second in which the oldest long-lived one began.
+-- The cells of one counter: ordinary requests, long-lived requests, and how many of the latter are
+-- upgraded or SSE. The next cell has the second in which the oldest long-lived request began.
 local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
--- Goes up whenever anything changes that the workers of one nginx share: these counters, or the
--- keys of inflight.lua, ports.lua, keys.lua and entry.lua. After a reload, workers of a new version
--- can run next to old ones.
+-- Increase LAYOUT with every change of the data that workers share: these counters, or the keys of
+-- inflight.lua, ports.lua, keys.lua and entry.lua. After a reload, workers of a new version can run
+-- next to workers of an old one.
 local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
 
@@ -82,7 +82,7 @@ function _M.slice(slot)
         return nil
     end
     local first = (slot - 1) * CELLS
-    -- counts left by a process that had the slot before
+    -- clears the counts of the process that had the slot before
     ffi.fill(memory + first, CELLS * 4)
     return setmetatable({
         cells = memory, next = first, last = first + CELLS - EACH, free = {},
@@ -90,7 +90,7 @@ function _M.slice(slot)
 end
 
 
---- The count of another process at a position.
+--- The counts of any process at a position.
 -- @treturn number|nil ordinary requests, nil if this process does not have the memory
 -- @treturn number|nil long-lived ones
 -- @treturn number|nil of these, the upgraded ones
@@ -151,8 +151,8 @@ function _M:of_kind(at, kind)
 end
 
 
---- Changes the number of long-lived requests of one kind. The sum decides, so it is never below
--- the kinds: it changes first on the way up, and last on the way down.
+--- Changes the number of long-lived requests of one kind. The sum must never be smaller than its
+-- kinds, so it changes first on the way up, and last on the way down.
 function _M:add_long(at, kind, n)
     local cells, cell = self.cells, OF_KIND[kind]
     if n > 0 then
@@ -168,7 +168,7 @@ end
 
 
 --- Moves one request from the ordinary ones to the long-lived ones.
--- @treturn boolean false when there is no room for it
+-- @treturn boolean always true; in a dictionary there may be no room (keys.lua)
 function _M:lengthen(at, kind)
     pairs_of[at / 2] = pairs_of[at / 2] + MOVE
     local cells, cell = self.cells, OF_KIND[kind]

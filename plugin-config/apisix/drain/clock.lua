@@ -1,11 +1,11 @@
 --- Seconds by a clock that does not step: CLOCK_MONOTONIC, the same in all processes. ngx.now and
--- the expiry of ngx.shared use the wall clock. If that is set, an entry would end too early or stay
--- for hours. Times in answers come from ngx.now.
+-- the expiry of ngx.shared use the wall clock: after a step of that clock, entries would end too
+-- early or stay for hours. Times in answers come from ngx.now.
 local ffi      = require("ffi")
 local C        = ffi.C
 local tonumber = tonumber
 
--- under a name of its own: another module may have declared it with another type of argument
+-- under a name of its own: another module may have declared clock_gettime with other types
 ffi.cdef([[int apisix_drain_clock(int id, void *at) __asm__("clock_gettime");]])
 
 local MONOTONIC = ffi.os == "Linux" and 1 or 6

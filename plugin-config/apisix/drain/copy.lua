@@ -1,6 +1,6 @@
 --- A worker's copy of the deny-list (entries.lua), in the worker's own memory. It is updated
 -- by changes: the dictionary keeps the last changes in a ring, each under its number.
--- Only a worker that is new, or further behind than the ring is long, reads all.
+-- Only a worker that is new, or has missed more changes than the ring holds, reads all entries.
 local clock        = require("apisix.drain.clock")
 local successors   = require("apisix.drain.successors")
 local clock_now    = clock.now
@@ -38,7 +38,7 @@ function _M.new(dict)
         by_id = {}, by_uid = {}, ips = {}, n = 0, expires = huge, over = {},
         named = {},         -- { [ip] = { [id] = entry } }: entries with this ip as a successor
         set = { gen = -1, n = 0, ips = {}, expires = 0 },
-        touched = nil,      -- { [id] = true }: added, removed or sealed; nil until first asked for
+        touched = nil,      -- { [id] = true }: changed entries; nil until entries.touched is called
     }, mt)
 end
 
@@ -46,7 +46,7 @@ end
 --- Reports to every worker that an entry was put, sealed or removed. Called after the write.
 function _M.changed(dict, id)
     local number = dict:incr("gen", 1)
-    -- if there is no room, or a worker reads before this write, that worker reads all entries
+    -- if this write finds no room, or a worker reads before it, the worker reads all entries
     dict:safe_set("c|" .. number % ring_of(dict), number .. " " .. id)
 end
 
@@ -132,8 +132,8 @@ local function refresh(self, id, now, number)
     if not entry.sealed then
         kept, began = dict:get("k|" .. id)
     end
-    -- `kept`: until when its pod keeps its sessions; `began`: since which second of the wall clock.
-    -- `due`: when the entry must be read again
+    -- `kept`: until when the pod keeps its sessions. `began`: the second of the wall clock in which
+    -- the pod began to keep them. `due`: when the entry must be read again
     entry.kept, entry.began = kept and kept > now and kept or nil, began or 0
     entry.due = min(till, entry.kept or huge)
     name(self, entry, successors.parse(dict:get("n|" .. id)))
@@ -176,8 +176,8 @@ local function follow(self, after, upto, now)
 end
 
 
--- Reads entries that seem to have expired, because workers are not notified of renewals, nor of the
--- end of kept sessions.
+-- Reads entries that are due, because workers are not notified of renewals, nor of the end of kept
+-- sessions.
 local function renew(self, now)
     local soon, expires = now + TOGETHER, huge
     for id, entry in pairs(self.by_id) do
@@ -210,7 +210,7 @@ end
 -- @treturn table { gen, n, ips, expires }; it is the same table for as long as nothing changes
 function _M:current()
     local set = self.set
-    -- read before the entries: a change in between is then applied twice, and never missed
+    -- `gen` is read before the entries: a change in between is applied twice, but never missed
     local gen = self.dict:get("gen") or 0
     if gen == set.gen and (set.n == 0 or clock_now() < set.expires) then
         return set
@@ -221,7 +221,7 @@ end
 
 --- The state of an address in a set.
 -- @treturn string|nil "sealed", "draining" or nil
--- @treturn table|nil the entry by which it keeps its sessions; nil if one of its entries keeps none
+-- @treturn table|nil an entry that keeps the sessions of the address; nil unless all its entries do
 function _M.level(set, addr)
     local same = set.ips[addr.ip]
     if not same then

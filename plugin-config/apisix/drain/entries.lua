@@ -33,7 +33,8 @@ function _M:put(entry)
 end
 
 
---- The deny-list as it is now. Two comparisons and one read of the dictionary, unless it changed.
+--- The deny-list as it is now. If it has not changed, this costs two comparisons and one read of
+-- the dictionary.
 -- @treturn table { n, ips, gen }, for level, bypassed and passed
 function _M:current()
     self.set = self.copy:current()
@@ -51,7 +52,7 @@ function _M:bypassed(set, addr)
 end
 
 
---- Counts a request that is sent to this address in spite of the deny-list.
+--- Counts a request that is sent to this address, on every sealed entry that covers the address.
 function _M:passed(set, addr)
     for _, entry in ipairs(set.ips[addr.ip] or {}) do
         if entry.sealed and (not entry.port or entry.port == addr.port) then
@@ -61,9 +62,9 @@ function _M:passed(set, addr)
 end
 
 
---- An ordinary request to this address is about to be counted down. Called before the count, so
--- that a reader who sees 0 in flight sees the time of the last request too. It reads no dictionary:
--- this worker has looked at the deny-list within its last beat.
+--- Stores when an ordinary request to this address ended. Called before the request is counted
+-- down, so that a reader who sees 0 in flight also sees the time of the last request. Uses the copy
+-- of this worker, which is at most one beat old (runtime.lua).
 function _M:finished(addr)
     for _, entry in ipairs(self.set.ips[addr.ip] or NONE) do
         if not entry.port or entry.port == addr.port then
@@ -91,8 +92,8 @@ function _M:passes(entry)
 end
 
 
---- Entries that came, went or were sealed since the last call; at first all entries. Only the
--- code that makes the worker's word may call it, since each call empties the list.
+--- Entries that were added, removed or changed since the last call; the first call returns all
+-- entries. Only the code that makes the worker's word may call it: each call empties the list.
 -- @treturn table ids, as keys
 function _M:touched()
     local mine = self.copy
@@ -126,7 +127,7 @@ function _M:held_as(id)
 end
 
 
---- The number of the entry's last change: older statements do not count for it.
+--- The number of the entry's last change. Words from before that change do not count for the entry.
 -- @treturn number|nil nil if there is no such entry
 function _M:since(id)
     self:current()
@@ -135,7 +136,7 @@ function _M:since(id)
 end
 
 
---- Seconds until it expires. Reads the dictionary, because a worker's copy misses renewals.
+--- Seconds until an entry expires. Reads the dictionary, because a worker's copy misses renewals.
 function _M:left(entry)
     if entry.left then
         return entry.left
@@ -145,7 +146,7 @@ function _M:left(entry)
 end
 
 
---- The name of the writer that put it last, or nil.
+--- The name of the writer that put the entry last, or nil.
 function _M:by(entry)
     return entry_mod.by(self.dict, entry.id)
 end
@@ -208,7 +209,7 @@ function _M:of_uids(uids)
 end
 
 
---- The totals of all entries. It costs the same for any number of them.
+--- The totals of all entries. The cost does not grow with their number.
 -- @treturn table { entries, generation, late }
 function _M:held()
     local set = self:current()

@@ -1,26 +1,27 @@
 --- One entry of the deny-list. It lives in a shared dictionary, which serialises its operations:
 --
---   gen            number of changes that a worker must see; a renewal is none
---   c|i            one of the last changes, "number id", by its number modulo the length of the log
+--   gen            number of changes that workers must see; a renewal is not such a change
+--   c|i            one of the last changes, "number id"; i is the number modulo the length of the
+--                  ring (copy.lua)
 --   e2|uid|ip|port when the entry expires (clock.now); port may be empty. Its flags: the number of
 --                  the writer that put the entry last (writers.lua); none if it gave no name
 --   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
---   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
---                  although it was sealed. The plugin never sends those by design, so each one
---                  shows a failure
---   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s2: without room for it, only
---                  the time is unknown
+--   b2|uid|ip|port number of bypasses, plus LATE times the number of late requests: those that were
+--                  sent to the address although the entry was sealed. By design there are none, so
+--                  each late request shows a failure
+--   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s2|: if there is no room for
+--                  t|, the entry is sealed all the same, and only the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
 --   k|uid|ip|port  until when its pod keeps its sessions (clock.now); absent if it keeps none. Its
---                  flags: the second of the wall clock in which it began
---   late           the sum of those late requests over all entries, ever
+--                  flags: the second of the wall clock in which the pod began to keep them
+--   late           the sum of late requests over all entries, ever
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
--- The dictionary itself expires no entry, because it uses the wall clock, which may step. The 2 in
--- the keys marks that: an older release used the dictionary's expiry, and after a reload workers of
--- both may run at once.
+-- No entry uses the dictionary's own expiry, because that follows the wall clock, which may step.
+-- An older release used it. The 2 keeps the keys of the two releases apart, because workers of both
+-- may run at once after a reload.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -41,7 +42,7 @@ local CLEARING = 10
 -- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
--- two ends of a kept session are the same within this time, in seconds
+-- two ends of kept sessions that differ by less than this count as the same, in seconds
 local SAME     = 0.5
 
 local _M = { DRAINING = "draining", SEALED = SEALED }
@@ -59,7 +60,8 @@ function _M.id_of(entry)
 end
 
 
---- Removes an entry and its counts. The caller notes the change (copy.lua).
+--- Removes an entry and its counts. If the entry has not expired, the caller must also call
+-- copy.changed.
 function _M.forget(dict, id)
     dict:delete("e2|" .. id)
     dict:delete("s2|" .. id)
@@ -106,9 +108,9 @@ local function follow(dict, id, successors)
 end
 
 
--- Until when the pod keeps its sessions: the later end of two agents. 0 seconds end it. The flags
--- are the second of the wall clock in which it began. A renewal states the same end again, apart
--- from its delay. That is no change.
+-- Stores until when the pod keeps its sessions. If two agents name different ends, the later end
+-- counts. `keep` = 0 ends the time at once. A renewal names the same end again, a little later
+-- because of its delay: that is not a change that workers must see.
 local function keep(dict, id, entry, now)
     local before, began = dict:get("k|" .. id)
     if entry.keep == 0 then
@@ -122,7 +124,8 @@ local function keep(dict, id, entry, now)
 end
 
 
--- There is no room. An entry that was there stays; one of its other fields may have changed.
+-- The dictionary is full. A new entry is removed again. An older entry stays, and some of its
+-- fields may have changed.
 local function refuse(dict, id, is_new, err)
     if is_new then
         _M.forget(dict, id)
@@ -131,9 +134,10 @@ local function refuse(dict, id, is_new, err)
 end
 
 
--- @treturn boolean|nil written; nil if another worker has just removed it
+-- @treturn boolean|nil written; nil: the entry had expired, or another worker has just removed it,
+--   so the caller tries again
 -- @treturn string|nil "no memory"
--- @treturn boolean|nil whether it is a change that workers must see
+-- @treturn boolean|nil whether workers must see the change
 local function write(dict, id, entry)
     local now = clock_now()
     local till, flags = dict:get("e2|" .. id)
@@ -184,9 +188,9 @@ end
 
 --- Sets, renews or seals one entry.
 -- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by?, keep?, kept? }:
---   without one of the last four it stays as it is
+--   if one of the last four is absent, its stored value stays
 -- @treturn boolean stored
--- @treturn string|nil "no memory" if the dictionary is full; the entry stays as it was
+-- @treturn string|nil why not: "no memory" (see refuse), or the entry is just being removed
 function _M.put(dict, entry)
     local id = _M.id_of(entry)
     local changed = false
@@ -229,23 +233,24 @@ function _M.late(dict, id)
 end
 
 
---- Requests that got the node in spite of the entry.
--- @treturn number while it was draining: the bypasses
--- @treturn number while it was sealed: the late ones
+--- Requests that were sent to the node in spite of the entry.
+-- @treturn number bypasses: the entry was draining
+-- @treturn number late requests: the entry was sealed
 function _M.passes(dict, id)
     local both = dict:get("b2|" .. id) or 0
     return both % LATE, floor(both / LATE)
 end
 
 
---- An ordinary request to its address ends now.
+--- Stores that an ordinary request to the address of the entry ends now.
 function _M.finished(dict, id)
     dict:safe_set("f|" .. id, clock_now())
 end
 
 
---- Seconds since an entry was sealed, and seconds for which it has been both sealed and idle. The
--- latter begin with its seal, or with the end of its last request. nil: the seal's time is unknown.
+--- Seconds since an entry was sealed, and seconds for which it has been both sealed and idle: since
+-- its seal, or since the end of its last request if that was later. nil: the time of the seal is
+-- not known.
 -- @tparam number now by clock.now
 function _M.ages(dict, id, now)
     local sealed = dict:get("t|" .. id)
@@ -257,14 +262,14 @@ function _M.ages(dict, id, now)
 end
 
 
---- Seconds until it expires; 0 or less: it has.
--- @tparam number|nil expires for an entry that the dictionary does not have; default: long ago
+--- Seconds until an entry expires; 0 or less if it has expired.
+-- @tparam number|nil expires used if the dictionary does not have the entry; default: long ago
 function _M.left(dict, id, expires)
     return (dict:get("e2|" .. id) or expires or 0) - clock_now()
 end
 
 
---- The name of the writer that put it last, or nil.
+--- The name of the writer that put the entry last, or nil.
 function _M.by(dict, id)
     local _, flags = dict:get("e2|" .. id)
     return writers.name(dict, flags)

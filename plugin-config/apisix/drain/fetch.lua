@@ -30,8 +30,9 @@ local function split(url)
 end
 
 
--- HTTP/1.0, so that the answer comes whole and ends with the connection. The secret is derived from
--- the token. An eavesdropper can only read entries with it, but could write some with the token.
+-- HTTP/1.0, so that the answer has no chunks and ends with the connection. The request shows a
+-- secret that is made from the token. With that secret an eavesdropper can only read entries; with
+-- the token it could write them.
 local function exchange(sock, host, token)
     local shown = ngx.encode_base64(ngx.hmac_sha1(token, WHAT))
     local _, err = sock:send(WHAT .. " HTTP/1.0\r\nHost: " .. host
@@ -150,7 +151,7 @@ local function run(premature, entries, settings, token)
 end
 
 
---- Starts to fetch, unless that is not configured or has begun before.
+--- Starts the fetch if an agent is configured, once in the life of the dictionary.
 function _M.start(entries, settings, token)
     if not settings.agent then
         return

@@ -1,7 +1,7 @@
 --- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
 -- hook runs before APISIX itself is loaded. So the barrier starts with a function that APISIX calls
 -- in every worker: init_worker of apisix.balancer, or stream_init_worker in the stream subsystem.
--- That subsystem has a Lua VM of its own in the same process.
+-- The stream subsystem has a Lua VM of its own in the same process.
 local package  = package
 local loadfile = loadfile
 local error    = error
@@ -44,8 +44,8 @@ local function load(name)
 end
 
 
--- This is the master: every worker will inherit the memory that is mapped now. The first subsystem
--- maps it, and the other one finds it by the dictionary.
+-- This runs in the master: every worker inherits the memory that is mapped now. The first subsystem
+-- maps the memory, and the other subsystem finds its address in the dictionary.
 pcall(function()
     require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
     require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])

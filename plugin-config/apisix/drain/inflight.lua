@@ -5,8 +5,8 @@
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
 -- `worker` is a number that no two processes ever share. Readers add up the numbers of living
--- processes, so the counts of a dead one are left out. An `o` count is part of every address: a
--- request without a known address must not let any address look idle.
+-- processes, so the counts of a dead one are left out. Every address includes the `o` counts: a
+-- request that is not counted on its own address must keep all addresses from looking idle.
 --
 -- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
@@ -23,8 +23,8 @@ local mt = { __index = _M }
 
 --- @tparam table dict an ngx.shared dictionary that only counts use
 -- @tparam number worker the number of this process
--- @tparam number slot its slot
--- @tparam table|nil entries that learn of the end of ordinary requests
+-- @tparam number slot the slot of this process
+-- @tparam table|nil entries store when an ordinary request ended (entries.finished)
 -- @treturn table|nil counter
 -- @treturn string|nil error
 function _M.new(dict, worker, slot, entries)
@@ -42,22 +42,23 @@ function _M.new(dict, worker, slot, entries)
         store    = cells or keys_mod.new(dict, worker),
         cells    = cells ~= nil,
         ports    = ports_mod.new(dict, worker),
-        -- { addr, counter, hot } by the id of its address, and by its counter
+        -- a tally is { addr, counter, hot }: `tallies` has it by the id of its address, and
+        -- `opened` by its counter
         tallies  = {},
         opened   = {},
-        -- the counter that each living request holds, by its api_ctx. APISIX gives that table back
-        -- to a pool at the end of its log phase, and ours comes before that. No log phase comes if
-        -- nginx forgets ngx.ctx on an internal redirect (error_page into another location). Then
-        -- the table becomes garbage with the request, and so does the entry here
+        -- the counter that each living request holds, by its api_ctx. APISIX reuses an api_ctx
+        -- after its log phase, and the plugin's `log` runs before that. There is no log phase if
+        -- nginx drops ngx.ctx on an internal redirect (error_page into another location). Then
+        -- the api_ctx becomes garbage, and its item here goes with it
         held     = setmetatable({}, { __mode = "k" }),
-        -- its kind, if it does not end by itself (kinds.lua)
+        -- the kind of each long-lived request, by its api_ctx (kinds.lua)
         kinds    = setmetatable({}, { __mode = "k" }),
     }, mt)
 end
 
 
--- Makes the counter of an address. The index is written before the first count. A reader that
--- misses the index wrote its entry earlier, so this request sees that entry.
+-- Makes the counter of an address, and writes its index (ports.lua) before the first count. If a
+-- reader misses the index, it wrote its entry before that, so this request will see the entry.
 local function make(self, addr)
     local counter = self.store:make(addr)
     if not counter then
@@ -71,8 +72,9 @@ local function make(self, addr)
 end
 
 
--- Several tables can mean one address (another spelling, or address.lua has forgotten the first).
--- They share one tally, because the index can name only one counter.
+-- Returns the tally of an address, or nil without room. Several tables can stand for one address
+-- (another spelling, or address.lua has forgotten the first). They share one tally, because the
+-- index can name only one counter.
 local function open(self, addr)
     local tally = self.tallies[addr.id]
     if not tally then
@@ -121,7 +123,8 @@ function _M:enter(addr, holder)
 end
 
 
--- A failure here must not keep the request counted. It only leaves the time of the end unknown.
+-- Stores when a request ended. If that fails, the time is unknown, and the request must still be
+-- counted down: hence the pcall.
 local function finish(self, tally)
     local entries = self.entries
     return entries and pcall(entries.finished, entries, tally.addr)
@@ -129,8 +132,8 @@ end
 
 
 --- Counts a request down. Safe to call at any time, any number of times.
--- @tparam boolean|nil was_sent it was sent to the node, so its end is the end of a request
--- @treturn table|nil the address it was counted on, if known
+-- @tparam boolean|nil was_sent the request was sent to the node: only then its end is stored
+-- @treturn table|nil the address that the request was counted on, if known
 function _M:leave(holder, was_sent)
     local counter = self.held[holder]
     if not counter then
@@ -152,14 +155,14 @@ function _M:leave(holder, was_sent)
 end
 
 
---- The address that a request is counted on. @treturn table|nil nil: it is not known
+--- The address that a request is counted on. @treturn table|nil nil if it is not known
 function _M:addr_of(holder)
     local tally = self.opened[self.held[holder]]
     return tally and tally.addr
 end
 
 
---- An ordinary request became a long-lived one.
+--- Counts an ordinary request as a long-lived one from now on.
 -- @tparam string kind one of _M.KINDS
 function _M:lengthen(holder, kind)
     local counter = self.held[holder]
@@ -174,9 +177,9 @@ function _M:lengthen(holder, kind)
 end
 
 
---- Returns the counters of requests that ended without a log phase. A count never goes below the
--- number of living requests. No request runs in between, because this code does not yield.
--- @treturn number how many were returned
+--- Counts down the requests that ended without a log phase. A count never goes below the number of
+-- living requests: no request runs during this function, because it does not yield.
+-- @treturn number how many requests were counted down
 function _M:reconcile()
     local living, lost = { ordinary = {} }, 0
     for _, kind in ipairs(_M.KINDS) do
@@ -223,7 +226,8 @@ local function has_none_long(store, counter)
 end
 
 
---- Removes own counters that are zero and were not used since the last call, to bound the memory.
+--- Removes this worker's counters that are zero and were not used since the last call, to bound the
+-- memory. Returns how many.
 function _M:sweep()
     local store, stale = self.store, {}
     for counter, tally in pairs(self.opened) do
@@ -238,10 +242,10 @@ function _M:sweep()
         local tally = self.opened[counter]
         local addr = tally.addr
         self.opened[counter], self.tallies[addr.id] = nil, nil
-        -- every table that means this address sees it here
+        -- all tables that stand for this address share the tally: each must make a new counter
         tally.counter = nil
-        -- a reader that still has the index may then see another address's requests: too many
-        -- once, never too few
+        -- a reader that still has the index may once count the requests of another address too:
+        -- its sum is then too large, never too small
         self.ports:free(addr)
         store:give_back(counter)
     end

@@ -1,15 +1,15 @@
 --- Finds the functions of APISIX that a request passes through, and replaces them, once
--- in the life of a worker. A missing function makes the worker unfit; it never fails.
+-- in the life of a worker. A missing function makes the worker unfit, and raises no error.
 --
 --   apisix.balancer pick_server   called through the module when a request is first routed
---   its run                       called through the module when nginx connects; for a retry it
---                                 calls pick_server through an upvalue: that becomes `retry`
+--   apisix.balancer run           called through the module when nginx connects. For a retry, run
+--                                 calls pick_server by its upvalue, which is replaced by `retry`
 --   apisix http_log_phase         called through the module at the end of every request
---   apisix http_header_filter_phase   the same, when the response begins
+--   apisix http_header_filter_phase   called through the module when a response begins
 --   apisix stream_log_phase       in the stream subsystem, at the end of every session
 --
 -- The replacements stay for ever: a worker may have compiled code that contains them, and requests
--- that they counted are still in flight. Unloading the plugin makes them pass everything through.
+-- that they counted are still in flight. After an unload, the replacements only call the originals.
 local ngx    = ngx
 local debug  = debug
 local ipairs = ipairs
@@ -39,7 +39,7 @@ local function upvalue_index(func, name)
 end
 
 
--- The functions that exist, and those that are missing.
+-- Returns the functions that exist, and a list of texts about the missing ones.
 local function find(balancer, apisix)
     local missing = {}
     local function need(module, name, what)
@@ -75,12 +75,12 @@ local function find(balancer, apisix)
 end
 
 
---- Puts the plugin's functions in place. A second call does nothing and returns the same.
+--- Puts the plugin's functions in place. After a success, a further call does nothing.
 -- @tparam table balancer the module apisix.balancer
 -- @tparam table apisix the module apisix
 -- @tparam function make called with APISIX's own functions, returns ours { pick, retry, run, log,
 -- header }
--- @treturn string|nil why not, when nothing was changed
+-- @treturn string|nil why nothing was replaced; nil after a success
 function _M.install(balancer, apisix, make)
     if type(balancer) == "table" and balancer[MARK] then
         return nil
@@ -105,7 +105,7 @@ end
 
 
 --- Are the plugin's functions still in place? Another plugin may have been loaded later.
--- @treturn string|nil the first function that is not
+-- @treturn string|nil a text that names the functions that are not; nil if all are in place
 function _M.verify(balancer, apisix)
     local mark = balancer[MARK]
     if not mark then

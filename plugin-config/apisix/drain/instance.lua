@@ -1,5 +1,6 @@
---- The identity of this deny-list, made with its dictionary: it survives a reload, but no restart.
--- A reload that resizes the dictionary makes a new one, while old workers keep theirs.
+--- The identity of a deny-list. The dictionary of the list stores it, so it survives a reload, but
+-- no restart. After a reload that resizes the dictionary, the new workers have a new dictionary and
+-- a new identity, and the old workers keep the old ones.
 local cells  = require("apisix.drain.cells")
 local ngx    = ngx
 local io     = io
@@ -24,7 +25,8 @@ local function random_id()
 end
 
 
---- @tparam table dict the deny-list's
+--- Returns the identity, and makes it if the dictionary has none.
+-- @tparam table dict the dictionary of the deny-list
 function _M.of(dict)
     local id = dict:get(KEY)
     if not id then

@@ -1,5 +1,5 @@
---- Writes JSON. cjson writes an empty table as an object, and only OpenResty's edition of it has a
--- switch for that. The barrier's answers are full of lists that may be empty.
+--- Writes JSON. cjson writes an empty table as an object, and only OpenResty's edition of cjson has
+-- a switch for that. The barrier's answers have many lists that may be empty.
 local cjson        = require("cjson.safe")
 local setmetatable = setmetatable
 local getmetatable = getmetatable
@@ -28,8 +28,8 @@ local function number(value)
 end
 
 
---- Text of a value made of strings, numbers (to the millisecond), booleans, objects and lists. If
--- its metatable has a function `text`, the result of that function is used.
+--- The JSON of a value made of strings, numbers (to the millisecond), booleans, objects and lists.
+-- If the metatable of a table has a function `text`, the result of that function is used.
 function _M.encode(value)
     local kind = type(value)
     if kind == "string" then

@@ -63,7 +63,7 @@ function _M:of_kind(key, kind)
 end
 
 
--- Kinds only explain the sum: without room for them, they are counted as streams.
+-- The kinds only split the sum: if there is no room for a kind, its requests count as streams.
 function _M:add_long(key, kind, n)
     local dict, rest = self.dict, str_sub(key, 2)
     if kind ~= "stream" and dict:get(OF_KIND[kind] .. rest) then
@@ -75,7 +75,7 @@ end
 
 --- Moves one request to the long-lived ones. It counts up before it counts down, so no
 -- reader misses the request.
--- @treturn boolean false when there is no room for it
+-- @treturn boolean false if there is no room: the request then stays an ordinary one
 function _M:lengthen(key, kind)
     local dict, rest = self.dict, str_sub(key, 2)
     dict:safe_add("l" .. rest, 0)

@@ -1,5 +1,6 @@
---- Separates requests that end by themselves from long-lived ones. An ending pod waits for the
--- former. Only the pod itself can end the latter in their own protocol, after it got SIGTERM.
+--- Separates ordinary requests, which end by themselves, from long-lived ones. An ending pod waits
+-- only for ordinary requests. After SIGTERM, the pod itself ends the long-lived ones in their own
+-- protocol; no other component can.
 --
 --   upgraded   status 101: a websocket, or any other protocol
 --   sse        the content type of server-sent events
@@ -25,7 +26,7 @@ local mt = { __index = _M }
 function _M.new(inflight, stream_after)
     return setmetatable({
         inflight = inflight, stream_after = stream_after,
-        -- the clock of the last scan: cheap to read in every request
+        -- the time of the last scan: every request can read it without a call of the clock
         now = clock_now(),
         -- counters that had a long-lived request in the last scan
         dated = {},

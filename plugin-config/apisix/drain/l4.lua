@@ -51,7 +51,7 @@ function _M.covered(living)
 end
 
 
---- Leaves out the stream subsystems that cover nothing, because nothing waits for their words.
+--- The workers without the unfit stream subsystems: a seal needs no word of those.
 -- @tparam table living from workers.list
 -- @treturn table
 function _M.speakers(living)

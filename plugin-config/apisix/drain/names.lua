@@ -1,9 +1,9 @@
 --- The addresses of the nodes that have a name. A look-up may take up to 40 seconds if the DNS
 -- server is silent. So it runs in a timer, which stores the result here: no reader waits for it.
 --
--- Requests of this worker use the same DNS client and cache (apisix/core/utils.lua, dns_parse), one
--- for each worker. So if a name has no answer here, requests have no address of it either. APISIX
--- leaves out a node whose name fails (apisix/utils/upstream.lua, parse_domain_for_nodes).
+-- Each worker has one DNS client and cache (apisix/core/utils.lua, dns_parse), which its requests
+-- use too. So if a name has no answer here, requests have no address of it either. APISIX leaves
+-- out a node whose name does not resolve (apisix/utils/upstream.lua, parse_domain_for_nodes).
 local ngx       = ngx
 local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
@@ -30,12 +30,12 @@ local mt = { __index = _M }
 
 
 --- @tparam table core apisix.core
--- @tparam function news called when a name has another answer, or its first
+-- @tparam function news called when a name has a first or another answer
 function _M.new(core, news)
     return setmetatable({
         core = core, news = news,
         known = {},     -- { [name] = { began, due, asking, answered, ips, text, fails, turn } }
-        open = {},      -- { [one of these] = true }: not answered yet
+        open = {},      -- { [item of known] = true }: its name has no answer yet
         queue = {}, first = 1, last = 0, running = 0, turn = 0,
     }, mt)
 end
@@ -43,7 +43,7 @@ end
 
 -- All records of a name, because each request takes any of them. They are sorted, because the order
 -- of a server's answer varies.
--- @treturn table|nil
+-- @treturn table|nil nil if the name does not resolve
 local function resolve(core, name)
     local resolver = core.resolver or {}
     if not resolver.parse_domain_all then

@@ -29,8 +29,8 @@ local function bare(host)
 end
 
 
--- { host, port, standby } of each. A request may have replaced a name by an address; `domain` then
--- keeps the name.
+-- { host, port, standby } of each node. A request may have replaced a node's name by an address:
+-- then `domain` has the name.
 local function written(nodes, scheme)
     local list, default = {}, PORTS[scheme or "http"]
     for key, node in pairs(nodes) do
@@ -57,7 +57,7 @@ local ready, asked = false, 0
 
 
 -- Has discovery read the endpoints from its API server? Until then it has no list of any Service.
--- It logs each time that it is not ready.
+-- check_discovery_ready logs each time that discovery is not ready, hence READY_AGAIN.
 local function is_ready(found)
     if not found.check_discovery_ready then
         return true
@@ -90,14 +90,15 @@ end
 
 
 --- @tparam table conf the upstream
--- @tparam table|nil names names.lua, to look up nodes that are not written down. It never waits
+-- @tparam table|nil names names.lua, to look up nodes that are not written down, without a wait
 -- @tparam function|nil rest yields to requests when that is due
--- @tparam table|nil known the source of the last list: discovery returns the same until it changes
--- @treturn table|boolean|nil list of { ip, port, standby }; true if it is still that of `known`,
---   nil if the nodes cannot be known
--- @treturn boolean true if they are not written down
+-- @tparam table|nil known the source of the last list: discovery returns the same table until its
+--   nodes change
+-- @treturn table|boolean|nil list of { ip, port, standby }; true if the list is still that of
+--   `known`; nil if the nodes cannot be known
+-- @treturn boolean true if the nodes are not written down: they have names, or come from discovery
 -- @treturn table|nil the source of the list, for the next `known`
--- @treturn boolean|nil true if a name does not resolve: as in APISIX, the list is without it
+-- @treturn boolean|nil true if a name does not resolve: as in APISIX, the list leaves out its node
 function _M.of(conf, names, rest, known)
     local moves = conf.service_name ~= nil or conf.discovery_type ~= nil
     local nodes = conf.nodes

@@ -48,8 +48,8 @@ local function draws(nodes)
 end
 
 
---- If only nodes of weight 0 are left, each gets the same share: without one, the picker of chash
--- fails every request.
+--- The nodes; if all have weight 0, copies of them with weight 1. The picker of chash fails every
+-- request if no node has a weight.
 function _M.shared(nodes)
     if draws(nodes) then
         return nodes
@@ -63,9 +63,9 @@ function _M.shared(nodes)
 end
 
 
--- Nodes of weight 0 are standbys: APISIX chooses one only if no node of another weight is left. A
--- draining node still serves, so it comes before the standbys, and the agent seals it only if they
--- serve.
+-- Nodes of weight 0 are standbys: APISIX picks a standby only if no node of another weight is left.
+-- A draining node still serves, so it comes before free standbys. The agent seals it only if the
+-- standbys serve.
 local function standby(free, soft)
     if next(free) == nil or draws(free) or not draws(soft) then
         return free, soft
@@ -82,8 +82,8 @@ local function host_of(ip)
 end
 
 
--- A node at the address of a successor, in place of the denied node. It has the same scheme, host
--- header and metadata, but its own share.
+-- A node at the address of a successor, as a copy of the denied node with a weight and priority of
+-- its own. APISIX derives upstream_host again from the copy.
 local function follower(node, addr)
     local copy = copy_of(node)
     copy.host, copy.port = host_of(addr.ip), addr.port
@@ -92,7 +92,7 @@ local function follower(node, addr)
 end
 
 
--- Adds the other records of a denied node that has a name. APISIX gives each request one record.
+-- Adds the other DNS records of a denied node that has a name: APISIX gives each request only one.
 local function other_records(records, set, node, met, list)
     for _, ip in ipairs(records(node.domain) or {}) do
         local addr = address.of(ip, node.port)
@@ -106,8 +106,8 @@ local function other_records(records, set, node, met, list)
 end
 
 
--- The successors of nodes that are all denied, each once. First result: the free ones. Second
--- result: those that are ending too but still serve.
+-- The successors of nodes that are all denied, each once. First result: the free successors. Second
+-- result: the draining successors, which still serve.
 local function followers(set, nodes)
     local free, soft, met, found = {}, {}, {}, { soft = {} }
     for _, node in ipairs(nodes) do
@@ -125,16 +125,16 @@ end
 
 --- The nodes of an upstream of which some are denied.
 -- @tparam table set from entries
--- @tparam table nodes those of the upstream
--- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
+-- @tparam table nodes of the upstream
+-- @tparam function records the addresses of a name by the last answer, or nil; sends no query
 -- @tparam boolean binds whether the upstream binds sessions that a pod can keep (sticky.lua)
 -- @treturn table
 --   free        nodes
---   following   the successors of the others, if no node is free
---   soft        the denied nodes that still serve
+--   following   the free successors of the denied nodes, if no node is free
+--   soft        the draining nodes and successors, and standbys that come after these
 --   kept        the nodes that keep their sessions: { node, entry }
---   unbound     the free nodes of any weight
---   mark        a name for all of this: equal marks mean equal nodes
+--   unbound     the free nodes of any weight, standbys included
+--   mark        a text about all these lists: equal marks mean equal lists
 function _M.of(set, nodes, records, binds)
     local free, soft, kept, marks, met, others = {}, {}, {}, {}, {}, {}
     for _, node in ipairs(nodes) do

@@ -1,13 +1,13 @@
 --- The node that a request may use.
 --
--- In the access phase the pick only avoids denied nodes and counts nothing: the client's body may
--- be read for minutes after it. The guarantee rests on what happens right before every connect, in
--- settle: count up, THEN look at the deny-list. Denied: count down, pick another one.
+-- In the access phase the pick only avoids denied nodes and counts nothing, because nginx may then
+-- read the client's body for minutes. The guarantee rests on `settle`, right before every connect:
+-- count up, THEN look at the deny-list. If the node is denied: count down, and pick another node.
 --
--- Free nodes are offered first. If the request knows none, the present configuration may have some.
--- Otherwise successors are offered (counted), and then a draining node (a bypass, counted). Nodes
--- that this request has tried do not count as an offer. A sealed node is never offered. A session
--- that a pod keeps (sticky.lua) is offered its ring first.
+-- Free nodes are offered first. If the request knows no free node, the present configuration may
+-- have some. Otherwise successors are offered (counted), and then a draining node (a bypass,
+-- counted). Nodes that this request has tried do not count as an offer. A sealed node is never
+-- offered. A session that a pod keeps (sticky.lua) is offered its ring first.
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
@@ -22,13 +22,13 @@ local setmetatable = setmetatable
 local state_of, use, offers = request.of, request.use, request.offers
 local clock_now    = require("apisix.drain.clock").now
 
--- how long a successor that failed is skipped if there is another one, in seconds
+-- how long a successor that failed is skipped if there is another successor, in seconds
 local SKIP = 2
 
 local _M = { PLAIN = "plain", KEPT = "kept", FREE = "free", NEXT = "next", BYPASS = "bypass",
              NONE = "none" }
 local mt = { __index = _M }
--- offers after which there may be another one
+-- if APISIX picks no node from one of these offers, another offer may follow
 local HAS_MORE = { [_M.KEPT] = true, [_M.FREE] = true, [_M.NEXT] = true }
 _M.HAS_MORE = HAS_MORE
 
@@ -44,8 +44,9 @@ function _M.new(deps)
 end
 
 
--- A request's list of nodes is as old as the request. A free node of the present configuration is
--- better than a bypass, and a draining one is better than a refusal.
+-- Returns the plan of the present configuration if it has a free node, which is better than a
+-- bypass: a request's list of nodes is as old as the request. Also if only the present plan has a
+-- successor or a draining node, which is better than a refusal. Otherwise returns the old plan.
 local function renew(self, ctx, plan, set)
     local state = state_of(ctx)
     if state.renewed then
@@ -72,7 +73,7 @@ end
 --- Before APISIX picks: offers the nodes it may choose from.
 -- @tparam string|nil failed the last offer, if APISIX found no node in it
 -- @tparam boolean connecting true right before a connect
--- @treturn string|nil the offer; nil if the last one failed and there is no other
+-- @treturn string|nil the offer; nil if the last offer failed and there is no other
 function _M:prepare(ctx, failed, connecting)
     local state = ctx._drain
     local base = state and state.base
@@ -118,7 +119,7 @@ function _M:prepare(ctx, failed, connecting)
         state.next = plan.next
         return _M.NEXT
     end
-    -- earlier offers had no node left: a draining node that still serves beats an error
+    -- earlier offers had no node left: a draining node still serves, which is better than an error
     if plan.soft and failed ~= _M.BYPASS then
         use(ctx, plan.soft)
         return _M.BYPASS
@@ -127,8 +128,8 @@ function _M:prepare(ctx, failed, connecting)
 end
 
 
--- If the picker is new (the nodes changed), it does not know that this request has tried the
--- server. This reports it to the picker, as APISIX does before a retry.
+-- Whether this request has tried the server before. A new picker (the nodes changed) does not know
+-- that, so this function reports the server to the picker, as APISIX does before a retry.
 local function tried_again(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
     if not HAS_MORE[offered]
@@ -141,7 +142,8 @@ local function tried_again(ctx, addr, offered)
 end
 
 
--- Is this a successor that failed a moment ago, while there is another one to try?
+-- Whether the server is a successor that failed a moment ago, while the request has another
+-- successor to try. If so, the picker is told that the server was tried.
 local function skips(self, ctx, addr)
     local state, failing = ctx._drain, self.failing
     local till = state and state.next and failing[addr.id]
@@ -165,7 +167,7 @@ end
 
 
 --- In the access phase, after APISIX has picked: may the request have this server?
--- @treturn boolean false: another one has to be picked
+-- @treturn boolean false: another server has to be picked
 function _M:admits(ctx, server, offered)
     if offered == _M.KEPT then
         return not bound.must_check(ctx, address.of(server.host, server.port))
@@ -180,8 +182,8 @@ function _M:hold(ctx, server)
 end
 
 
---- Counts a request that goes to a sealed server without a check. It uses this worker's copy of the
--- deny-list, because the load of a new copy may have failed.
+--- After a failure of the plugin: counts a request as late if its server is sealed. Uses this
+-- worker's last copy of the deny-list, because loading a new copy may be what failed.
 function _M:passed(server)
     local set = self.entries.set
     if set.n > 0 then
@@ -192,8 +194,8 @@ end
 
 --- Right before a connect: count up, THEN look at the deny-list.
 -- @tparam string|nil offered the result of prepare for this pick; nil after the access phase's pick
--- @treturn boolean true when the request may connect to this server; false: it was counted down
---   again, and another one has to be picked
+-- @treturn boolean true if the request may connect to this server. If false, the request is not
+--   counted on the server, and another server has to be picked
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
     if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)
@@ -232,7 +234,7 @@ function _M:settle(ctx, server, offered)
 end
 
 
---- A retry: the request leaves the node that failed it.
+--- Before a retry: counts the request down from the node that failed, and notes that node as tried.
 function _M:retried(ctx)
     local addr = self.inflight:leave(ctx, true)
     if addr then
@@ -246,8 +248,8 @@ function _M:retried(ctx)
 end
 
 
---- When an answer begins: marks a new session. A pick may rest on an older copy of the deny-list;
--- this does not, because settle has brought the copy up to date since.
+--- When an answer begins: marks a new session. The pick in the access phase may rest on an older
+-- copy of the deny-list. `settle` has updated the copy since, so `mark` knows the present entries.
 function _M:mark(ctx)
     if ctx.upstream_conf.type ~= "chash" then
         return
@@ -262,7 +264,8 @@ function _M:mark(ctx)
     if not plan.kept then
         return
     end
-    -- an answer of a kept pod gets no marker, and that of an unknown one may be such an answer
+    -- an answer of a kept pod gets no marker. An answer of an unknown pod gets none either, since
+    -- that pod may be a kept one
     local addr = self.inflight:addr_of(ctx)
     if addr and not select(2, level_of(set, addr)) then
         sticky.mark(ctx, plan.kept)

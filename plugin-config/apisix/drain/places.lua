@@ -1,8 +1,8 @@
 --- The places (records.lua) in which this worker could choose an address, in the configuration that
 -- it routes by. They are indexed by the address of each node.
 --
--- Nodes by service discovery and by name are looked up at intervals. A large configuration takes
--- milliseconds: `pause` is called in between, and must let requests run.
+-- Nodes by service discovery and by name are looked up at intervals. Reading a large configuration
+-- takes milliseconds, so the code calls `pause` in between, which must let requests run.
 local source   = require("apisix.drain.source")
 local records  = require("apisix.drain.records")
 local nodes_of = require("apisix.drain.nodes").of
@@ -14,7 +14,7 @@ local pairs    = pairs
 local next     = next
 local str_sub  = string.sub
 
--- seconds that requests may wait for this code; MANY nodes take less
+-- seconds that requests may wait for this code; reading MANY nodes takes less
 local MOST = 0.0002
 local MANY = 100
 local NONE = {}
@@ -123,7 +123,8 @@ function _M.new(with)
 end
 
 
---- Starts to measure how long requests wait. Call it first, since the caller may have paused.
+--- Starts to measure how long requests wait. Call it before a check of the places: requests may
+-- have run since the last measurement.
 function _M:begin()
     self.rested = clock_now()
 end
@@ -156,7 +157,7 @@ local function differ(old, new)
 end
 
 
---- Looks up nodes by name and by discovery. @treturn boolean whether a place has any
+--- Looks up nodes by name and by discovery. @treturn boolean whether any place has such nodes
 function _M:look_up()
     self.unseen = false
     self.names:begin()
@@ -181,7 +182,7 @@ function _M:look_up()
 end
 
 
---- Is the first answer about a name due soon?
+--- Is there a name whose first answer may still come soon?
 function _M:waits()
     return self.names:waits()
 end

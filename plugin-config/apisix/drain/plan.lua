@@ -1,9 +1,9 @@
 --- A plan: the variants of an upstream's configuration under one deny-list. `free` has the free
--- nodes, `next` the successors of the others, `soft` the draining ones (see offer). `kept` has
--- rings for the sessions of ending pods (see sticky). APISIX still chooses, among fewer nodes.
+-- nodes, `next` the successors of the denied nodes, `soft` the draining nodes (offer.lua). `kept`
+-- has rings for the sessions of ending pods (sticky.lua). APISIX still picks, among fewer nodes.
 --
--- Plans are kept by (version, key), the names under which APISIX caches its pickers. So a variant
--- leads to the same picker in every request. The configuration object alone is no key:
+-- Plans are stored by (version, key), the names under which APISIX caches its pickers. So a variant
+-- leads to the same picker in every request. The configuration object alone cannot be the key:
 -- traffic-split makes one for every request, and service discovery replaces its nodes in place.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
@@ -17,19 +17,19 @@ local sort         = table.sort
 
 -- a plan that no request used for this many sweeps is dropped
 local MAX_IDLE = 10
--- the most retries that successors add, if the upstream sets no number of its own
+-- the most retries that successors add, if the upstream does not set `retries`
 local TRIES = 2
 
 local _M = {}
 local mt = { __index = _M }
 
 
---- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
+--- @tparam function records the addresses of a name by the last answer, or nil; sends no query
 function _M.new(records)
     return setmetatable({
         plans = {}, serial = 0, records = records, sticky = sticky_mod.new(),
-        -- upstreams of least_conn that were offered fewer nodes, by the name of their heap; the
-        -- epoch goes up when one is added
+        -- upstreams of least_conn that were offered fewer nodes, by the name of their heap;
+        -- `epoch` goes up whenever an item is set
         heaps = {}, epoch = 0,
     }, mt)
 end
@@ -81,7 +81,7 @@ local function seen(self, plan, base, set)
 end
 
 
--- No entry is about this upstream.
+-- The plan of an upstream whose nodes have no entry.
 local function undenied(self, plan, key, version, base, set)
     local heap = heap_of(base, key)
     local shrunk = heap and self.heaps[heap]
@@ -99,8 +99,8 @@ local function undenied(self, plan, key, version, base, set)
 end
 
 
--- The rings of bound sessions: the free nodes and the kept ones, without those that had begun to
--- end before the session began.
+-- The rings of bound sessions. A ring has the free nodes, and the kept nodes except those whose
+-- pods had begun to end before the session began.
 local function rings_of(base, key, named, offered, variable, retries)
     local all, listed = offered.kept, {}
     local kept = { variable = variable, entries = {}, rings = {} }
@@ -112,14 +112,15 @@ local function rings_of(base, key, named, offered, variable, retries)
         listed[node] = true
     end
 
-    -- APISIX keeps one picker for each key, and requests of all kinds take turns
+    -- APISIX keeps one picker for each key. Bound and new sessions alternate, so rings have keys
+    -- of their own
     local function variant(kind, nodes)
         local one = variant_of(base, named .. kind, nodes, retries or #nodes - 1)
         one.key = key .. "#" .. kind
         return one
     end
 
-    -- @tparam number from the first kept node that the session may have
+    -- @tparam number from index of the first kept node that the session may use
     function kept.ring(from)
         local nodes, known, unlisted = {}, {}, nil
         for i, node in ipairs(offered.unbound) do
@@ -161,7 +162,7 @@ local function denied(self, last, key, version, base, set, nodes)
         local own = base.retries and base.retries >= 0 and base.retries or nil
         local retries = own
         if not retries then
-            -- APISIX would count only the nodes that it sees, without those kept for last
+            -- APISIX's default would count only the nodes of one variant, not those of all three
             retries = #free + #soft + min(#following, TRIES) - 1
         end
         plan = store(self, key, version, {
@@ -181,8 +182,8 @@ local function denied(self, last, key, version, base, set, nodes)
 end
 
 
---- Is it known already that no entry of the set concerns the upstream of this request? Cheap enough
--- for every request; false only means that `of` has to be called.
+--- Whether a stored plan shows that no entry of the set concerns the upstream of this request.
+-- Cheap enough for every request. After false, the caller has to call `of`.
 function _M:is_plain(ctx, set)
     local by_key = self.plans[ctx.upstream_version]
     local plan = by_key and by_key[ctx.upstream_key]
@@ -218,8 +219,8 @@ function _M:of(key, version, base, set)
 end
 
 
---- Drops plans and heaps that no request used for a while, and the notes of kept nodes whose time
--- is over.
+--- Drops plans and heaps that no request used for a while, and the notes of nodes that no entry
+-- keeps any more.
 -- @tparam table set from entries
 function _M:sweep(set)
     self.sticky:sweep(set)

@@ -1,7 +1,8 @@
 --- The ports of each IP for which a worker has counters. Other workers read them in the dictionary:
 --
---   p|worker|ip|1 ..   the ports that have counters, no gaps: port + 65536 * place of its
---                      counter in cells.lua. Place 0: a counter in the dictionary. 0 alone: free
+--   p|worker|ip|1 ..   one key for each port that has a counter, numbered without gaps. The value
+--                      is port + 65536 * place of the counter in cells.lua. Place 0: the counter
+--                      is in the dictionary. The value 0: no port uses this key now
 local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable
 local pairs        = pairs
@@ -21,7 +22,7 @@ end
 
 --- Lists the port of an address. Each write replaces a number by a number, so a full
 -- dictionary cannot lose an index that exists.
--- @tparam number place of its counter in the memory that workers share; 0: it is in the dictionary
+-- @tparam number place of its counter in cells.lua; 0: the counter is in the dictionary
 -- @treturn boolean false if the dictionary is full
 function _M:list(addr, place)
     local ip, port = addr.ip, addr.port

@@ -1,7 +1,7 @@
---- The present configuration of the upstream that a request began with. APISIX looks it up in its
--- access phase, and the request keeps that one. A slow upload can outlive every node in it.
+--- The present configuration of the upstream that a request began with. A request keeps the
+-- configuration of its access phase. A slow upload can outlive every node in that.
 --
--- nil if the balancer phase cannot get the present one safely:
+-- `of` returns nil if the balancer phase cannot get the present configuration safely:
 --   - an upstream written into a traffic-split rule: it has no name
 --   - nodes whose name has not been resolved yet, and discovery by DNS: this code must not wait
 --   - a change of values that nginx has used already (scheme, TLS, host)
@@ -25,7 +25,7 @@ local BRACKET = str_byte("[")
 local _M = {}
 
 
---- The key of the object that an upstream is part of; nil if it has none.
+--- The key of the object that an upstream is part of; nil if the upstream is part of no object.
 -- Before APISIX 3.14, an upstream has its parent object in place of a key. traffic-split sets a
 -- parent too, but its upstream is no part of that object.
 function _M.key_of(base)
@@ -80,8 +80,8 @@ end
 
 
 --- The nodes as APISIX completes them before a pick. Without a priority, APISIX's pick fails.
--- @treturn table|nil nodes; nil if one has a name
--- @treturn string text
+-- @treturn table|nil nodes; nil if a node has a name, or its port is not known
+-- @treturn string text that is the same for the same nodes
 function _M.filled(nodes, scheme)
     local list, marks = {}, {}
     for i, node in ipairs(nodes) do
@@ -107,7 +107,7 @@ end
 
 --- @tparam table core apisix.core
 -- @tparam table base the configuration that the request began with
--- @treturn table|nil a configuration that may take its place
+-- @treturn table|nil the present configuration, for use in place of `base`
 -- @treturn string|nil its version: the same for the same content
 function _M.of(core, base)
     local now, revision = configured(core, base)

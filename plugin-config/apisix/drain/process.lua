@@ -1,5 +1,5 @@
---- Is a process still there? A pid alone is not enough, because another process can get it. So the
--- start time is kept too (in clock ticks since boot, field 22 of /proc/<pid>/stat).
+--- Is a process still there? A pid alone is not enough, because another process can get the same
+-- pid. So the start time is stored too (in clock ticks since boot, field 22 of /proc/<pid>/stat).
 local ffi       = require("ffi")
 local bit       = require("bit")
 local ngx       = ngx
@@ -69,8 +69,8 @@ function _M.serves(pid)
 end
 
 
--- A child of nginx has the title of its master until its init_worker is over. It is a second master
--- only if it has executed a program since the fork: the flag PF_FORKNOEXEC is then gone.
+-- A new worker has the title of its master until its init_worker is over. A second master has
+-- executed a program since the fork, so the flag PF_FORKNOEXEC is gone.
 local function is_second_master(pid)
     if role_of(pid) ~= "master" then
         return false
@@ -83,9 +83,9 @@ end
 --- Finds the workers of this process's nginx, by the children of its master (Linux:
 -- /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
 -- @tparam table known workers to skip, by pid
--- @treturn table|nil pids of other workers that serve; nil if /proc does not show the family
+-- @treturn table|nil pids of other workers that serve; nil if /proc does not show the children
 -- @treturn boolean is there a second master with the same sockets (binary upgrade, USR2)? The new
---   one is a child of the old one
+--   master is a child of the old master
 function _M.family(known)
     local master, own = C.getppid(), ngx.worker.pid()
     local second = role_of(parent_of(master)) == "master"
@@ -113,8 +113,8 @@ end
 
 
 --- Does the process that was registered with this pid and start still exist? A stopped process
--- does; one that only waits to be reaped does not. If unknown, the answer is true, because its
--- counts may still matter.
+-- exists; a process that only waits to be reaped does not. Returns true if /proc does not show the
+-- process, because its counts may still matter.
 function _M.alive(pid, started)
     if C.kill(pid, 0) ~= 0 and ffi.errno() == ESRCH then
         return false

@@ -1,6 +1,6 @@
---- The places of one item of the configuration, and the upstreams that it refers to. APISIX chooses
--- a node in a place. That is an upstream, or the nodes written into a route, a service, or a
--- traffic-split rule of any object that can hold plugins.
+--- The places of one item of the configuration, and the upstreams that the item refers to. A place
+-- is a list of nodes that APISIX picks from: an upstream, or the nodes written into a route, a
+-- service, or a traffic-split rule of any object that can hold plugins.
 local nodes_of  = require("apisix.drain.nodes").of
 local ipairs    = ipairs
 local type      = type

@@ -11,7 +11,7 @@ local str_find = string.find
 local MAX_ITEMS = 1000
 local MAX_TTL   = 3600
 local MAX_WAIT  = 30
--- a day, and a month
+-- the most seconds of `keep` (a day) and of `kept` (30 days)
 local MAX_KEEP, MAX_KEPT = 86400, 2592000
 
 local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
@@ -69,7 +69,7 @@ local function is_uid(value)
 end
 
 
--- namespace/name of a release
+-- Can the value be the name of a writer? That is namespace/name of the agent's release.
 local function is_name(value)
     return type(value) == "string" and str_find(value, "^[%w._:/-]+$") ~= nil and #value <= 320
 end

@@ -3,19 +3,19 @@
 --   key             the key that APISIX gave: ctx has another one for the ring of a bound session
 --   tried           ids of the nodes that failed this request
 --   renewed         the present configuration was read
---   next            the variant with the successors, while the request is offered that one
+--   next            the variant with the successors, while the request is offered that variant
 --   succeeded       the request was counted as `succeeded`
---   kept            the ring of a bound session, while the request is offered that one
---   checker         the upstream's health checker, while a ring is offered without it
---   checks          the ring's pick was a listed node, whose health counts
+--   kept            the ring of a bound session, while the request is offered that ring
+--   checker         the upstream's health checker, while a ring is offered without the checker
+--   checks          the ring's first pick was a listed node: now health checks count (bound.lua)
 local ipairs = ipairs
 
 local _M = {}
 
 
---- Drops the request's picker, which was made for other nodes. after_balance with true releases its
--- claim on its last server, and does nothing else of note in any algorithm. The picker forgets the
--- tried servers, so ctx._drain.tried keeps them.
+--- Drops the request's picker, which was made for other nodes. after_balance with true releases the
+-- request's claim on its last server, and does nothing else of note in any algorithm. The tried
+-- servers are lost with the picker, so ctx._drain.tried keeps them.
 function _M.drop_picker(ctx)
     local picker = ctx.server_picker
     if picker and picker.after_balance and ctx.balancer_server then
@@ -66,7 +66,7 @@ function _M.restore_checker(ctx)
 end
 
 
---- Is there a node in it that this request has not tried?
+--- Does the variant have a node that this request has not tried?
 function _M.offers(state, variant)
     if not variant then
         return false

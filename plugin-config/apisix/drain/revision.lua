@@ -27,8 +27,8 @@ end
 
 
 --- @tparam table core apisix.core
--- @treturn number the highest over all kinds, 0 if APISIX does not report one
--- @treturn table by kind, those of KINDS that this APISIX has
+-- @treturn number the highest revision of all kinds, 0 if APISIX reports none
+-- @treturn table the revision by kind, for those of KINDS that this APISIX has
 function _M.read(core)
     local highest, kinds = 0, {}
     local fetch = core.config and core.config.fetch_created_obj

@@ -100,7 +100,7 @@ local function beat(core)
     -- a worker without requests updates its copy too, so that its next pick has a present list
     local set = here.entries:current()
     here.entries:clear(CLEAR)
-    -- the revision also goes down: if etcd comes back from a backup, APISIX reads all anew
+    -- the revision may also go down: after a restore of etcd, APISIX reads everything again
     local applied, kinds = revision.read(core)
     if applied > 0 and workers_mod.applied(counts, number, here.applied, applied, kinds) then
         counts:set("a|" .. number, ngx_now())
@@ -156,8 +156,8 @@ local function register(core)
     here.counts, here.number = counts, me.number
     here.beaten, here.reconciled, here.swept, here.applied = 0, clock_now(), clock_now(), {}
     if ngx.get_phase() ~= "init_worker" then
-        -- the worker has served without the plugin: it has requests in flight that were not
-        -- counted, as after an error
+        -- the worker has served without the plugin: some requests in flight are not counted, so
+        -- the worker is unfit for a while, as after an error
         counts:set("x|" .. me.number, clock_now())
     end
 
@@ -186,7 +186,7 @@ local function register(core)
 end
 
 
--- Ends a request that no node may have, as APISIX does if an upstream has no node.
+-- Ends a request that no node may serve, as APISIX does if an upstream has no node.
 local function turn_away()
     return (IS_HTTP and here.core.response.exit or ngx.exit)(503)
 end
@@ -207,8 +207,8 @@ local function make_hooks(own)
 end
 
 
---- Starts the barrier in this worker. Call it in init_worker, or any time later; more than once
--- does no harm. Never raises.
+--- Starts the barrier in this worker. Call it in init_worker, or any time later. Further calls do
+-- no harm. Never raises.
 function _M.start()
     if not ngx.worker.id() or not (IS_HTTP or _M.dicts()) then
         -- The privileged agent serves no request. The stream subsystem takes part only if both
@@ -227,8 +227,8 @@ function _M.start()
         end
         here.active = why == nil and here.inflight ~= nil
         if here.active and here.stopped and here.stopped ~= ngx_now() then
-            -- it was off for longer than one turn of the event loop: requests may have passed
-            -- uncounted, as after an error
+            -- the plugin was off for longer than one turn of the event loop. Uncounted requests may
+            -- have passed, so the worker is unfit for a while, as after an error
             here.counts:set("x|" .. here.number, clock_now())
         end
         here.stopped = nil
@@ -250,8 +250,8 @@ function _M.start()
 end
 
 
---- Stops it: the plugin's functions stay in place and pass everything through. APISIX calls this at
--- each reload of its plugins, and then starts the barrier again at once. So it is no error yet.
+--- Stops the barrier: the plugin's functions stay in place and pass everything through. APISIX
+-- calls `stop` at each reload of its plugins, and then `start` at once. So `stop` logs no error.
 function _M.stop()
     if ngx.get_phase() == "exit_worker" then
         -- APISIX unloads its plugins here too: all requests of this worker are over
@@ -265,7 +265,7 @@ function _M.stop()
 end
 
 
---- The token of this gateway, also in a worker that could start nothing else.
+--- Returns the token of this gateway (token.lua), even in a worker whose barrier did not start.
 function _M.token()
     if not here.token then
         local ok, core = pcall(require, "apisix.core")

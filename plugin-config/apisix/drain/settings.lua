@@ -1,5 +1,5 @@
---- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml. Both ways of loading read them
--- there, because that does not need the plugin list.
+--- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml. Both ways of loading the plugin
+-- read them there, because the plugin list is not needed for that.
 local type     = type
 local pairs    = pairs
 local concat   = table.concat

@@ -1,5 +1,5 @@
 --- The items that APISIX holds of each kind of object, and those that came or went since the last
--- call. APISIX replaces an item and never changes one, so a new item is found by identity.
+-- call. APISIX replaces items and never edits them, so a new item is found by identity.
 local revision = require("apisix.drain.revision")
 local clock_now = require("apisix.drain.clock").now
 local KINDS    = revision.KINDS
@@ -22,7 +22,7 @@ local mt = { __index = _M }
 --   core      apisix.core
 --   rest      yields to requests when that is due
 --   changed   called while APISIX changes an item, before any request can see the change
---   come      called with a kind and an item; its result is kept with the item
+--   come      called with a kind and a new item; the result of `come` is stored with the item
 --   go        called with that result when the item has gone
 function _M.new(with)
     return setmetatable({
@@ -30,14 +30,14 @@ function _M.new(with)
         come = with.come, go = with.go,
         -- the last state: { values, version, check, items, length, turn, seen = { [item] = kept } }
         kinds = {},
-        stale = {},         -- { [kind] = true }: an item was replaced since it was taken in
+        stale = {},         -- { [kind] = true }: an item was replaced since the last `take`
         watched = setmetatable({}, { __mode = "k" }),
     }, mt)
 end
 
 
--- Wraps two functions that APISIX calls before it stores an item: upgrade_version, and the filter,
--- in the same step. An object without a filter gets one.
+-- Wraps two functions of the object that APISIX calls in the step in which it stores an item:
+-- upgrade_version and the filter. An object without a filter gets one.
 local function watch(self, kind, object)
     if self.watched[object] then
         return
@@ -63,7 +63,8 @@ local function watch(self, kind, object)
 end
 
 
--- The old list is kept because comparing two lists costs a tenth of looking up each item.
+-- Whether the list has the same items as before. A copy of the old list is kept, because comparing
+-- two lists costs a tenth of looking up each item.
 local function is_same(self, known, values)
     local items = known.items
     if not items or known.length ~= #values then
@@ -81,8 +82,8 @@ local function is_same(self, known, values)
 end
 
 
--- Compares the lists, not their items: an item that is replaced (etcd) calls `changed`, and a new
--- document (standalone) brings another list.
+-- Compares the lists, not their items: if an item is replaced (etcd), `changed` marks its kind as
+-- stale, and a new document (standalone) brings another list.
 local function seems_same(self, kind, values, version)
     local known = self.kinds[kind]
     return known ~= nil and known.items ~= nil and known.values == values
@@ -90,7 +91,8 @@ local function seems_same(self, kind, values, version)
 end
 
 
--- Takes in one kind. Its list may change during a pause: the caller then calls again.
+-- Takes in one kind. Its list may change during a pause: `holds` is then false, and the caller
+-- calls `refresh` again.
 local function take(self, kind, values, version)
     local known = self.kinds[kind] or { seen = {}, turn = 0, check = 0 }
     if seems_same(self, kind, values, version) and clock_now() < known.check then
@@ -101,7 +103,7 @@ local function take(self, kind, values, version)
     if is_same(self, known, values) then
         return
     end
-    -- absent until all of it is taken in
+    -- `items` is nil until the whole list is taken in
     known.items, known.turn = nil, known.turn + 1
     local items, fresh, length = {}, {}, #values
     for i = 1, length do
@@ -150,8 +152,8 @@ local function each(self, look)
             if object.need_reload then
                 return false
             end
-            -- nil: no document of an API-driven gateway has had this kind, so none is in use. A
-            -- kind that etcd has not delivered yet has need_reload
+            -- `values` is nil if no document of an API-driven gateway has had this kind: then no
+            -- object of it is in use. A kind that etcd has not delivered yet has need_reload
             any = any or object.values ~= nil
         end
         look(kind, object)
@@ -161,7 +163,8 @@ end
 
 
 --- Applies new and removed items.
--- @treturn boolean false while the configuration is missing or being reloaded: report nothing
+-- @treturn boolean false while the configuration is missing or being reloaded. The worker must
+--   then report nothing
 function _M:refresh()
     return each(self, function(kind, object)
         if object then
@@ -172,7 +175,7 @@ function _M:refresh()
 end
 
 
---- Does APISIX still hold the items that were taken in? Costs next to nothing.
+--- Does APISIX still hold exactly the items that `refresh` has taken in? Costs next to nothing.
 -- @treturn boolean
 function _M:holds()
     local same = true

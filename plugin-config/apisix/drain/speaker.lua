@@ -1,5 +1,5 @@
---- Decides when this worker updates its word (word.lua): when it is woken, and by a timer in any
--- case. A request of the Barrier API waits here for the words of all workers.
+--- Decides when this worker updates its word (word.lua): when another worker wakes it, and by a
+-- timer. A request of the Barrier API waits in `hear` for the words of all workers.
 local word_mod = require("apisix.drain.word")
 local words    = require("apisix.drain.word_store")
 local wake     = require("apisix.drain.wake")
@@ -12,7 +12,8 @@ local HEAR  = 0.004     -- how long a put waits for all workers, seconds
 local PAUSE = 0.001
 
 local _M = {}
--- in the dictionary of counts, once an agent asks for words; before that no worker makes any
+-- a key in the dictionary of counts, set once an agent asks for words. Until then no worker makes
+-- words
 local WANTED = "words-wanted"
 local word, deps
 
@@ -29,7 +30,7 @@ local function look(premature)
 end
 
 
---- Once in the life of a worker.
+--- Starts the timer. Call it once in the life of a worker.
 -- @tparam table with { core, entries, counts, number, sticky, switch = { active } }
 function _M.start(with)
     deps = with
@@ -65,7 +66,7 @@ function _M.records(name)
 end
 
 
---- For a worker that exits.
+--- Ends the listening in a worker that exits.
 function _M.stop()
     wake.stop()
 end
@@ -73,7 +74,7 @@ end
 
 --- Wakes every worker, and waits a little for their words about a deny-list.
 -- @tparam table barrier { entries, counts, living: see workers.list }
--- @tparam number gen the generation that they must know
+-- @tparam number gen the generation that the workers must know
 -- @treturn boolean true if words may have changed meanwhile, so earlier reads are stale
 function _M.hear(barrier, gen)
     local counts, living = barrier.counts, barrier.living

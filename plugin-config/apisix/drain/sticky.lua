@@ -1,11 +1,11 @@
---- Sessions that a cookie binds to a pod (chash), kept while the pod ends: an entry may ask for it
--- with `keep` (docs/decisions/0066). A bound session is picked from the ring with the pod; a new
--- one from the ring without it. The answer that gives a new session its cookie gets a second one,
--- the marker. It has the second in which the session began. So the session is a new one, in every
--- gateway, for the pods that had begun to end before.
+--- Sessions that a cookie binds to a pod (chash), kept while the pod ends. An entry asks for that
+-- with `keep` (docs/decisions/0066). The node of a bound session is picked from a ring with the
+-- pod, and the node of a new session from a ring without the pod. The answer that gives a new
+-- session its cookie also sets another cookie, the marker, with the time when the session began.
+-- So every gateway treats the session as new for all pods that had begun to end before that time.
 --
 -- An owner may remove the pod from the upstream before the session ends. So a worker notes the
--- node, with its weight, and the ring keeps it until the entry is sealed or gone.
+-- node, with its weight, and the ring has the node as long as the entry keeps its sessions.
 local address  = require("apisix.drain.address")
 local level_of = require("apisix.drain.entries").level
 local present  = require("apisix.drain.present")
@@ -25,7 +25,7 @@ local setmetatable = setmetatable
 
 -- the prefix of the marker's name; the name of the session's cookie follows
 local MARKER = "apisix_drain_new_"
--- seconds by which the clocks of gateways may differ; covers the dropped fraction of a second too
+-- seconds by which the clocks of gateways may differ, with the fraction that ngx.time drops
 local APART = 1
 local NONE = {}
 local IS_HTTP = ngx.config.subsystem == "http"
@@ -83,7 +83,7 @@ function _M:note(conf, set)
 end
 
 
--- Drops the notes of nodes whose time is over. @treturn table|nil those that are left
+-- Drops the notes of nodes that no entry keeps any more. @treturn table|nil the notes that are left
 local function current(self, key, set)
     local noted = self.notes[key]
     for id, node in pairs(noted or NONE) do
@@ -100,7 +100,7 @@ local function current(self, key, set)
 end
 
 
---- The nodes of an upstream, with those that its owner has removed and that are kept.
+--- The nodes of an upstream, plus the kept nodes that its owner has removed.
 -- @treturn table nodes; base.nodes itself if there is none to add
 function _M:nodes(base, set)
     local key = set.n > 0 and note(self, base, base.nodes, set)
@@ -122,7 +122,7 @@ function _M:nodes(base, set)
 end
 
 
---- Drops the notes of nodes whose time is over.
+--- Drops the notes of nodes that no entry keeps any more.
 function _M:sweep(set)
     for key in pairs(self.notes) do
         current(self, key, set)
@@ -141,7 +141,8 @@ local function checksum(session)
 end
 
 
--- The second in which a session began, by its marker; nil: before any pod began to end.
+-- The second in which a session began, by its marker. nil: the session has no marker that fits, so
+-- it counts as older than the end of every pod.
 local function began(ctx, variable, session)
     local marker = ctx.var["cookie_" .. MARKER .. cookie_of(variable)]
     local sum, second = str_match(marker or "", "^(%x+)%.(%d+)$")
@@ -171,7 +172,8 @@ end
 
 
 -- The last value that an answer gives to a cookie.
--- @treturn string|nil value; nil: it does not set it @treturn string|nil its attributes
+-- @treturn string|nil value; nil: the answer does not set the cookie
+-- @treturn string|nil the attributes of the cookie
 local function set_by(cookies, name)
     local value, attributes
     for _, cookie in ipairs(type(cookies) == "table" and cookies or { cookies }) do

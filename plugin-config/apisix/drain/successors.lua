@@ -19,7 +19,8 @@ local str_gmatch = string.gmatch
 
 -- the most addresses for a port, and ports of an entry
 local MOST, PORTS = 16, 16
--- A successor may end too. Its own entry then names the next ones: the most entries in such a chain
+-- A successor may end too, and its own entry then names the next successors. STEPS is the most
+-- entries in such a chain
 local STEPS = 8
 
 local _M = { MOST = MOST, PORTS = PORTS }
@@ -161,14 +162,14 @@ local function follow(set, addr, level, seen, found, step)
 end
 
 
---- Adds the addresses without an entry that take over from this one. A successor that ends is
--- followed to its own successors.
+--- Adds the successors of an address to `found`, if they have no entry. If a successor has an
+-- entry, the function continues with the successors that this entry names.
 -- @tparam table set the deny-list
 -- @tparam table addr { ip, port }
 -- @tparam function level entries.level
 -- @tparam table seen ids of the addresses that were found before
 -- @tparam table found the list to which they are added; the list `found.soft`, if there is one,
---   gets those that are draining
+--   gets the draining successors
 function _M.add(set, addr, level, seen, found)
     follow(set, addr, level, seen, found, 1)
 end

@@ -1,6 +1,6 @@
 --- The bearer token. A file is read again every few seconds, so a Secret can be rotated without a
--- reload. The token before the last change stays valid for a minute, because the two sides never
--- see the new one at the same moment.
+-- reload. The token before the last change stays valid for a minute, because agent and gateway do
+-- not read the new token at the same moment.
 local ngx       = ngx
 local clock_now = require("apisix.drain.clock").now
 local hmac_sha1 = ngx.hmac_sha1
@@ -65,7 +65,7 @@ function _M:value()
 end
 
 
--- Equal digests under a secret key: the time of the comparison reveals nothing about the token.
+-- Compares digests under a secret key, so the time that this takes reveals nothing about the token.
 local function same(self, given, token)
     if not self.salt then
         local file = io_open("/dev/urandom", "rb")

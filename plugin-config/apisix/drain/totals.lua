@@ -23,7 +23,7 @@ local function count(dict, worker, ip, port, place, sum)
     else
         requests, long, upgraded, sse, began = cells_mod.read(place)
     end
-    -- nil: this process does not have the memory, so it must not take it for idle
+    -- `requests` is nil if this process does not have the memory: it must not report 0 then
     sum.requests = sum.requests + (requests or 1)
     if long and long > 0 then
         sum.long = sum.long + long
@@ -36,7 +36,8 @@ local function count(dict, worker, ip, port, place, sum)
 end
 
 
---- Requests that these workers could not count on their own address: a part of every address.
+--- The number of requests that these workers could not count on the request's own address. It is
+-- part of the count of every address.
 -- @treturn number
 function _M.unplaced(dict, workers)
     local sum = 0
@@ -50,11 +51,11 @@ end
 --- Requests that these workers have in flight to an address.
 -- @tparam table dict the counts
 -- @tparam table workers numbers of the processes that live
--- @tparam number unplaced from unplaced, read after the entries that are asked about were written
+-- @tparam number unplaced the result of `unplaced`, read after the entry in question was written
 -- @tparam string ip canonical
 -- @tparam number|nil port nil for every port
--- @treturn table { requests, long, upgraded, sse, began }. `long` has all kinds of long-lived ones.
---   `began` is the second in which the oldest of them began; 0 if there is none, or it is not known
+-- @treturn table { requests, long, upgraded, sse, began }. `long` counts long-lived requests of all
+--   kinds. `began` is the second in which the oldest of those began; 0: none, or not known
 function _M.read(dict, workers, unplaced, ip, port)
     local sum = { requests = unplaced, long = 0, upgraded = 0, sse = 0, began = 0 }
     for _, worker in ipairs(workers) do
@@ -73,8 +74,8 @@ function _M.read(dict, workers, unplaced, ip, port)
 end
 
 
---- Addresses that have long-lived requests now. Reads every key of the dictionary, so it is only
--- for a person who asks.
+--- Addresses that have long-lived requests now. Reads every key of the dictionary, so call it only
+-- when a person asks.
 -- @tparam table workers numbers of the processes that live
 -- @treturn table list of { ip, port, upgraded, sse, streams, began }
 function _M.long_lived(dict, workers)
@@ -107,7 +108,7 @@ function _M.long_lived(dict, workers)
 end
 
 
---- Removes everything a dead process left.
+--- Removes the `o` count of a dead process, and all its keys that have more parts after the number.
 function _M.purge(dict, worker)
     local mark = "|" .. worker .. "|"
     for _, key in ipairs(dict:get_keys(0)) do

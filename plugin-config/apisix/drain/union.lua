@@ -16,7 +16,7 @@ local str_match = string.match
 local str_gmatch = string.gmatch
 local str_sub   = string.sub
 
--- results kept: workers mostly agree, and most statements last long
+-- the most cached results; a cache helps, because workers mostly agree and statements mostly last
 local REMEMBERED = 4096
 
 local _M = {}
@@ -90,11 +90,12 @@ end
 
 
 --- @tparam number said how many workers have reported
--- @tparam number asked how many serve
--- @tparam number hidden the largest number of places whose nodes one of them cannot read
+-- @tparam number asked how many workers serve
+-- @tparam number hidden the largest number of places whose nodes one worker cannot read
 -- @tparam table texts their texts, see word_text.lua
 -- @tparam boolean l4 whether L4 is covered: see l4.lua
--- @treturn table for json.encode; `tag` identifies the words of all, nil until all have reported
+-- @treturn table for json.encode; `tag` identifies the words of all workers, and is nil until all
+--   have reported
 function _M.of(said, asked, hidden, texts, l4)
     local distinct, seen = {}, {}
     for _, text in ipairs(texts) do

@@ -1,7 +1,8 @@
 --- Wakes the workers of this nginx by a datagram, within a fraction of a millisecond. The socket is
--- bound before nginx forks (if `lua_module_hook` loads us), so every worker can send from it. On it
--- each worker also reads the addresses of the others. If the socket is missing, or a datagram
--- is lost, a timer does the same a little later: no guarantee depends on it.
+-- bound before nginx forks (if `lua_module_hook` loads the plugin), so every worker can send from
+-- it. A worker sends its number (the hello) to the socket. The worker that reads the hello stores
+-- the address of its sender. If the socket is missing, or a datagram is lost, the timer of
+-- speaker.lua does the same a little later: no guarantee depends on the socket.
 local ffi      = require("ffi")
 local C        = ffi.C
 local ngx      = ngx
@@ -27,7 +28,7 @@ local ADDRESS, MESSAGE = 110, 32
 local ANYONE = 438          -- rw-rw-rw-: the master may be root, and its workers not
 -- a datagram ends each receive, even when the worker exits, because nginx would log a time-out
 local WAIT = 86400000       -- milliseconds
-local HEARD = 1             -- seconds within which the hello must have been read
+local HEARD = 1             -- seconds within which a worker must have read the hello
 
 local _M = {}
 local buffer, from = ffi.new("char[?]", MESSAGE), ffi.new("char[?]", ADDRESS)
@@ -76,7 +77,7 @@ function _M.prepare(dict)
 end
 
 
--- Stores the addresses of workers that have said hello.
+-- Reads the hellos that have arrived, and stores the addresses of their senders.
 local function greet(dict)
     while true do
         length[0] = ADDRESS
@@ -97,7 +98,7 @@ local function listen(dict, number, woken)
     end
     local key, till = "wake|" .. number, clock_now() + HEARD
     greet(dict)
-    -- another worker may have read it and be about to store it
+    -- another worker may have read the hello, and be about to store the address
     while not dict:get(key) and clock_now() < till do
         ngx.sleep(0.01)
     end

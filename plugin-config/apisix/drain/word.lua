@@ -1,12 +1,12 @@
 --- This worker's word: a statement about every entry, true in the configuration that this worker
--- routes by now (docs/decisions/0029). A statement that is no longer true does not stay:
+-- routes by now (docs/decisions/0029). A statement that is no longer true does not count:
 --
 --   the configuration changed   the worker takes its word back in the step that changes it
 --   the deny-list changed       each statement names the generation in which it was made, and is
 --                               void if the entry is younger
 --
--- The worker repeats only statements that may have changed (affected). Without entries a check is
--- one read of the dictionary.
+-- The worker makes only those statements again that may have changed (affected.lua). Without
+-- entries, a check is one read of the dictionary.
 local places_mod   = require("apisix.drain.places")
 local about_mod    = require("apisix.drain.word_text")
 local affected_mod = require("apisix.drain.affected")
@@ -81,7 +81,7 @@ local function say(self, id, gen)
                 if not seen[place] and self.places:uses(place) then
                     seen[place] = true
                     if entry.kept then
-                        -- a worker without requests must know these nodes too
+                        -- sticky.lua must know these nodes even if no request uses this upstream
                         self.sticky:note(place.conf, self.entries.set)
                     end
                     about:add(place.name, place.list)
@@ -192,7 +192,7 @@ function _M:check(ip)
 end
 
 
--- At every check: reads all entries that may still be sealed, within SHARE of the worker's time.
+-- Calls `check` for all entries that are not sealed yet, within SHARE of the worker's time.
 local function check_all(self)
     local began = clock_now()
     if not self.told or began < self.checked or not self.places:has_moving() then
@@ -233,7 +233,8 @@ function _M:look()
         return
     end
     if self.busy then
-        -- the running check sees every change, except one that makes a published word untrue
+        -- the running check takes in all changes. Only a word that is published and no longer true
+        -- must be taken back at once
         if self.told and not self.places:holds() then
             void(self)
         end

@@ -2,11 +2,12 @@
 -- process inherits one.
 --
 --   g|number       the generation of the deny-list that the worker knows. While this key exists,
---                  all its statements are true in its configuration. Without the key, none counts
---   t|number       "hidden mark": the number of places that it cannot read, and how often it
---                  has taken its word back
+--                  all statements of the worker are true in its configuration. Without the key,
+--                  no statement of the worker counts
+--   t|number       "hidden mark": the number of places that the worker cannot read, and how often
+--                  it has taken its word back
 --   t|number|part  lines of some entries: the id, the generation in which the line was written, and
---                  the text (word_text.lua). In parts: one changed entry does not rewrite all
+--                  the text (word_text.lua). In parts, so that a change rewrites only one part
 local union     = require("apisix.drain.union")
 local ngx       = ngx
 local crc32     = ngx.crc32_short
@@ -39,7 +40,7 @@ function _M.line(id, gen, text)
 end
 
 
---- Writes a part. It counts once the worker has called `tell`.
+--- Writes a part. The part counts once the worker has called `tell`.
 -- @tparam table lines by id
 -- @treturn boolean false: there is no room
 function _M.write(dict, number, part, lines)
@@ -113,7 +114,7 @@ function _M.read(dict, living, l4)
 end
 
 
--- The text about an entry, from this generation or later; or nil.
+-- The text of a worker about an entry; nil if it is missing, or older than generation `since`.
 local function said_of(dict, number, id, since)
     local text = dict:get("t|" .. number .. "|" .. _M.part(id))
     local _, at = str_find(text or "", "\n" .. id .. " ", 1, true)
@@ -126,7 +127,7 @@ local function said_of(dict, number, id, since)
 end
 
 
---- Merges their statements about an entry.
+--- Merges the statements of all workers in `list` about an entry.
 -- @tparam string id
 -- @tparam number|nil since the number of the entry's last change: older statements do not count
 -- @treturn table see union.of
@@ -143,7 +144,7 @@ function _M:of(id, since)
 end
 
 
---- Do all words that were read still stand?
+--- Has no worker taken back or changed its word since `read`?
 function _M:stand()
     for _, worker in ipairs(self.list) do
         if not self.dict:get("g|" .. worker.number)

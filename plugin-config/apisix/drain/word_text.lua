@@ -12,7 +12,7 @@ local sort      = table.sort
 local insert    = table.insert
 local min       = math.min
 
--- the most other choices named for a place, lists of them for an entry, and places named
+-- the most other choices that are named for a place, such lists of an entry, and named places
 local OTHERS, LISTS, NAMES = 8, 16, 16
 -- reading this many nodes takes less time than requests may wait
 local MANY = 100
@@ -22,7 +22,7 @@ local mt = { __index = _M }
 
 
 --- @tparam table entry { ip, port }
--- @tparam function set the deny-list as it is at this moment
+-- @tparam function set returns the deny-list as it is at this moment
 -- @tparam function rest yields to requests when that is due
 function _M.new(entry, set, rest)
     return setmetatable({
@@ -32,7 +32,7 @@ function _M.new(entry, set, rest)
 end
 
 
--- "address:port", kept with the node
+-- Returns "address:port", and caches it in the node.
 local function name_of(node)
     if not node.name then
         local ip = str_find(node.ip, ":", 1, true) and "[" .. node.ip .. "]" or node.ip
@@ -42,7 +42,8 @@ local function name_of(node)
 end
 
 
--- Keeps the names that sort first: a map of nodes has another order in each worker.
+-- Keeps the names that sort first, so that all workers keep the same ones: the order of a map of
+-- nodes differs from worker to worker.
 local function keep(free, name)
     local at = #free + 1
     while at > 1 and free[at - 1] > name do
@@ -57,7 +58,8 @@ end
 
 -- The other choices of a place as text: "more/address:port,…"; nil if there is none. They are
 -- sorted, so that places with the same choices have the same text.
--- @tparam boolean standby the nodes of weight 0, which are chosen only if there is no other
+-- @tparam boolean standby true: only the nodes of weight 0, which APISIX picks only if there is no
+--   other; false: only the other nodes
 local function free_of(self, list, standby)
     local free, more = {}, 0
     for i, node in ipairs(list) do
@@ -141,8 +143,8 @@ local function names_of(list)
 end
 
 
---- As one line: "places cut sole;… succeeded;… n/more/address:port,…;…". `cut` counts the places
--- that are left out; all workers leave out the same ones.
+--- The report as one line: "places cut sole;… succeeded;… n/more/address:port,…;…". `cut` counts
+-- the places that are left out. All workers leave out the same places.
 function _M:text()
     local lists, kept, cut = {}, {}, 0
     for free in pairs(self.others) do

@@ -1,21 +1,22 @@
 --- The workers that serve. Each takes a slot in the dictionary of counts, with a number that no
--- other process ever gets, and shows a sign of life.
+-- other process ever gets, and writes a sign of life.
 --
 --   worker-seq         the last number given
 --   s|slot             true once the slot was ever taken: the list ends at the first absent one
---   w|slot             "number id pid start" of the process that holds the slot; then " stream" if
---                      its stream subsystem does: one worker process has a slot for each of the two
+--   w|slot             "number id pid start" of the process that holds the slot. HTTP and stream
+--                      subsystem have a slot each; the latter's text ends with " stream"
 --   h|number           last sign of life (seconds since the epoch)
---   v|number           highest configuration revision it applied
---   v|number|kind      of one kind of object; -1: this APISIX has none
---   a|number           when it last saw one of these change
---   x|number           when one of our hooks last failed in it (clock.now), 0 for never
---   u|number           why it is unfit, absent when it is fit
---   d|number           which deny-list it reads, and how it counts: see instance.shared
---   q|number           true when it only finishes its requests (reload)
+--   v|number           highest configuration revision that the worker has applied
+--   v|number|kind      the same for one kind of object; -1: this APISIX does not have the kind
+--   a|number           when the worker last saw one of these revisions change
+--   x|number           when a hook of the plugin last failed in the worker, or the plugin had been
+--                      off (clock.now); 0: never
+--   u|number           why the worker is unfit; absent if it is fit
+--   d|number           which deny-list the worker reads, and how it counts: see instance.shared
+--   q|number           true if the worker only finishes its requests (reload)
 --
--- Once the worker is registered, each write replaces one number by another. So none can fail
--- because the dictionary is full.
+-- Once the worker is registered, each write to h|, v|, a| and x| replaces a number by a number. So
+-- a full dictionary cannot make these writes fail.
 local process      = require("apisix.drain.process")
 local totals       = require("apisix.drain.totals")
 local words        = require("apisix.drain.word_store")
@@ -31,11 +32,11 @@ local str_match    = string.match
 local MAX_SLOTS = 512
 -- seconds that a worker is unfit after an error in a hook: a request may have passed uncounted
 local ERROR_HOLD = 60
--- the most dead workers that are kept for purging
+-- how many of the last numbers keep the mark that they were purged
 local KEPT = 1000
 -- the keys that a registered worker always has, each with "|number"
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
--- the keys that it may have
+-- the keys that a registered worker may have besides
 local MORE = { "u|", "q|", "wake|" }
 -- the mark of a slot that a stream subsystem holds
 local STREAM = " stream"
@@ -43,8 +44,8 @@ local STREAM = " stream"
 local _M = {}
 
 
--- The lowest free slot. It is marked before it is taken, so every reader of the slots sees it. One
--- key with the highest slot would not do: workers that register at the same moment could lower it.
+-- Takes the lowest free slot, and marks it (s|) before that, so every reader finds it. A single key
+-- with the highest slot would be unsafe: workers that register at the same moment could lower it.
 local function slot_of(dict, text)
     for slot = 1, MAX_SLOTS do
         local _, err = dict:safe_add("s|" .. slot, true)
@@ -60,7 +61,7 @@ end
 
 
 --- Registers this process.
--- @tparam string shared what it shares with the others, see instance.shared
+-- @tparam string shared the result of instance.shared
 -- @treturn table|nil { number, slot }
 -- @treturn string|nil error
 function _M.register(dict, shared)
@@ -97,8 +98,8 @@ end
 
 
 --- Publishes which configuration this worker has applied.
--- @tparam table told its last published state; updated
--- @tparam number highest over all kinds
+-- @tparam table told the state that this worker published last; updated
+-- @tparam number highest the highest revision of all kinds
 -- @tparam table kinds see revision.read
 -- @treturn boolean whether anything changed
 function _M.applied(dict, number, told, highest, kinds)
@@ -130,8 +131,8 @@ end
 
 --- Every registered process that is still there.
 -- @treturn table list of { number, slot, id, pid, fit, unfit, seen, revision, applied,
--- exiting, shared, stream }; `stream`: it is the stream subsystem of that process
--- @treturn table the same for those that are gone
+-- exiting, shared, stream }; `stream`: the item is the stream subsystem of its process
+-- @treturn table the same for processes that are gone
 function _M.list(dict)
     local living, dead = {}, {}
     local slot = 0
@@ -164,7 +165,7 @@ function _M.list(dict)
 end
 
 
---- Their numbers, for totals.read.
+--- The numbers of the workers in a list, for totals.read.
 function _M.numbers(list)
     local numbers = {}
     for i, worker in ipairs(list) do
@@ -183,8 +184,8 @@ local function by_pid(living)
 end
 
 
--- Workers that serve and are not registered here. One that is only starting cannot serve yet: nginx
--- runs init_worker, where we register, before it accepts a connection.
+-- Workers that serve and are not registered here. A starting worker does not serve yet: nginx runs
+-- init_worker, in which the plugin registers the worker, before it accepts a connection.
 -- @treturn table|nil pids; nil if /proc does not show them @treturn boolean see process.family
 local function strangers(dict, living)
     local suspects, second = process.family(by_pid(living))
@@ -192,7 +193,7 @@ local function strangers(dict, living)
         return suspects, second
     end
 
-    -- one may have registered, or ended, since the list was made
+    -- a suspect may have registered, or ended, since `living` was read
     local known, found = by_pid((_M.list(dict))), {}
     for _, pid in ipairs(suspects) do
         if not known[pid] and process.serves(pid) then
@@ -203,7 +204,8 @@ local function strangers(dict, living)
 end
 
 
--- If /proc shows no family: the ids of workers that nginx should run and that did not register.
+-- Without a view of /proc: a reason for each worker id that nginx should run and that has not
+-- registered.
 local function missing(living, count)
     local serving, reasons = {}, {}
     for _, worker in ipairs(living) do
@@ -219,15 +221,15 @@ end
 
 
 --- May the agent rely on the answers of this process? Only if every worker that serves is
--- registered here and fit. The requests of an unregistered worker are unknown here. It never loaded
--- the plugin, or is older than a reload that loaded the plugin or resized the dictionary of counts.
+-- registered here and fit. The requests of an unregistered worker are unknown here. Such a worker
+-- has not loaded the plugin, or it is older than a reload that resized the dictionary of counts.
 -- A worker that has another deny-list, or counts in another way, cannot see the entries of this
 -- process. A reload causes that if it resizes the deny-list or changes the plugin's version.
 -- @tparam table dict the counts
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
--- @tparam string shared what this process shares, see instance.shared
--- @treturn table reasons, empty if fit. The stream subsystems give none: see l4.covered
+-- @tparam string shared the result of instance.shared in this process
+-- @treturn table reasons, empty if fit. Stream subsystems add no reason: see l4.covered
 function _M.unfit(dict, living, count, shared)
     local pids, second = strangers(dict, living)
     local reasons = pids and {} or missing(living, count)
@@ -252,8 +254,8 @@ function _M.unfit(dict, living, count, shared)
 end
 
 
---- Removes the keys of dead processes. Only one process ever does it for a given number: a second
--- removal of a slot could hit a worker that took it in between.
+--- Removes the keys of dead processes, and returns how many there are. Only one worker removes the
+-- keys of a given number: a second removal could hit a worker that took the slot in between.
 function _M.purge(dict)
     local _, dead = _M.list(dict)
     for _, worker in ipairs(dead) do

@@ -1,23 +1,25 @@
 --- The plugin's functions in place of APISIX's. Each calls APISIX's function outside of any pcall,
--- so errors and exits stay APISIX's. The plugin's code runs inside a pcall. When it fails, the
--- request goes on without the plugin, the failure is counted, and the worker is unfit for a while.
+-- so APISIX's errors and exits pass unchanged. The plugin's code runs inside a pcall. If that code
+-- fails, the request goes on without the plugin, the failure is counted (`errors`), and the worker
+-- is unfit for a while.
 --
--- They are on the path of every request, so nothing here makes a table or a closure for a request.
+-- Every request runs these functions, so they make no table and no closure for a request.
 local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
 local pcall    = pcall
 
--- each further turn needs a change of the deny-list between two lines of code, or a node that this
--- request has tried before
+-- one more turn is needed only if the deny-list changes between two lines of code, or if APISIX
+-- picks a node that this request has tried before
 local MAX_TURNS = 20
 
 local _M = {}
 
 
---- @tparam table own APISIX's functions: pick, run, log, header; no header in the stream subsystem
+--- Makes the plugin's functions, for install.lua.
+-- @tparam table own APISIX's functions: pick, run, log, header; no header in the stream subsystem
 -- @tparam table deps { pick, inflight, kinds, entries, switch = { active },
 --   caught = function(err), count = function(what), recreate = ngx.balancer.recreate_request,
---   turn_away = ends a request that no node may have }
+--   turn_away = ends a request that no node may serve }
 -- @treturn table { pick, retry, run, log, header }
 function _M.make(own, deps)
     local caught, switch, turn_away = deps.caught, deps.switch, deps.turn_away
@@ -109,14 +111,14 @@ function _M.make(own, deps)
                     return server, err
                 end
             end
-            -- not a retry: APISIX must not report a failure to its health checker
+            -- the next pick is not a retry: APISIX must report no failure to its health checker
             ctx.balancer_try_count = 0
         end
         return refuse(connecting)
     end
 
 
-    --- In the access phase.
+    --- Replaces pick_server in the access phase.
     function wrapped.pick(route, ctx)
         local set = entries.set
         if not switch.active or (set.n == 0 and ctx.upstream_conf.type ~= "least_conn")
@@ -127,7 +129,7 @@ function _M.make(own, deps)
     end
 
 
-    --- In the balancer phase, after a node has failed.
+    --- Replaces pick_server in the balancer phase, after a node has failed.
     function wrapped.retry(route, ctx)
         if not switch.active then
             return own_pick(route, ctx)
@@ -140,13 +142,14 @@ function _M.make(own, deps)
     end
 
 
-    -- The node was denied since it was picked. Nothing was sent to it yet.
+    -- Picks another node: the picked one (`from`) is denied by now, and has received nothing yet.
+    -- Returns nil if the request was turned away.
     local function move(route, ctx, from)
         local tries = ctx.balancer_try_count
         ctx.balancer_try_count = 0
         local host, port = from.host, from.port
         local server = choose(route, ctx, true)
-        -- APISIX does not count the pick of a lone node; the next one must be a retry all the same
+        -- APISIX counts no try if it picks the only node; the next pick must still be a retry
         ctx.balancer_try_count = tries or 1
         ctx.picked_server = server
         if not server then
@@ -175,7 +178,7 @@ function _M.make(own, deps)
                 return
             end
             if is_session then
-                -- a session has no header filter that would mark the beginning of an answer
+                -- L4 has no header filter that marks the beginning of an answer: use the connect
                 ctx._drain_began = kinds.now
             end
         end
@@ -205,7 +208,7 @@ function _M.make(own, deps)
             caught(err)
         end
         local result = own_header()
-        -- after APISIX's plugins: one of them may set the cookie of a session
+        -- after APISIX's plugins, because one of them may set the cookie of a session
         if entries.set.n > 0 then
             ok, err = pcall(mark, pick, ctx)
             if not ok then

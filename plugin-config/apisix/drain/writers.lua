@@ -1,18 +1,18 @@
---- The names of those who put entries. An entry keeps only a number, in the flags of its key in the
--- dictionary, so a name costs no memory for each entry.
+--- The names of the agents' releases that put entries. An entry keeps only a number, in the flags
+-- of its key in the dictionary, so a name costs no memory for each entry.
 --
 --   w|name  the number of this name
 --   W|n     the name of this number
---   writers how many numbers were given
+--   writers the last number that was given
 local _M = {}
 
--- more than there are releases of the agent; it bounds what a caller can store
+-- more names than the releases of the agent for one gateway; it bounds what callers can store
 local MOST = 64
 
 
 --- @tparam table dict of the entries
 -- @tparam string name of the writer (request.lua)
--- @treturn number 0 if there is no room for another name: its entries have no writer then
+-- @treturn number 0 if there is no room for another name: entries of that writer have none
 function _M.number(dict, name)
     local number = dict:get("w|" .. name)
     if number then

@@ -137,7 +137,7 @@ export function startDeployments(store: Store): () => void {
       return
     }
     const size = newSetSize(arm, arms, bounds)
-    // One step at a time, as in Kubernetes: the counts below are from before the first step.
+    // One step per pass, as in Kubernetes: this step would make the counts below outdated.
     if (size !== arm.wanted) return scale(fresh, size)
     const sizes = oldSetSizes(arm, arms, bounds)
     for (const set of old) scale(set, sizes.get(set.metadata.name) ?? 0)

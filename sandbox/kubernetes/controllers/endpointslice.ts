@@ -71,7 +71,7 @@ export function startEndpointSlices(store: Store, options: EndpointSliceOptions 
         })
       }),
       ...update.map(slice => () => {
-        // A client may have deleted or changed it since; the next pass corrects that.
+        // If a client has deleted or changed the slice since, the next pass corrects that.
         const now = store.get('endpointslices', namespace, slice.metadata.name)
         if (now?.metadata.resourceVersion === slice.metadata.resourceVersion)
           store.update('endpointslices', slice)

@@ -87,7 +87,7 @@ export function startReplicaSets(store: Store): () => void {
     const pods = owned()
     // A listener may have deleted the set meanwhile.
     if (store.get('replicasets', namespace, name)?.metadata.uid !== replicaSet.metadata.uid) return
-    // One time for both: between two times, a pod could become available without being counted.
+    // The status and the wait use the same time. Otherwise a pod that becomes available in between would be missed.
     const now = store.now()
     store.patchStatus('replicasets', namespace, name, { ...replicaSetStatus(replicaSet, pods, now) })
     const waits = pods.flatMap(pod => availableIn(pod, replicaSet.spec.minReadySeconds ?? 0, now) ?? [])

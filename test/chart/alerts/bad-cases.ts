@@ -6,19 +6,19 @@ export interface BadCase {
   readonly series: Readonly<Record<string, string>>
   /** When the alert fires, as Prometheus writes durations. */
   readonly at: string
-  /** Its labels besides its name and severity. */
+  /** The labels of the alert, without its name and severity. */
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** Each fault begins after this time: five minutes, in steps. */
+/** The number of steps (five minutes) before each fault begins. */
 const CALM = 300 / STEP_S
 const REST = STEPS - CALM - 1
 
 /** The value before the fault, and the value after it. */
 const then = (before: number, after: number) => `${before}x${CALM} ${after}x${REST}`
-/** A counter that does not move before the fault, and then moves with every scrape. */
+/** A counter that stays the same until the fault, and then increases with every scrape. */
 const counting = `0x${CALM} 1+1x${REST}`
-/** A time that follows the clock until the fault, and then stands still. */
+/** A timestamp that follows the clock until the fault, and then stays the same. */
 const stopped = `0+${STEP_S}x${CALM} ${CALM * STEP_S}x${REST}`
 /** A number of seconds that begins to count at the fault. */
 const ageing = `0x${CALM} ${STEP_S}+${STEP_S}x${REST}`
@@ -39,7 +39,7 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
     labels: { error: 'cannot-vouch' }
   },
   ApisixDrainHooksAtDeadline: {
-    // One hook: its increase is the first one of this series.
+    // A single hook must be enough for the alert, although it is the first increase of this series.
     series: { 'apisix_drain_hook_answers_total{result="deadline",evidence="none"}': then(0, 1) },
     at: '6m'
   },
@@ -71,7 +71,7 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
     at: '7m'
   },
   ApisixDrainGatewayUnconfirmed: {
-    // One drain: between drains there is nothing to confirm, so no gauge shows it for long.
+    // A single drain must be enough for the alert. A gauge would show it only during the drain.
     series: { 'apisix_drain_gateway_expired_total{gateway="apisix-0"}': then(0, 1) },
     at: '6m',
     labels: { gateway: 'apisix-0' }
@@ -106,10 +106,10 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
   }
 }
 
-/** The first scrape finds nothing read yet, so the time is that of 1970; the agent reads within a few seconds. */
+/** At the first scrape the agent has read nothing, so its time is 0 (1970). It reads within a few seconds. */
 const late = `0 ${STEP_S}+${STEP_S}x${STEPS - 1}`
 
-/** Series that differ from those of the recorded rollout, and fire nothing. */
+/** For each case, the series that differ from those of the recorded rollout. No alert may fire. */
 export const GOOD_CASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'a rollout': {},
   'an agent that was scraped before it had read anything': {

@@ -2,7 +2,7 @@ import { stringify } from 'yaml'
 import { promtool, type Said } from './promtool.ts'
 import { STEP_S, type Recorded } from './record.ts'
 
-/** Labels and values, as Prometheus has them after evaluating an expression. */
+/** The samples that Prometheus must return for an expression at a time. */
 export interface Look {
   readonly at: string
   readonly expr: string
@@ -27,9 +27,9 @@ const written = (labels: Readonly<Record<string, string>>) =>
     .join(',')
 
 /**
- * `promtool test rules` over the series of a real agent.
+ * Runs `promtool test rules` on the series of a real agent, and returns its result.
  *
- * @throws Error if the real agent has no series of a name in `differs`: it could never have that increase
+ * @throws Error if the real agent has no series with a name in `differs`, because such a test would prove nothing
  */
 export function play({ rollout, rules = { groups: [] }, differs = {}, looks }: Play): Said {
   const series: Record<string, string> = { ...rollout.series }

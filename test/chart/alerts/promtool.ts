@@ -5,14 +5,14 @@ import { join } from 'node:path'
 
 export interface Said {
   readonly ok: boolean
-  /** Everything that it wrote. */
+  /** The whole output of promtool. */
   readonly text: string
 }
 
 /**
- * Prometheus' own tool, with these files in its folder.
+ * Runs promtool, Prometheus' own tool, in a folder with these files.
  *
- * @throws Error if it is not installed
+ * @throws Error if promtool is not installed
  */
 export function promtool(
   args: readonly string[],

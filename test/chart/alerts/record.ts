@@ -8,7 +8,7 @@ export type Scrape = ReadonlyMap<string, number>
 
 /** A real agent whose `/metrics` were read before, during and after a rolling update. */
 export interface Recorded {
-  /** The last text. */
+  /** The last text of `/metrics`. */
   readonly text: string
   /** Values in promtool's form, one for each `STEP_S`; the last one stays until the end of the test. */
   readonly series: Readonly<Record<string, string>>
@@ -21,7 +21,7 @@ export const STEPS = 80
 
 let recording: Promise<Recorded> | undefined
 
-/** Two gateways with the plugin, and a Deployment of three pods that is rolled; once for all tests. */
+/** Records a rolling update of three pods behind two gateways with the plugin, once for all tests. */
 export const recordRollout = (): Promise<Recorded> => (recording ??= record())
 
 async function record(): Promise<Recorded> {
@@ -66,12 +66,12 @@ async function record(): Promise<Recorded> {
 
 const read = async ({ agent }: Rig) => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
 
-/** This takes some seconds if the agent saw the pod before any holder listed it, because it checks such a pod rarely. */
+/** Waits until the agent has seen this many arrivals. If it saw a pod before any holder listed the pod, this takes some seconds. */
 async function arrived(rig: Rig, pods: number): Promise<void> {
   while (arrivalsOf(await read(rig)) < pods) await setTimeout(100)
 }
 
-/** How many pods the agent has seen arrive at every gateway. */
+/** Returns how many pods the agent has seen arrive at every gateway. */
 const arrivalsOf = (text: string): number =>
   scrapeOf(text).get('apisix_drain_sync_lag_seconds_count{direction="arrival"}') ?? 0
 
@@ -80,7 +80,7 @@ const scrapeOf = (text: string): Scrape =>
     [...text.matchAll(/^([a-z]\S*?(?:\{.*\})?) (\S+)$/gm)].map(([, key = '', value]) => [key, Number(value)])
   )
 
-/** A test begins at time 0, so a time is moved to keep its age. */
+/** Returns the values of a series in promtool's form. A test begins at time 0, so each timestamp is moved to keep its age. */
 function valuesOf(key: string, scrapes: readonly Scrape[], times: readonly number[]): string {
   const isTime = /_timestamp_seconds\b/.test(key)
   const values = scrapes.map((scrape, i) => {

@@ -28,7 +28,7 @@ describe('alerts', () => {
     }
   const rules = (values = {}) => spec(values).groups.flatMap(group => group.rules)
 
-  /** The alerts that fire at these times, while these series differ from those of the rollout. */
+  /** Checks which alerts fire at these times, while these series differ from those of the rollout. */
   const firing = (
     differs: Readonly<Record<string, string>>,
     looks: Readonly<Record<string, readonly Readonly<Record<string, string>>[]>>

@@ -1,5 +1,5 @@
 // app is the sandbox's app (sandbox/app) as a compiled program, without a drain of its own. If ten pods start and end on
-// two cores, most of a hook's wait could otherwise be the starts of Node.js.
+// two cores, ten starts of Node.js could take most of the time that a hook waits.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 // A shell reports this code for a program that SIGTERM has ended.
 const exitTerm = 128 + int(syscall.SIGTERM)
 
-// An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.
+// An idle connection stays open until SIGTERM, unless the gateway's keep-alive pool closes it earlier, as with a real app.
 const idle = 75 * time.Second
 
 // answer has the fields that the load reads (sandbox/load/send.ts), under the same names.
@@ -29,8 +29,8 @@ type answer struct {
 	Method   string `json:"method"`
 }
 
-// POD_NAME, POD_IP and PORT are those of the pod. It listens STARTUP_MS after its start. With AT_TERM=exit it drops accepted
-// requests at SIGTERM, as programs without a handler do. Otherwise it closes its listener and answers them first.
+// POD_NAME, POD_IP and PORT are those of the pod. The app listens STARTUP_MS after its start. With AT_TERM=exit it drops accepted
+// requests at SIGTERM, as programs without a handler do. Otherwise it closes its listener and answers these requests first.
 func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
@@ -58,7 +58,7 @@ func main() {
 	if code != 0 {
 		os.Exit(code)
 	}
-	// Shutdown waits for a connection without a request too, for five seconds.
+	// Shutdown also waits for connections on which no request has come yet, up to five seconds.
 	if err := server.Shutdown(context.Background()); err != nil {
 		log.Fatal(err)
 	}

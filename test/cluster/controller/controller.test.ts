@@ -32,7 +32,7 @@ describe(`ends of pods under load, beside the real ingress controller ${CONTROLL
       ended: ended.length,
       'hook p50': p50,
       p99,
-      // The controller's time, if it lives: the agent writes only later, once the pod is gone.
+      // While the controller runs, this is its time: the agent writes only later, once the pod is gone.
       'write p50': writtenMs.length > 0 ? summary(writtenMs).p50 : '–'
     })
   }
@@ -71,7 +71,7 @@ describe(`ends of pods under load, beside the real ingress controller ${CONTROLL
 
   const withoutPlugin = observing(observed, WITHOUT_PLUGIN)
   it(`ends every pod in time: ${WITHOUT_PLUGIN.title}`, async () => {
-    // Without any value, helm keeps those of the last release.
+    // Without any value, helm would keep the values of the last release.
     await installAgent(world(), { 'config.apisix.barrier': null })
     try {
       const result = await withoutPlugin()

@@ -11,8 +11,8 @@ import type { StartOwner } from '../world.ts'
 const ROUTES = { ApisixRoute: apisixRoute, Ingress: ingress } as const
 
 /**
- * Leaves the upstream of a workload to the running ingress controller, by a route of this kind. Its writes are those of the
- * store: the agent's are among them.
+ * Returns a starter of the owner: it makes a route of this kind, for which the running ingress controller writes the upstream.
+ * Its `writes` come from the store, so they include the agent's writes.
  */
 export const controllerOwns =
   (kind: keyof typeof ROUTES): StartOwner =>

@@ -6,14 +6,14 @@ import { world } from '../setup.ts'
 import type { Workload } from '../world.ts'
 import { controllerOwns } from './owner.ts'
 
-/** More than a Lease of 15 s, on a busy machine. */
+/** How long a controller may take to lead: on a busy machine, that is more than the 15 s of a Lease. */
 const LEADS_MS = 90_000
 const READY_MS = 60_000
 const REPLICAS = 3
 
-/** The real ingress controllers that run now. The last one leads. */
+/** The real ingress controllers that run now. The first one leads. */
 const running: Controller[] = []
-/** Workloads in addition to that of a scenario. */
+/** Workloads that a scenario needs besides its own. */
 const beside: Workload[] = []
 
 /** Starts one more controller, a process next to the control plane. */
@@ -35,12 +35,12 @@ export async function stopAll(): Promise<void> {
   for (const controller of running.splice(0)) await controller.stop()
 }
 
-/** Ends the leader. SIGKILL leaves its Lease behind, for 15 s. */
+/** Ends the leader. After SIGKILL, its Lease stays valid for 15 s. */
 const end = async (signal: 'SIGTERM' | 'SIGKILL') => running.shift()?.stop(signal)
 
 /**
- * A controller of 1.8 drops the changes that come while it does not lead, and writes nothing when it begins to lead. The end
- * of one more pod is the change at which it catches up.
+ * Deletes one more pod, so that the controller writes all changes. Controller 1.8 ignores changes while it does not lead, and
+ * writes nothing when it begins to lead: it catches up at the next change.
  */
 async function catchUp(web: Workload, controller: Controller): Promise<void> {
   await leads(controller)
@@ -71,7 +71,7 @@ const scenario = (
 
 const roll = (web: Workload) => restart(world(), web)
 
-/** These share one controller, and may run side by side. */
+/** Scenarios that share one controller, and may run side by side. */
 export const SIDE_BY_SIDE: readonly ControllerScenario[] = [
   scenario('roll', 'rolling update, ApisixRoute', REPLICAS, roll),
   scenario('ingress', 'rolling update, Ingress', REPLICAS, roll, { kind: 'Ingress' }),
@@ -106,7 +106,7 @@ export const SIDE_BY_SIDE: readonly ControllerScenario[] = [
   )
 ]
 
-/** Each ends the controller that all others need. */
+/** Scenarios that run alone, because each ends the controller that the others need. */
 export const ALONE: readonly ControllerScenario[] = [
   scenario('restarted', 'controller restarted in the middle of a rolling update', REPLICAS + 1, async web => {
     await begin(web)
@@ -139,5 +139,5 @@ export const ALONE: readonly ControllerScenario[] = [
   })
 ]
 
-/** For the agent without the plugin. */
+/** The scenario for an agent without the plugin. */
 export const WITHOUT_PLUGIN = scenario('observed', 'rolling update, without the plugin', REPLICAS, roll)

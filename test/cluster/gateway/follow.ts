@@ -7,8 +7,8 @@ import type { StoreEvent } from '../../../sandbox/apisix/store.ts'
 const AGAIN_MS = 500
 
 /**
- * Calls `apply` for each write of a store, one after another, until the signal. After a lost connection, a write may come
- * twice.
+ * Calls `apply` for each write of a store, one after another, until the signal. After a lost connection, `apply` may get a
+ * write twice.
  */
 export async function follow(
   url: string,

@@ -1,8 +1,8 @@
 /**
  * A gateway as a pod: a real nginx with the plugin, and the stand-ins for APISIX's modules from the plugin's own tests. Its
- * upstreams and their revisions come from the store that it follows. STORE is an environment variable; the token is in a file.
- * HTTP_END has the server of the Barrier API, as the chart's values have it; default: one without TLS.
- * PLUGIN is the folder of the plugin's Lua, or `none`; default: the one in the image.
+ * upstreams and their revisions come from the store that it follows. A file holds the token. Environment variables:
+ * STORE is the address of the store. HTTP_END is the server block of the Barrier API, as in the chart's values; default: a
+ * server without TLS. PLUGIN is the folder of the plugin's Lua, or `none`; default: the folder in the image.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -53,7 +53,7 @@ await serveControlApi({
   accept: () => ({ config, turn: () => Promise.resolve() })
 })
 
-/** Upstreams in the stand-in's form, and in APISIX's form, which the workers' words are about. */
+/** Returns the upstreams in the stand-in's form, and in APISIX's form, on which the workers report. */
 function configuration() {
   const upstreams = config.list('upstreams').map(({ key, value }) => ({
     id: key.slice(key.lastIndexOf('/') + 1),

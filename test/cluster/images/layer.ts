@@ -11,7 +11,7 @@ export interface Layer {
 }
 
 /**
- * Packs files with their absolute paths, links as their targets, all owned by root.
+ * Packs files under their absolute paths. A link is packed as its target, and every file belongs to root.
  *
  * @param root the folder that the paths are relative to
  * @param blobs the folder for the layer
@@ -34,7 +34,7 @@ export async function makeLayer(blobs: string, root: string, paths: readonly str
   return { digest: `sha256:${digest}`, size }
 }
 
-/** The programs, and the shared libraries that their loader reports. */
+/** Returns the paths of the programs and of their shared libraries, as `ldd` reports them. */
 export function withLibraries(programs: readonly string[]): string[] {
   const libraries = programs.flatMap(program => {
     const { stdout } = spawnSync('ldd', [program], { encoding: 'utf8' })

@@ -16,7 +16,7 @@ export interface Image {
 
 const PATH = 'PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
 
-/** Writes the descriptions of images whose layers are in `blobs` already: an OCI image layout, version 1.0.0. */
+/** Writes an OCI image layout (version 1.0.0) for these images. Their layers are in `blobs` already. */
 export function writeLayout(folder: string, blobs: string, images: readonly Image[]): void {
   const store = (content: object) => {
     const text = JSON.stringify(content)

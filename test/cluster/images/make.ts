@@ -44,7 +44,7 @@ const GATEWAY_SOURCES = [
   'node_modules/zod'
 ]
 
-/** @throws Error with the output of a step */
+/** @throws Error with the output of the step that failed */
 export async function makeImages(archive: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'images-'))
   const blobs = join(folder, 'layout/blobs/sha256')
@@ -119,7 +119,7 @@ export async function makeImages(archive: string): Promise<void> {
       '.'
     ])
     if (status !== 0) throw new Error(`tar: ${stderr.toString()}`)
-    // A process that waits for the file never finds a part of it.
+    // The rename makes the archive appear as a whole, because other processes wait for the file.
     renameSync(part, archive)
   } finally {
     rmSync(folder, { recursive: true })

@@ -6,11 +6,11 @@ const REGISTRY = 'apisix-drain.test'
 export const PAUSE = `${REGISTRY}/pause:1`
 /** The app of `test/cluster/app`, with a shell and curl. */
 export const APP = `${REGISTRY}/app:1`
-/** The same app, with no other program. */
+/** The same app, in an image without any other program. */
 export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
-/** The static helper, alone, under the name that README.md gives it in the registry `docker.io/library`. */
+/** The static helper, in an image without any other program. README.md names the image; the registry is `docker.io/library`. */
 export const HELPER = `docker.io/library/apisix-drain-hook:${versions()[0]?.version}`
 /** nginx with the plugin, and the stand-in for APISIX's Admin API. */
 export const GATEWAY = `${REGISTRY}/gateway:1`
-/** The chart's default name, in the form for which containerd searches. */
+/** Returns the chart's default image of the agent, with the registry under which containerd looks for it. */
 export const agentImage = (appVersion: string): string => `docker.io/library/apisix-drain:${appVersion}`

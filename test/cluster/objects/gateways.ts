@@ -2,10 +2,10 @@ import { ADMIN_PORT, BARRIER_PORT, CONTROL_PORT, FOLLOW_PORT, PROXY_PORT } from 
 import { GATEWAY } from '../images/names.ts'
 import { field, namespace, secret, service } from './fields.ts'
 
-/** The namespace of the official chart, as release `apisix`: the names, labels and ports below are that chart's. */
+/** The namespace of the official chart. The names, labels and ports below are those of its release `apisix`. */
 export const GATEWAY_NAMESPACE = 'apisix'
 const LABELS = { 'app.kubernetes.io/name': 'apisix', 'app.kubernetes.io/instance': 'apisix' }
-/** Not from the chart: here one stand-in is both the etcd and the Admin API of every gateway. */
+/** The labels of the stand-in that is etcd and Admin API for every gateway. The chart has no such pod. */
 const STORE_LABELS = { app: 'apisix-store' }
 
 export interface Keys {
@@ -13,7 +13,7 @@ export interface Keys {
   readonly barrierToken: string
 }
 
-/** Gateways, their Admin API, and the Secrets that the agent's chart expects. */
+/** Returns the objects of the gateways and their Admin API, and the Secrets that the agent's chart expects. */
 export const gatewayObjects = (replicas: number, keys: Keys): readonly object[] => [
   namespace(GATEWAY_NAMESPACE),
   secret(GATEWAY_NAMESPACE, 'apisix-drain', { 'admin-key': keys.adminKey }),

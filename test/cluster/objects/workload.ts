@@ -10,7 +10,7 @@ export const SERVICE_PORT = 80
 
 export const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
 
-/** The hook at the end of a pod. `bare` does nothing; the last one is for images without a shell. */
+/** The preStop hook of the pods. `bare` does nothing; `apisix-drain-hook` is for images without a shell. */
 export type Arm = 'none' | 'bare' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
 
 /** The hook that users copy from docs/install.md. */
@@ -29,7 +29,7 @@ const CONTAINERS: Readonly<Record<Arm, object>> = {
   }
 }
 
-/** The ways to bring the helper into the pod, from docs/hooks.md. */
+/** The ways of docs/hooks.md to bring the helper into the pod. */
 const HELPER_FROM = {
   'init container': {
     initContainers: [
@@ -52,17 +52,17 @@ export interface WorkloadOptions {
   readonly replicas: number
   readonly kind?: 'Deployment' | 'StatefulSet'
   readonly graceSeconds?: number
-  /** The Deployment's strategy; 25 % and 25 % if it is left out, as in Kubernetes. */
+  /** The Deployment's strategy; default: that of Kubernetes, 25 % surge and 25 % unavailable. */
   readonly strategy?: object
   /** The app drops accepted requests at SIGTERM, as programs without a handler do. */
   readonly exitsAtTerm?: boolean
   /** The time from the start of the app until it listens. */
   readonly startupMs?: number
-  /** How the helper gets into the pod, for that arm; default: an init container. */
+  /** For the arm `apisix-drain-hook`: how the helper gets into the pod; default: an init container. */
   readonly helperFrom?: keyof typeof HELPER_FROM
-  /** Runs the app as a restartable init container; the pod's own container then gets no requests. */
+  /** Runs the app as a restartable init container. The pod's ordinary container then gets no requests. */
   readonly asSidecar?: boolean
-  /** More fields of its only container. */
+  /** More fields of the app's container. */
   readonly container?: object
   /** More volumes. */
   readonly volumes?: readonly object[]
@@ -140,7 +140,7 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
   ...container
 })
 
-/** The first example with `lifecycle` on the page; the app sets the variables that it needs. */
+/** Returns the `lifecycle` of the first example on the page. The app's container sets the variables that the hook needs. */
 function hookOf(page: string): object {
   const [, example = ''] = /```yaml\n(env:.*?\nlifecycle:.*?)```/s.exec(page) ?? []
   const { lifecycle } = parse(example) as { lifecycle: object }

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const SHORT = 12
 const LONG = 12
-/** In ms: the shortest and the longest life of a long connection, and the pause between its messages. */
+/** The shortest and the longest life of a long connection, in ms. `PAUSE` is the time between its messages. */
 const LIFE = { least: 200, most: 3000 }
 const PAUSE = 25
 const PATIENCE = 5000
@@ -11,12 +11,12 @@ const PATIENCE = 5000
 interface Totals {
   readonly short: number
   readonly long: number
-  /** Why each lost connection was lost. */
+  /** For each lost connection, the reason. */
   readonly lost: readonly string[]
   readonly lostAfterAck: number
 }
 
-/** Clients of an echo server behind the gateway: some send one message on a connection, some talk for seconds. */
+/** Clients of an echo server behind the gateway. Some send one message on a connection, others send messages for seconds. */
 export class TcpLoad {
   readonly #port: number
   readonly #loops: readonly Promise<void>[]
@@ -35,7 +35,7 @@ export class TcpLoad {
     ]
   }
 
-  /** A backend was killed just now, after its ack. */
+  /** Records that a backend was killed just now, after its ack. */
   ack(): void {
     this.#acks.push(performance.now())
   }
@@ -59,7 +59,7 @@ export class TcpLoad {
   }
 }
 
-/** One connection: a message, its echo, a pause, and so on. Resolves with the reason if it was lost. */
+/** Opens one connection and repeats: a message, its echo, a pause. Resolves with the reason if the connection is lost. */
 async function talk(port: number, lifeMs: number): Promise<string | undefined> {
   const socket = connect(port, '127.0.0.1')
   const till = performance.now() + lifeMs

@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo } from 'node:net'
 
-/** A TCP server that sends back what it gets. Its address: two arguments; it reports its port in a message. */
+/** A TCP echo server. Its two arguments are its host and port. It reports its port in a message. */
 const [host, port = '0'] = process.argv.slice(2)
 
 const server = createServer(socket => {

@@ -13,7 +13,7 @@ interface Options {
   readonly bin: string
   readonly plugin: string
   readonly workers: number
-  /** Of the one upstream, as `address:port`. */
+  /** The nodes of the only upstream, as `address:port`. */
   readonly nodes: readonly string[]
 }
 
@@ -28,7 +28,7 @@ const barrierServer = (port: number): string => `server {
 }
 `
 
-/** APISIX itself with a stream route, from files in a folder of its own. */
+/** A real APISIX with a stream route. It runs from files in its own folder. */
 export class RealApisix {
   readonly tcpPort: number
   readonly barrier: Barrier
@@ -52,7 +52,7 @@ export class RealApisix {
   static async start({ apisix, bin, plugin, workers, nodes }: Options): Promise<RealApisix> {
     const folder = await mkdtemp(join(tmpdir(), 'apisix-l4-'))
     const ports = await freePorts('tcp', 'http', 'control', 'barrier')
-    // its workers may have another user
+    // APISIX's workers may run as another user, which must read the folder
     await chmod(folder, 0o755)
     for (const part of ['apisix', 'deps']) await symlink(resolve(apisix, part), join(folder, part))
     await mkdir(join(folder, 'logs'))

@@ -5,10 +5,10 @@ import type { Barrier, EntryOut } from '../barrier.ts'
 const PROGRAM = new URL('./pod-process.ts', import.meta.url).pathname
 let made = 0
 
-/** Ends one pod, up to the ack. Resolves with the ms that it took. */
+/** Drains one pod, up to the ack. Resolves with the duration in ms. */
 export type End = (pod: Pod, barrier: Barrier) => Promise<number>
 
-/** A TCP server in a process of its own, which can be killed and started again at the same address. */
+/** A TCP server in its own process. A test can kill it and start it again at the same address. */
 export class Pod {
   readonly host: string
   port = 0
@@ -25,7 +25,7 @@ export class Pod {
     return pod
   }
 
-  /** The next pod at this address. */
+  /** Starts the next pod at this address. */
   async again(): Promise<void> {
     made += 1
     this.uid = `uid-tcp-${made}`
@@ -34,7 +34,7 @@ export class Pod {
     this.port = port
   }
 
-  /** SIGKILL. Resolves when it is gone. */
+  /** Sends SIGKILL. Resolves when the process is gone. */
   async kill(): Promise<void> {
     const gone = once(this.#process, 'exit')
     if (this.#process.kill('SIGKILL')) await gone
@@ -44,7 +44,7 @@ export class Pod {
 const isBusy = (told: EntryOut | undefined): boolean =>
   told === undefined || told.state !== 'sealed' || told.inflight.requests + told.inflight.long > 0
 
-/** As an agent does: an entry, its seal once the workers' words allow it, and the wait for 0 sessions. */
+/** Drains a pod as an agent does: puts the entry, seals it once the workers' words allow it, and waits for 0 sessions. */
 export const drain: End = async ({ uid, host, port }, barrier) => {
   const began = performance.now()
   const entry = { uid, ip: host, port }

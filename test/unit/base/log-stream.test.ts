@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { until } from '../../build/apisix.ts'
 
 const SOURCE = new URL('../../../agent/base/log.ts', import.meta.url).href
-/** Logs this many lines of a kilobyte to standard output, and reports when all are handed over. */
+/** A program that logs lines of a kilobyte to standard output, and reports when it has handed over all of them. */
 const WRITER = `
   const { createLog } = await import(${JSON.stringify(SOURCE)})
   const log = createLog({ level: 'info', pretty: false })
@@ -17,7 +17,7 @@ const WRITER = `
   })
   process.send('it runs')`
 const FULL_BYTES = 8 * 1024
-/** A file of at most 8 kB, until the limit is lifted. A larger write fails as on a full disk (with EFBIG). */
+/** Limits files to 8 kB, until the limit is lifted. Then a write beyond 8 kB fails as on a full disk (with EFBIG). */
 const FULL = 'ulimit -S -f 8; exec "$0" --input-type=module -e "$1"'
 
 interface Line {
@@ -61,9 +61,9 @@ describe('the stream of the log', () => {
       await written('it runs')
       await write('at first', 5)
       await until('they are written', () => kept().length === 5)
-      // Twice the size of the queue, so half of it is dropped.
+      // These lines are twice the size of the queue, so half of them are dropped.
       await write('while it was full', 2000)
-      // A line that is written in part frees space in the queue for some more.
+      // Lines that reach the file free space in the queue for some more lines.
       await until('the file is full', () => statSync(join(folder, 'log')).size === FULL_BYTES)
       await write('and more', 100)
       expect(dropped()).to.equal(0)
@@ -73,7 +73,7 @@ describe('the stream of the log', () => {
       await until('it says what was dropped', () => dropped() > 0)
       await write('after', 1)
       await until('it goes on', () => kept().at(-1) === 'after 0')
-      // The newest lines are dropped, except those for which space became free. No kept line is lost, torn or out of order.
+      // The log drops the newest lines, except those for which space became free. It must not lose, split or reorder the others.
       const full = kept().filter(line => line.startsWith('while it was full')).length
       const more = kept().filter(line => line.startsWith('and more')).length
       expect(full).to.be.within(800, 1100)

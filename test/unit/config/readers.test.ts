@@ -30,7 +30,7 @@ function isTakenOver([section, name]: Name): boolean {
   )
 }
 
-/** Whether a declaration outside of `config/` uses it. If several sections have the name, the declaration must also name the section. */
+/** Whether a declaration outside `config/` uses the setting. If several sections have its name, it must name the section too. */
 const isRead = ([section, name]: Name, all: readonly Name[]): boolean => {
   const isShared = all.some(other => other[1] === name && other[0] !== section)
   return declarations.some(
@@ -65,7 +65,7 @@ describe('settings', () => {
   })
 })
 
-/** A configuration with all sections. */
+/** Returns a configuration with all sections. */
 function everything(gateways: string): object {
   const folder = mkdtempSync(join(tmpdir(), 'config-'))
   try {
@@ -89,7 +89,7 @@ inject: { file: inject.yaml }
   }
 }
 
-/** Every name of a configuration except those of sections. Secrets and lists count as one name. */
+/** Returns every setting of a configuration, with its section. A secret or a list is one setting. */
 function namesOf(config: object, section = ''): Name[] {
   return Object.entries(config).flatMap(([name, value]: [string, unknown]): Name[] =>
     typeof value !== 'object' || value === null || Array.isArray(value) || 'read' in value

@@ -224,7 +224,7 @@ describe('dashboard: lag', () => {
     }
     const busy = shown.map(one => ({ ...one, idleMs: one.ms === 30 ? null : 9000 }))
     expect(seriesOf(busy, hour, NOW)[4].filter(value => value !== null)).to.deep.equal([9000])
-    // Points stay where they are while time passes.
+    // The points keep their times while the clock moves.
     const [later] = seriesOf(shown, hour, NOW + 1000)
     expect(later.filter(time => at.includes(time)).length).to.be.at.least(at.length - 2)
   })

@@ -4,7 +4,7 @@ import { ANSWERS } from '../../../agent/report/metrics/metric-labels.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
-/** The helper is a program of its own, so no compiler sees a new word of the agent there. */
+/** The helper is a separate program. So no compiler reports that it lacks a new word of the agent's answers. */
 describe('apisix-drain-hook', () => {
   it('has a case in its tests for each result of an answer', () => {
     const cases = read('hook/answer_test.go')

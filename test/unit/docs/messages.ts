@@ -10,7 +10,7 @@ export interface Message {
 const ROOT = join(import.meta.dirname, '../../..')
 
 /**
- * The text of every file that matches a pattern from the project's root, without tests.
+ * Returns the text of every file, except tests, that matches a pattern from the project's root.
  * @throws if a pattern, or one alternative of its braces, matches no file: a check of nothing would always pass
  */
 export function sources(...patterns: readonly string[]): { readonly file: string; readonly text: string }[] {
@@ -18,7 +18,7 @@ export function sources(...patterns: readonly string[]): { readonly file: string
   return [...files].toSorted().map(file => ({ file, text: readFileSync(join(ROOT, file), 'utf8') }))
 }
 
-/** `a/{b,c/{d,e}}` as `a/b`, `a/c/d` and `a/c/e`. */
+/** Expands braces: `a/{b,c/{d,e}}` becomes `a/b`, `a/c/d` and `a/c/e`. */
 function alternatives(pattern: string): readonly string[] {
   const [inner, names = ''] = /\{([^{}]*)\}/.exec(pattern) ?? []
   return inner ? names.split(',').flatMap(name => alternatives(pattern.replace(inner, name))) : [pattern]
@@ -32,7 +32,7 @@ function matches(pattern: string): readonly string[] {
 
 const isNoTest = (file: string) => !/[._]test\.(ts|go)$/.test(file)
 
-/** Whether a page contains a message: its parts, in order, in one piece of code (where `…` may stand for a value). */
+/** Whether a page has the parts of a message, in order, in one piece of code. There, `…` may stand for a value. */
 export function tells(page: string, { parts }: Message): boolean {
   const escaped = parts
     .filter(part => /\w/.test(part))
@@ -40,14 +40,14 @@ export function tells(page: string, { parts }: Message): boolean {
   return new RegExp(escaped.join('[^`\\n]*?')).test(page)
 }
 
-/** Every sentence (a literal of three words or more) of TypeScript files. */
+/** Returns every sentence of TypeScript files: every literal of three words or more. */
 export const sentences = (...patterns: readonly string[]): Message[] =>
   sources(...patterns).flatMap(({ file, text }) =>
     literals(text).flatMap(({ parts }) => (isSentence(parts) ? [{ file, parts }] : []))
   )
 
 /**
- * One literal of every call whose beginning matches: counted from 0, or from the end (-1).
+ * Returns one literal of every call whose beginning matches `begins`. `which` counts from 0, or from the end (-1).
  *
  * @param begins must end with the opening parenthesis, and be global
  */
@@ -64,7 +64,7 @@ export function inCalls(begins: RegExp, which: number, ...patterns: readonly str
   })
 }
 
-/** Literals in double quotes, of Go and Lua, without Go's format verbs. */
+/** Returns the literals in double quotes of Go and Lua files, without Go's format verbs. */
 export function quoted(begins: RegExp, ...patterns: readonly string[]): Message[] {
   return sources(...patterns).flatMap(({ file, text }) =>
     [...text.matchAll(begins)].flatMap(({ 1: literal = '' }) => {
@@ -82,7 +82,7 @@ interface Literal {
 
 const isSentence = (parts: readonly string[]) => /\w.* .*\w.* .*\w/s.test(parts.join('x'))
 
-/** Comments, or a string, or the static parts of a template. Nested templates are one value. */
+/** Matches a comment, a string or a template. A template inside a template is a value of the outer template. */
 const TOKEN =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}]|\{[^{}]*\})*\})*`/g
 
@@ -96,7 +96,7 @@ function literals(text: string): Literal[] {
   })
 }
 
-/** The closing parenthesis of a call whose arguments begin at `from`. */
+/** Returns the position of the closing parenthesis of a call whose arguments begin at `from`. */
 function endOfCall(text: string, from: number, all: readonly Literal[]): number {
   let depth = 1
   for (let at = from; at < text.length; at += 1) {

@@ -12,7 +12,7 @@ const page = read('docs/troubleshooting.md').replaceAll('\\|', '|')
 const SERVE = 'agent/hook/{identify,identify-token,token,query,hook-slots}.ts'
 const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\]|\\.)*)"/g
 const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
-/** The first literal of a line, unless a comment comes before it. */
+/** Matches the first literal of a line of Lua, unless a comment begins before it. */
 const LUA = /^(?:(?!--).)*?"((?:[^"\\\n]|\\.)*)"/gm
 const PLUGIN = 'plugin-config/apisix/drain/{workers,install,token,settings,fetch,runtime,api,l4}.lua'
 

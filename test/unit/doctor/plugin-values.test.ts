@@ -80,7 +80,7 @@ describe('apisix-drain plugin values', () => {
   it('replace a server that was printed for another way to listen, in its place, and mount the certificate', () => {
     const around = (server: string) => `server { listen 8099; }\n${server}# end\n`
     for (const before of LISTENS) {
-      // As it looks after an editor has indented it.
+      // An editor may have indented the printed server.
       const httpEnd = around(serverText(before).replaceAll(/^/gm, '  '))
       for (const listen of LISTENS) {
         const own = { ...USED, apisix: { nginx: { configurationSnippet: { httpEnd } } } }

@@ -12,7 +12,7 @@ describe('fault suite: a pod that ends', () => {
     try {
       const url = `http://${ip}:28080/`
       const sent = Array.from({ length: 30 }, () => get(url, agent).catch((error: Error) => error.message))
-      // Now all connections are in the queue, and the first ones are accepted.
+      // After this turn of the event loop, all connections are in the queue, and the backend has accepted the first ones.
       await new Promise(resolve => setImmediate(resolve))
       await backend.caughtUp()
       await backend.terminate()

@@ -9,7 +9,7 @@ const GRACE_MS = 1000
 const STALL_MS = 800
 
 describe('fault suite: a hook that is answered late', () => {
-  /** A process that is paused during the reserve, and a hook that is answered this long after its deadline. */
+  /** Judges a hook that is answered `lateMs` after its deadline, in a process that was paused during the reserve. */
   const judged = (lateMs: number) => {
     const kubernetes = createStore()
     const pods = createPods(kubernetes, createAddresses())

@@ -29,7 +29,7 @@ import { serviceFact } from '../../build/service.ts'
 const withLifecycle = (preStop: object) => ({
   spec: { containers: [{ name: 'app', lifecycle: { preStop } }] }
 })
-/** Each command has the path, because hooks without it are not read any further. */
+/** Returns a hook whose words each contain the agent's path, because the code reads only hooks with this path. */
 const withHook = (command: readonly string[]) =>
   withLifecycle({ exec: { command: command.map(word => `curl http://a/v1/prestop ${word}`) } })
 const withGet = (text: string) =>
@@ -151,7 +151,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
 
 const OPENED = { before: 'a in (', repeated: 'b,', after: '' }
 const COMMAS = { before: '', repeated: 'a,', after: '' }
-/** Texts that took too long once. */
+/** Texts that once took too long, tested in every run. */
 const EXAMPLES: Readonly<Record<string, [typeof COMMAS][]>> = {
   'a label selector': [[OPENED], [COMMAS]],
   'the address of a caller': [[{ before: '', repeated: '%a', after: '\n' }]]
@@ -178,7 +178,7 @@ describe('no text and no object of a tenant costs more than its length:', () => 
   it('and the measure finds a quadratic split and an exponential expression', () => {
     const split = (text: string) => text.split(/,(?![^(]*\))/)
     const quadratic = (size: number) => () => void split(pump(COMMAS, size))
-    // Large enough that the compiler's own time does not hide the growth.
+    // The size is so large that the time of the compiler does not hide the growth.
     expect(() => mustBeLinear(quadratic, 4000)).to.throw(/times as long/)
     const exponential = (size: number) => () => void /^(?:a+)+$/.test(`${'a'.repeat(size)}b`)
     expect(() => mustBeLinear(exponential, 6)).to.throw(/times as long/)

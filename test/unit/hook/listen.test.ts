@@ -46,7 +46,7 @@ describe('listen', () => {
     return found
   }
 
-  /** Everything that the server sends until it ends the connection. */
+  /** Returns everything that the server sends until it ends the connection. */
   const hear = async (from: Socket) => {
     let text = ''
     from.on('data', chunk => (text += String(chunk)))

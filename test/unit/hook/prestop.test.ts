@@ -24,7 +24,7 @@ describe('prestop', () => {
     const metric = async (name: string) =>
       (await parts.metrics.registry.metrics())
         .split('\n')
-        // Every series exists from the start.
+        // Every series exists from the start, so series with the value 0 are left out.
         .filter(line => line.startsWith(`apisix_drain_${name}`) && !line.endsWith('} 0'))
     return { holds, clock, parts, call, waiting, metric }
   }
@@ -32,7 +32,7 @@ describe('prestop', () => {
 
   it('logs a bounded number of refusals in a minute, and how many it left out', async () => {
     const { clock, parts, metric } = setUp()
-    // With tokens, a caller without one is refused.
+    // If the agent requires tokens, it must refuse a caller without a token.
     const app = createApp({ ...parts, tokenKeys: () => Promise.reject(new Error('no token, no key')) })
     const refused = async () =>
       app.request('/v1/prestop', {}, { incoming: { socket: { remoteAddress: '192.0.2.9' } } })

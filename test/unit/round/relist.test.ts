@@ -8,7 +8,7 @@ import { pod, terminating } from '../../build/pod.ts'
 const drainAt = (since: number): Drain =>
   begin(seen(pod(`web-${since}`, terminating(since))), since, DRAIN_SETTINGS) as Drain
 
-/** An inventory that counts its listings. Each shows the state of its beginning. */
+/** Makes an inventory that counts its listings. Each listing shows the state at its start. */
 function rig(readAt: number | undefined) {
   const listings: number[] = []
   const state = { now: 0, readAt }

@@ -74,7 +74,7 @@ describe('the alarm of the loop', () => {
     alarm.noLaterThan(200)
     clock.advance(1000)
     expect(rung).to.deep.equal([200])
-    // The alarm at 200 has fired, so it is no earlier alarm for the next one.
+    // The alarm at 200 has fired, so it must not count as an earlier alarm for the next time.
     alarm.noLaterThan(1300)
     clock.advance(1000)
     expect(rung).to.deep.equal([200, 1300])

@@ -3,7 +3,7 @@ import { watchAbsence } from '../../../agent/start/absence.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('absence of the process', () => {
-  /** A clock that can jump: due alarms fire late, as after SIGCONT. */
+  /** Makes a clock that can jump. Due alarms then fire late, as after SIGCONT. */
   const setup = () => {
     const clock = manualClock()
     const jump = { ms: 0 }

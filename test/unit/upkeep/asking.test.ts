@@ -5,7 +5,7 @@ import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { memoryLog } from '../../build/serve.ts'
 
-/** An API server whose every answer the test gives. */
+/** Makes an API server for which the test gives every answer. */
 function server() {
   const clock = manualClock()
   const { log, lines } = memoryLog()

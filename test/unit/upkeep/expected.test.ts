@@ -8,7 +8,7 @@ const NOW = 1_000_000
 const old = (name: string, ip: string) => pod(name, { ips: [ip], startedAt: NOW - 3_600_000 })
 const young = (name: string, ip: string) => pod(name, { ips: [ip], startedAt: NOW - 2000 })
 
-/** A cluster in which these pods are the ready endpoints of the Service shop/web. */
+/** Makes a cluster in which these pods are the ready endpoints of the Service shop/web. */
 function cluster(
   pods: PodFact[],
   differs: { services?: (pod: PodFact) => string[]; ready?: (pod: PodFact) => boolean } = {}

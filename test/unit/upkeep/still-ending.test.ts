@@ -11,9 +11,9 @@ const draining = begin(seen(old), 0, DRAIN_SETTINGS) as Drain
 const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Drain
 
 interface Server {
-  /** The pod with the name of the ending one; default none. */
+  /** The pod that has the name of the ending pod now; default: none. */
   readonly itself?: PodFact
-  /** `undefined`: the API server does not answer that question. */
+  /** The pods that have the address; `undefined`: the API server does not answer this question. */
   readonly owners: readonly PodFact[] | undefined
   /** During the question, the watch reports that another pod has the address. */
   readonly overtaken?: boolean
@@ -21,7 +21,7 @@ interface Server {
   readonly away?: boolean
 }
 
-/** Asks about the address of `drain`. `server` has the API server's answers; `undefined`: it does not answer. */
+/** Asks about the address of `drain`. `server` has the API server's answers; `undefined`: the API server does not answer. */
 function ask(drain: Drain | undefined, server: Server | undefined, isEnding = true) {
   const asked: string[] = []
   const doubts: string[] = []

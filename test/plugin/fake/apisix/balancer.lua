@@ -1,6 +1,6 @@
--- A stand-in for apisix.balancer with its known behaviour: pick_server is called through the module
--- for the first pick, and by run through an upvalue for a retry. A single node takes a short cut.
--- It keeps one picker, of one version, for each key (core/lrucache.lua); a request keeps its own.
+-- A stand-in for apisix.balancer with its known behaviour. The first pick calls pick_server through
+-- the module; a retry calls it in `run`, through an upvalue. A single node takes a short cut. For
+-- each key it keeps the newest picker only (core/lrucache.lua); a request keeps the picker it got.
 local balancer = require("ngx.balancer")
 local core     = require("apisix.core")
 local pickers  = require("apisix.pickers")
@@ -17,7 +17,7 @@ local function upstream_host(node)
 end
 
 
--- The nodes that the health checker reports as up; all of them if it reports none.
+-- Returns the nodes that the health checker reports as up, or all nodes if it reports none.
 local function healthy(conf, checker)
     local up = {}
     for _, node in ipairs(conf.nodes) do
@@ -29,8 +29,8 @@ local function healthy(conf, checker)
 end
 
 
--- Among nodes of one priority, a node of weight 0 is chosen only if there is no other. chash never
--- chooses one, so its picker may have no node at all.
+-- Returns the nodes that can be picked. A node of weight 0 is among them only if all nodes of its
+-- priority have weight 0. chash never picks such a node, so its picker may have no node at all.
 local function drawing(nodes, type)
     local has = {}
     for _, node in ipairs(nodes) do

@@ -1,5 +1,5 @@
 -- A stand-in for apisix/init.lua: the phases in APISIX's order. The configuration is one JSON text
--- in a shared dictionary. Every worker applies it by itself, as if it had a watch of its own.
+-- in a shared dictionary. Each worker applies it on its own, as if each had its own watch.
 local core    = require("apisix.core")
 local pickers = require("apisix.pickers")
 local cjson   = require("cjson.safe")
@@ -105,7 +105,7 @@ end
 package.loaded["apisix.discovery.init"] = {
     discovery = {
         stand_in = { nodes = discovered },
-        -- like discovery.kubernetes, it has no list before its first answer
+        -- like discovery.kubernetes, this discovery has no list before its first answer
         kubernetes = { nodes = of_kubernetes, check_discovery_ready = function()
             return (upstreams.discovery or {}).unready == nil
         end },
@@ -201,7 +201,7 @@ function _M.http_access_phase()
 end
 
 
--- An internal redirect loses ngx.ctx: APISIX carries it over.
+-- An internal redirect loses ngx.ctx. So, like APISIX, this stores it before and restores it here.
 function _M.grpc_access_phase()
     ngx.ctx, stashed = stashed, nil
 end
@@ -257,7 +257,7 @@ function _M.test_door()
     elseif path == "/parts" then
         ngx.say(cjson.encode({ pid = ngx.worker.pid(), parts = take_parts(ngx.var.arg_spin) }))
     elseif path == "/block" then
-        -- like a plugin that computes or reads a file: meanwhile the worker does nothing else
+        -- blocks this worker, like a plugin that computes for a long time or reads a file
         dict:set("blocked", ngx.worker.pid())
         while dict:get("blocked") do
             ngx.update_time()

@@ -1,8 +1,8 @@
--- A stand-in for APISIX's configuration store (core.config): an object for each kind with its
--- list of items. A changed item is replaced; an unchanged one stays the same table.
+-- A stand-in for APISIX's configuration store (core.config): an object for each kind, with its
+-- list of items. A changed item becomes a new table; an unchanged item stays the same table.
 --
---   etcd         upgrade_version is called, then the filter, then the item is stored
---   standalone   the list is a new one; the filter is called for new items
+--   etcd         calls upgrade_version, then the filter, and then stores the item
+--   standalone   makes a new list, and calls the filter for new items
 local cjson = require("cjson.safe")
 local ngx   = ngx
 
@@ -125,7 +125,7 @@ local function replace(core, change, version)
 end
 
 
--- Whether this worker's word is valid. The worker's number is the one it registered with.
+-- Returns whether this worker's word is valid. It finds the worker's number by its pid.
 local function speaks()
     local counts = ngx.shared["apisix-drain-counts"]
     for slot = 1, counts and 64 or 0 do
@@ -138,7 +138,7 @@ local function speaks()
 end
 
 
--- Like APISIX, it waits for the DNS server in the coroutine of its caller.
+-- Resolves a name. Like APISIX, it waits for the DNS server in the coroutine of its caller.
 local function resolve(name)
     ngx.shared["stand-in"]:incr("resolved " .. ngx.worker.id(), 1, 0)
     while names[name] == false and not ngx.worker.exiting() do
@@ -174,7 +174,7 @@ function _M.apply(core, objects, version)
         object.prev_index = object.prev_index or version
         core.config.applied["/" .. kind] = object
     end
-    -- for tests: words that were still valid after the configuration had changed
+    -- for tests: counts words that are still valid although the configuration has changed
     if speaks() and not objects.same then
         ngx.shared["stand-in"]:incr("stale", 1, 0)
     end

@@ -7,7 +7,7 @@ local pairs, ipairs = pairs, ipairs
 local _M = {}
 
 
--- after_balance, the same for every algorithm. A second call for the same pick does nothing.
+-- after_balance for every algorithm. A second call for the same pick does nothing.
 local function release(ctx, before_retry)
     local server = ctx.balancer_server
     ctx.balancer_server = nil
@@ -96,7 +96,7 @@ function _M.least_conn(servers, key)
 end
 
 
--- What chash hashes: a variable, a header or a cookie; the client's address if it is absent.
+-- Returns the text that chash hashes: a variable, header or cookie, else the client's address.
 local function key_of(ctx, conf)
     local hash_on = conf.hash_on or "vars"
     local name = hash_on == "vars" and conf.key
@@ -105,8 +105,8 @@ local function key_of(ctx, conf)
 end
 
 
--- A consistent hash of the request's key. A retry continues round the ring from the request's last
--- server.
+-- Picks by a consistent hash of the request's key. A retry takes the next server of the ring that
+-- the request has not tried.
 function _M.chash(servers, _, conf)
     local ring = {}
     for _, server in ipairs(servers) do
@@ -151,7 +151,7 @@ end
 local times = {}
 
 
--- The faster of two random nodes; the time is measured at the end of the request.
+-- Picks the faster of two random nodes. A node's time is that of its last finished request.
 function _M.ewma(servers)
     return {
         get = function(ctx)
@@ -170,7 +170,7 @@ function _M.ewma(servers)
         after_balance = function(ctx, before_retry)
             release(ctx, before_retry)
             if not before_retry then
-                -- APISIX must not run this for a server that was offered and not used
+                -- APISIX must not call this for a server that was picked but not used
                 local address = ctx.var.upstream_addr
                 if address then
                     times[address] = tonumber(ctx.var.upstream_response_time) or 0
@@ -181,7 +181,7 @@ function _M.ewma(servers)
 end
 
 
--- The sum of least_conn's connections: 0 without requests, unless a count was lost.
+-- Returns the sum of least_conn's connections. It is 0 without requests, unless a count was lost.
 function _M.connections()
     local sum = 0
     for _, state in pairs(states) do

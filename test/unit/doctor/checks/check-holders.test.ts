@@ -6,7 +6,7 @@ import { startAdmin } from '../../../build/apisix.ts'
 
 const metadata = (name: string) => ({ namespace: 'shop', name, uid: name })
 
-/** As the API server lists them, one page for each list. */
+/** The objects as the API server lists them, with one page for each list. */
 const LISTED = {
   pods: ['web-1', 'web-2'].map((name, i) => ({
     metadata: metadata(name),

@@ -84,7 +84,7 @@ describe('doctor: hooks of a pod', () => {
   })
 
   it('reads a hostile text of a megabyte in linear time', () => {
-    // The old expression for `timeout` needed exponential time from 30 of these words on.
+    // A regular expression with nested repetition would need exponential time from about 30 of these words on.
     const hostile = [
       `timeout ${'-k -k '.repeat(170_000)} ${URL}`,
       `timeout ${'-'.repeat(1_000_000)} ${URL}`,
@@ -98,7 +98,7 @@ describe('doctor: hooks of a pod', () => {
     const began = process.cpuUsage()
     for (const text of hostile) expect(hooksOf(pod(exec(text)))).to.have.length(1)
     const { user } = process.cpuUsage(began)
-    // 8 MB: about 0.5 s of CPU. A quadratic step would need minutes.
+    // 8 MB take about 0.5 s of CPU. A quadratic step would need minutes.
     expect(user / 1e6).to.be.below(8)
   })
 })

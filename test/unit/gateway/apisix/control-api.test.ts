@@ -11,7 +11,7 @@ const recorded = (
   }
 ).exchanges
 
-/** Answers with the recorded answers. */
+/** Starts a server that gives the recorded answers. */
 const playRecording = () =>
   startRaw((request, response) => {
     const found = recorded.find(e => e.request.path === request.url)?.response
@@ -83,7 +83,7 @@ describe('control-api', () => {
     const read = reader()
     await read('127.0.0.1')
     await read('127.0.0.1')
-    // Upstreams, services, routes and, because one upstream needs it, the dump of discovery.
+    // The calls read upstreams, services, routes and the dump of discovery, which one upstream needs.
     expect(raw.connections()).to.equal(8)
   })
 

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
 import { createHttp, type HttpClient } from '../../../../agent/gateway/apisix/http.ts'
 
-// Failed calls to the Barrier API, which is called without axios.
+// Failed calls to the Barrier API, which the agent calls without axios.
 
 describe('calls to the Barrier API', () => {
   const ends: (() => void)[] = []

@@ -34,7 +34,7 @@ describe('who writes a holder', () => {
   })
 
   it('is detected from an id that is a hash of the name', () => {
-    // crc32('shop_web_80')
+    // The id is crc32('shop_web_80').
     expect(writer(object('upstreams', 'b41c9837', { nodes, name: 'shop_web_80' }))).to.match(
       /^ingress controller 1.x \(its id/
     )

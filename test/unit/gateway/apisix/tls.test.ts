@@ -15,7 +15,7 @@ describe('TLS to APISIX', () => {
     for (const end of ends.splice(0)) end()
   })
 
-  /** A server with this certificate, and the secrets that it received. */
+  /** Starts a server with this certificate. Returns its address and the secrets that it has received. */
   const serve = async ({ cert, key }: Certificate) => {
     const shown: string[] = []
     const server = createServer({ cert, key }, ({ headers }, response) => {

@@ -48,7 +48,7 @@ describe('barrier keeper', () => {
   const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
   let keeper: BarrierKeeper
 
-  /** One gateway's plugin. Like pods, all gateways have the same port and their own address. */
+  /** Starts the plugin of one gateway. Like pods, all gateways have the same port and their own address. */
   const serve = async (host: string, port = 0, barrier = createBarrier(), isOlder = false) => {
     if (!isOlder) {
       barrier.words = createWords({
@@ -96,7 +96,7 @@ describe('barrier keeper', () => {
       ...(differs.knowledge && { knowledge: differs.knowledge }),
       ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
     }))
-  /** One gateway that the keeper knows. */
+  /** Starts one gateway that the keeper knows. */
   const kept = async (differs: Differs = {}, barrier = createBarrier(), isOlder = false) => {
     const g = await serve('127.0.7.1', 0, barrier, isOlder)
     begin(g.port, differs)
@@ -178,7 +178,7 @@ describe('barrier keeper', () => {
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     await until('the poll', () => g.requests.includes('POST inflight'))
-    // The worker that answers the poll has its answer but cannot send it.
+    // The frozen worker has an answer to the poll, but cannot send it.
     worker.freeze()
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
     await new Promise(resolve => setTimeout(resolve, 30))
@@ -214,7 +214,7 @@ describe('barrier keeper', () => {
     await until('it is closed', () => reading('1')?.inflight.long.upgraded === 0)
   })
 
-  /** An upstream in the configuration of the worker. */
+  /** Puts an upstream with these nodes into the configuration of the worker. */
   const upstream = (...nodes: string[]) => {
     const all = Object.fromEntries(nodes.map(node => [node, 1]))
     store.put(keyOf('upstreams', 'web'), { id: 'web', type: 'roundrobin', nodes: all })
@@ -291,7 +291,7 @@ describe('barrier keeper', () => {
     const keptWith = async (differs: Differs = {}) => {
       const g = await kept(differs)
       g.barrier.entries.put({ ...A_SEALED, successors: followed })
-      // The gateway's features are known.
+      // After this read, the keeper knows the gateway's features.
       keeper.desire([entry('2')])
       await until('it is read', () => reading('2') !== undefined)
       return g
@@ -385,7 +385,7 @@ describe('barrier keeper', () => {
     keeper.desire([entry('1'), { ...entry('2', 'sealed'), watch: false }])
     await until('it has them', () => reading('2') !== undefined)
     await g.api.close()
-    // A call in progress may first report that its connection was closed.
+    // At first the problem may be that a connection was closed during a call.
     await until('it is missed', () => reading('1')?.problem.includes('load the plugin') === true)
     const again = await serve('127.0.7.1', g.port)
     await until('it has them again', () => again.barrier.entries.size === 2)
@@ -445,7 +445,7 @@ describe('barrier keeper', () => {
     const before = g.puts()
     const putAt = performance.now()
     expect(keeper.isKnown()).to.equal(false)
-    // A new entry next to the held ones, whose renewal is due after a second.
+    // The keeper puts a new entry before the renewal of the held entries, which is due after a second.
     keeper.desire([held, entry('3')])
     await until('one is lifted', () => g.barrier.entries.size === 1)
     await until('the other has expired', () => states(g.barrier).length === 0)
@@ -487,7 +487,7 @@ describe('barrier keeper', () => {
     const before = g.puts()
     const looks = () => g.requests.filter(request => request.startsWith('GET state')).length
     g.barrier.entries.remove(new Set(['2']))
-    // Only one of two addresses is present.
+    // The gateway has the entry of only one of the two addresses.
     g.barrier.entries.put({ uid: '2', ip: '10.0.0.2', port: undefined, state: 'sealed', ttl: 60 })
     await until('it is put again', () => g.barrier.entries.look('10.0.1.2', 80) === 'sealed')
     const states = looks()

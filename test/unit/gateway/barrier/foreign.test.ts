@@ -69,7 +69,7 @@ describe('the watch of one gateway for entries that no agent claims', () => {
       lift: uids => lifted.push([...uids]),
       tell: () => calls.told++
     })
-    /** The gateway reports, and the answer to a read of its list has arrived. */
+    /** Moves the clock. Then the gateway reports, and the answer to a read of its list arrives. */
     const after = async (ms: number, features = ['by']) => {
       clock.advance(ms)
       watch.heard({ features, held: { entries: list.length, generation: 1, late: 0 } })

@@ -6,7 +6,7 @@ import { manualClock } from '../../../build/manual-clock.ts'
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
-/** A reader of a gateway that gives the answers of `answer`, on a clock that the test moves. */
+/** Makes a reader of a gateway, on a clock that the test moves. The gateway gives the answers of `answer`. */
 function rig(answer: () => unknown, holding = { now: false }, identity = createIdentity(false)) {
   const clock = manualClock()
   let reads = 0
@@ -62,7 +62,7 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
-  /** Two agents that poll at the same moments, always in the same order, through a load balancer in front of two gateways. */
+  /** Plays two agents that poll at the same moments and in the same order, through a load balancer in front of two gateways. */
   async function inStep(identities: readonly Identity[], everyMs: number, times: number, isHolding = false) {
     const clock = manualClock()
     let asked = 0

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 
 import { createIdentity } from '../../../../agent/gateway/barrier/identity.ts'
 
-/** Hears answers in sequence, each to a later question: `A` and `B` fit, `a` and `b` do not. */
+/** Gives answers of two instances to an identity, each to a later question. `A` and `B` are fit, `a` and `b` are unfit. */
 function heard(answers: string, byHand = false) {
   const identity = createIdentity(byHand)
   for (const [i, one] of answers.split('').entries()) {
@@ -36,7 +36,7 @@ describe('identity of a gateway', () => {
   it('a slow answer shows the instance at its start, not the present one', () => {
     const identity = createIdentity(false)
     identity.note({ instance: 'A', fit: true }, 0, 5, false)
-    // Sent before the restart, but received after the new instance's first answer.
+    // The last answer was sent before the restart, but received after the new instance's first answer.
     identity.note({ instance: 'B', fit: true }, 20, 25, false)
     identity.note({ instance: 'A', fit: true }, 15, 30, false)
     expect(identity.isSeveral()).to.equal(false)
@@ -75,7 +75,7 @@ describe('identity of a gateway', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('A', 'B'), { minLength: 16, maxLength: 60 }), answers => {
         const text = answers.join('')
-        // This looks like a restart: first all answers of one, then all of the other.
+        // Answers in this order look like a restart: first all answers of one instance, then all of the other.
         const looksLikeOne = /^(A*B*|B*A*)$/.test(text)
         expect(heard(text, true).doubt() === '').to.equal(looksLikeOne)
       })

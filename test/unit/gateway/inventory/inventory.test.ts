@@ -177,7 +177,7 @@ describe('inventory', () => {
       value: nodes(...of),
       revision
     })
-    /** A listing that APISIX answers before an object is learned, and that arrives after that. */
+    /** Plays a listing that APISIX answers before `happens`, and that arrives after it. */
     const overtaken = async (happens: () => void, listed: readonly AdminObject[]) => {
       begin({
         pageSize: 10,

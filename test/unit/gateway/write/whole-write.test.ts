@@ -17,7 +17,7 @@ const fields = (value: fc.Arbitrary<Json>) =>
     { maxKeys: 4 }
   ) as fc.Arbitrary<JsonObject>
 
-/** Other writers' part of the object, as free as APISIX allows: its labels, the plugins next to traffic-split, and its rules. */
+/** Random values for the parts of the object that belong to other writers: labels, other plugins than traffic-split, and its rules. */
 const others = fc.record({
   labels: fields(fc.stringMatching(/^[!-~]{1,20}$/)),
   plugins: fields(json),
@@ -25,7 +25,7 @@ const others = fc.record({
   metadata: fields(json)
 })
 
-/** An object that lists these nodes in the second upstream of the second of three rules. */
+/** Returns an object that lists these nodes in the second upstream of the second of three rules. */
 function objectOf(
   { labels, plugins, match, metadata }: typeof others extends fc.Arbitrary<infer O> ? O : never,
   hosts: readonly string[],
@@ -45,7 +45,7 @@ function objectOf(
   }
 }
 
-/** The text of an object in its own order, without the times, which APISIX sets. */
+/** Returns the text of an object, in the order of its fields, without the times that APISIX sets. */
 const textOf = (value: JsonObject | undefined): string => {
   const { create_time: _created, update_time: _updated, ...rest } = value ?? {}
   return JSON.stringify(rest)
@@ -75,7 +75,7 @@ describe('an object that can only be written whole', () => {
       try {
         await fc.assert(
           fc.asyncProperty(others, async theirs => {
-            // The same object would have to wait after its last write.
+            // Each run uses a new object, because a second write of an object has to wait after the first.
             const id = `jack-${(count += 1)}`
             apisix.put(resource, id, {
               ...own(id),

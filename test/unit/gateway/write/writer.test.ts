@@ -36,7 +36,7 @@ describe('writer', () => {
       ...differs
     }))
 
-  /** The agent's client, with an event between its read and its first write. */
+  /** Returns the agent's client. `happens` runs once, between the client's read and its first write. */
   const meanwhile = (happens: () => void): Pick<AdminApi, 'get' | 'patch' | 'put'> => {
     let once: (() => void) | undefined = happens
     const before = <T>(go: () => Promise<T>) => {
@@ -66,7 +66,7 @@ describe('writer', () => {
     return [status?.state, status?.why]
   }
 
-  /** Removes 10.0.0.1 from the upstream as it was with `nodes`. Another writer sets them to `then`. */
+  /** Removes 10.0.0.1 from an upstream with `nodes`, which another writer changes to `then`. */
   const removeChanged = async (
     when: 'before our read' | 'during our write',
     id: string,
@@ -156,7 +156,7 @@ describe('writer', () => {
     }
     expect(apisix.value('plugin_configs', 'p')?.plugins).to.deep.equal(rules(array('10.0.0.4')))
     expect(apisix.value('routes', 'r')?.plugins).to.deep.equal(rules(map('10.0.0.3')))
-    // One write for the two holders of the route; a consumer cannot be patched.
+    // The two holders of the route need only one write. The consumer needs a PUT, because APISIX cannot patch it.
     expect(apisix.writes().filter(w => w.includes('/routes/'))).to.have.length(1)
     expect(apisix.writes().filter(w => w.includes('/consumers/'))).to.deep.equal([
       'PUT /apisix/admin/consumers/jack'
@@ -330,7 +330,7 @@ describe('writer', () => {
         admin: {
           ...apisix.client,
           get: async (...all) => {
-            // The first try fails, and meanwhile another pod begins to end.
+            // The first try fails. Meanwhile another pod begins to end.
             if (!once) return apisix.client.get(...all)
             once = false
             remove(planned, '10.0.0.2:80')
@@ -466,7 +466,7 @@ describe('writer', () => {
         remove(planned, `${host}:80`)
         if (spread > 0) await new Promise(resolve => setTimeout(resolve, spread / hosts.length))
       }
-      // A busy machine spreads the ends further, and each further half second needs one more write.
+      // On a busy machine the ends take longer, and each further half second needs one more write.
       const late = Math.max(0, performance.now() - beganAt - 1.2 * spread)
       await writer.idle()
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1'))
@@ -490,7 +490,7 @@ describe('writer', () => {
     expect([waits, apisix.requests]).to.deep.equal([[25], []])
     remove(planned, '10.0.0.2:80')
     over.resolve()
-    // The loop was about to look for changes.
+    // The last removal comes right after the pause, as from a loop that was about to look for changes. One write must do all.
     setImmediate(() => remove(planned, '10.0.0.3:80'))
     await writer.idle()
     expect(apisix.writes()).to.have.length(1)
@@ -547,7 +547,7 @@ describe('writer', () => {
 
   it('a removed node is reported as removed even after nothing shows that its address was an ending pod’s', async () => {
     apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3') })
-    // Answers like the loop, from the inventory, which learns the object at every read.
+    // Like the loop, this asks the inventory, which learns the object at every read.
     const isListed = (node: NodeKey) => Object.hasOwn(nodesAsLearned(), node)
     const listedFirst = apisix.value('upstreams', 'web') as JsonObject
     const nodesAsLearned = () =>

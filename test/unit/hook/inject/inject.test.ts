@@ -27,7 +27,7 @@ const helper: InjectSettings = {
 const web = { name: 'web', ports: [{ containerPort: 80 }] }
 const ENV = ['', '/-', '/-', '/-'].map(end => `/spec/containers/0/env${end}`)
 
-/** test/install/webhook.test.ts compares every rule with the API server and the policy. These tests need neither. */
+/** These tests need no API server and no policy. test/install/webhook.test.ts compares every rule with both. */
 describe('inject', () => {
   it('adds missing fields, and each list before its items', () => {
     const operations = inject({ spec: { containers: [web] } }, helper)

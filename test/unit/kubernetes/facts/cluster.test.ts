@@ -65,7 +65,7 @@ describe('watch: a cluster', () => {
     kubernetes.store.delete('pods', 'apisix', 'apisix-1')
     await until('terminating', () => cluster.gateways()[0]?.terminating === true)
     kubernetes.store.delete('pods', 'apisix', 'apisix-1', { gracePeriodSeconds: 0 })
-    // No event reports its end.
+    // No event has reported the end of the gateway's pod.
     await until('gone', () => cluster.gateways()[0]?.vanishedAt !== undefined)
     cluster.gatewayEnded(cluster.gateways()[0]?.id ?? '')
     expect(cluster.gateways()).to.deep.equal([])
@@ -102,7 +102,7 @@ describe('watch: a cluster', () => {
     expect([...cluster.pods.values()].map(p => p.name)).to.have.members(['a', 'b'])
     const outside = await cluster.fetchPod('other', 'c')
     expect(outside?.name).to.equal('c')
-    // No event would ever remove it from the store again.
+    // The store must not have pod `c`, because no event would ever remove it again.
     expect(cluster.pods.byName('other', 'c')).to.equal(undefined)
     expect((await cluster.fetchPodsByIp('10.0.0.1')).map(p => p.name)).to.have.members(['a', 'b'])
     expect(kubernetes.watchCount()).to.equal(7)
@@ -116,7 +116,7 @@ describe('watch: a cluster', () => {
     const fetched = await cluster.fetchPod('shop', 'web-1')
     expect(fetched?.deletionAt).to.be.a('number')
     expect(cluster.pods.ending().map(p => p.name)).to.deep.equal(['web-1'])
-    // The watch does not report it, so after a second the agent does not trust the watch any more.
+    // The watch does not report the change, so after a second the agent no longer trusts the watch.
     await until('listed anew', () => part('pods').counters.lists === 2, 2_500)
     expect(part('pods').counters.silences).to.equal(1)
     expect(cluster.pods.ending().map(p => p.name)).to.deep.equal(['web-1'])
@@ -166,7 +166,7 @@ describe('watch: a cluster', () => {
 
   it('stop leaves no timer, stream or socket', async () => {
     const { cluster, kubernetes, clock } = await start({ before: k => createPod(k, 'web-1') })
-    // With an open expectation and its timer.
+    // At the stop, the cluster still expects an event, and the timer for that event runs.
     kubernetes.faults.muteWatches()
     kubernetes.store.delete('pods', 'shop', 'web-1')
     await cluster.fetchPod('shop', 'web-1')

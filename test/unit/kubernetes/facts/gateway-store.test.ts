@@ -62,7 +62,7 @@ describe('watch: gateways', () => {
     ])
     store.ended('uid-a')
     expect(store.list().map(g => g.name)).to.deep.equal(['b'])
-    // The pod gets the label back.
+    // The pod of gateway `b` gets its label back. After that, `ended` must not remove the gateway.
     sink.set(gateway('b', other))
     store.ended('uid-b')
     expect(store.list().map(g => [g.name, g.ready, g.vanishedAt])).to.deep.equal([['b', true, undefined]])

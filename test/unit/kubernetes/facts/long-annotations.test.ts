@@ -6,9 +6,9 @@ import { claimsOf } from '../../../../agent/rules/members/claim.ts'
 import { settleClaims } from '../../../../agent/rules/members/settle.ts'
 import { podObject } from './objects.ts'
 
-/** As long as Kubernetes allows. */
+/** The value of an annotation that is as long as Kubernetes allows. */
 const LONG = 'a,'.repeat(125_000)
-/** A line of the log or an Event with the reason for each of a few annotations. */
+/** The longest allowed text of a log line or an Event that gives the reasons for a few annotations. */
 const LINE = 2000
 
 describe('an annotation of 250 kB', () => {

@@ -1,4 +1,4 @@
-/** A pod as the API server sends it; a test states only the differences. */
+/** Returns a pod as the API server sends it. A test names only the fields that differ. */
 export function podObject(
   name: string,
   differs: { metadata?: object; spec?: object; status?: object } = {}

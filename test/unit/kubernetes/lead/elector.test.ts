@@ -24,7 +24,7 @@ describe('elector', () => {
   })
   afterEach(() => endAll(ends))
 
-  /** An agent's elector over its own connection. With `making`, the answer about its new Lease waits for that promise. */
+  /** Starts an agent's elector on its own connection. With `making`, the answer to the creation of its Lease waits for that promise. */
   const elect = (
     identity: string,
     differs: Partial<ElectorOptions> = {},
@@ -128,7 +128,7 @@ describe('elector', () => {
     const from = systemClock.now()
     first.kill()
     await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
-    // Less the time between the leader's last renewal and its end.
+    // The Lease lasts 2 s from the leader's last renewal, which may be up to 1 s before the leader's end.
     expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
     first.mend()
     await until('the first follows', () => first.leader.yields())
@@ -144,7 +144,7 @@ describe('elector', () => {
         alarm: (at, wake) => systemClock.alarm(at - ahead, wake)
       }
       const place = { ...PLACE, name }
-      // So long that no stall of this machine lets the Lease expire.
+      // The Lease is so long that it cannot expire, even if this machine stalls.
       const timings = { ...QUICK, durationMs: 60_000 }
       const first = elect('a', { clock, place, timings })
       await until('it leads', () => first.leader.leads())

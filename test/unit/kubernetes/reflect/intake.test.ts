@@ -59,7 +59,7 @@ describe('watch: the intake', () => {
     const { intake, store, names } = setUp()
     intake.set(at('10'))
     intake.beginList()
-    // A late answer: the pod was gone before the list was made.
+    // This answer is late: the pod was gone before the list was made.
     intake.learn(at('20'))
     intake.endList('25')
     expect(names()).to.deep.equal([])
@@ -73,7 +73,7 @@ describe('watch: the intake', () => {
     intake.set(at('15'))
     intake.endList('16')
     expect(names()).to.deep.equal(['db-0:u1:not'])
-    // That list does not end the guard; a list that is newer than the guard's version does.
+    // The list did not end the guard. Only a list that is newer than the guard's version ends it.
     intake.set(at('17'))
     expect(names()).to.deep.equal(['db-0:u1:not'])
     intake.beginList()

@@ -16,7 +16,7 @@ const listEnd = (resourceVersion: string) =>
     metadata: { resourceVersion, annotations: { 'k8s.io/initial-events-end': 'true' } }
   })
 
-/** A watch of pods with an open stream; the test plays the server. */
+/** Starts a watch of pods with an open stream. The test plays the server. */
 function setUp() {
   const clock = manualClock()
   const { store, sink } = createPodStore(clock)

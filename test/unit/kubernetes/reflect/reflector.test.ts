@@ -47,7 +47,7 @@ describe('watch: the reflector', () => {
       server: { old: true },
       before: k => {
         many(1_203)(k)
-        // The second page comes late, when its version is out of the history.
+        // The second page comes so late that the server's history no longer has its version.
         let listed = 0
         k.faults.delay(() => ((listed += 1) === 2 ? (k.faults.expireHistory(), 5) : 0), {
           path: '/api/v1/pods',
@@ -123,7 +123,7 @@ describe('watch: the reflector', () => {
     kubernetes.faults.goAway()
     await tells('later')
     expect(lists()).to.equal(1)
-    // Pods, slices and Services have one connection, which ends with its last stream.
+    // The watches of pods, slices and Services share a connection. It ends with its last stream.
     await until(
       'the streams have moved',
       () =>

@@ -67,7 +67,7 @@ export interface Rig {
   close(): Promise<void>
 }
 
-/** The stand-in for the API server, and a cluster that watches it. Resolves once both run. */
+/** Starts the stand-in for the API server, and a cluster that watches it. Resolves once both run. */
 export async function startRig(
   options: Partial<Omit<ClusterOptions, 'credentials'>> & {
     server?: KubernetesOptions
@@ -104,7 +104,7 @@ export async function startRig(
   }
 }
 
-/** All three watches are live. */
+/** Waits until all three watches are live. */
 export const live = (rig: Rig) =>
   until('live', () => rig.cluster.parts().every(part => part.state === 'live'), 5_000)
 

@@ -53,7 +53,7 @@ describe('clock offset', () => {
         hear(offset, behind, ways)
         const found = offset.behindMs()
         const slack = 1000 + Math.min(...ways.slice(-10).map(({ there, back }) => there + back))
-        // 0 also means that the server is ahead by too little to detect.
+        // 0 also means that the server's clock is ahead or behind by too little to detect.
         if (found === 0) expect(Math.abs(behind)).to.be.at.most(slack)
         else expect(found).to.be.within(behind - slack, behind)
       })
@@ -67,7 +67,7 @@ describe('clock offset', () => {
         const offset = createClockOffset()
         const now = hear(offset, before, quick(10))
         const behind = before + step
-        // Before and after the step, the clock is known to within a second and the network time.
+        // Before and after the step, the error of the offset is at most a second plus the network time.
         hear(offset, behind, quick(Math.abs(step) > 1020 ? 1 : 10), now)
         const found = offset.behindMs()
         if (found === 0) expect(Math.abs(behind)).to.be.at.most(1010)

@@ -116,7 +116,7 @@ describe('watch: the connection', () => {
   })
 
   it('does not wait for a connection beyond its timeout', async () => {
-    // Accepts connections, and never speaks HTTP/2.
+    // This server accepts connections, and never speaks HTTP/2.
     const origin = await listen(createServer(socket => void socket.on('error', () => {}).resume()))
     const { connection } = connectTo(origin, { connectTimeoutMs: 50, pingEveryMs: 10, pingTimeoutMs: 50 })
     const began = performance.now()

@@ -15,7 +15,7 @@ describe('watch: credentials', () => {
   beforeEach(async () => void (dir = await mkdtemp(join(tmpdir(), 'credentials-'))))
   afterEach(() => rm(dir, { recursive: true }))
 
-  /** A kubeconfig with this cluster and user. */
+  /** Writes a kubeconfig with this cluster and user. */
   const kubeconfig = async (cluster: object, user: object) => {
     const file = join(dir, 'config')
     const config = {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { createLineSplitter } from '../../../../agent/kubernetes/transport/lines.ts'
 
-/** Feeds the bytes in chunks cut at these places. */
+/** Feeds the bytes in chunks that are cut at these positions. Returns the lines. */
 function split(bytes: Buffer, cuts: readonly number[]): string[] {
   const lines: string[] = []
   const feed = createLineSplitter(line => lines.push(line))

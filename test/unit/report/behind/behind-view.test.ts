@@ -110,7 +110,7 @@ describe('how far holders are behind Kubernetes', () => {
       clock.advance(ms)
       asked = clock.now()
       behind.observer.round?.(1)
-      // A listing that begins now, and is shown in the next round.
+      // A listing begins now, and the next round shows it.
       if (listed) readAt = clock.now() + 1
       clock.advance(300)
       behind.observer.round?.(1)

@@ -4,7 +4,7 @@ import { metered } from '../../../../agent/report/metrics/client-metrics.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
-/** Clients that take 20 ms and then give the answer that is set. */
+/** Makes clients whose calls take 20 ms and then return the answer that the test has set. */
 function rig() {
   const clock = manualClock()
   const metrics = createMetrics()
@@ -29,7 +29,7 @@ function rig() {
   }
   const value = async (name: string) => {
     const text = await metrics.registry.metrics()
-    // Every series exists from the start.
+    // Every series exists from the start, so series with the value 0 are left out.
     const moved = (line: string) => !line.includes('_bucket') && !line.endsWith('} 0')
     return text.split('\n').filter(line => line.startsWith(name) && moved(line))
   }

@@ -45,7 +45,7 @@ describe('metrics', () => {
 
   it('are counters that begin with 0 in every series, so that Prometheus sees the first increase (D5)', async () => {
     metrics.gatewayNames.keep(['apisix-0'])
-    // A gateway's own count is shown as it is: from 0 when the gateway starts, and not when the agent does.
+    // The agent shows a gateway's own count unchanged. It begins at 0 when the gateway starts, not when the agent starts.
     const foreign = 'apisix_drain_plugin_requests_total'
     for (const row of metrics.rows.filter(({ kind, name }) => kind === 'counter' && name !== foreign)) {
       const series = await begun(row)

@@ -25,7 +25,7 @@ describe('dashboard', () => {
   }
   after(() => rmSync(folder, { recursive: true }))
 
-  /** Every request of this test comes from here. */
+  /** The address from which every request of these tests comes. */
   const PROXY = '127.0.0.1/32'
 
   const setUp = (enabled = true, built = true) => {

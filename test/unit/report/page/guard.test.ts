@@ -34,7 +34,7 @@ describe('guard', () => {
       guard.admits({ authorization: `Bearer ${token}`, cookie: undefined, address })
     for (let i = 0; i < 10; i++) expect(from('10.0.0.1', `guess-${i}`)).to.equal(false)
     expect(guard.waitSeconds('10.0.0.1')).to.equal(60)
-    // Otherwise the answer would reveal whether the guess was right.
+    // After too many guesses even the right secret is refused. Otherwise the answer would reveal which guess is right.
     expect(from('10.0.0.1', 's3cret')).to.equal(false)
     expect(guard.login('s3cret', '10.0.0.1')).to.equal(undefined)
     expect(from('10.0.0.2', 's3cret')).to.equal(true)
@@ -47,7 +47,7 @@ describe('guard', () => {
     const guard = createGuard({ kind: 'none' }, manualClock(), ['10.0.0.0/24', 'fd00::/64'])
     expect(guard.addressOf('::ffff:10.0.0.1', '192.0.2.7')).to.equal('192.0.2.7')
     expect(guard.addressOf('fd00::1', '192.0.2.7, 10.0.0.2')).to.equal('192.0.2.7')
-    // A client can write the front of the header: a guess with a forged address must count for the client's own address.
+    // A client can write the first addresses of the header. A guess with a forged address must count for the client's own address.
     expect(guard.addressOf('10.0.0.1', '198.51.100.1, 192.0.2.7')).to.equal('192.0.2.7')
     expect(guard.addressOf('192.0.2.7', '198.51.100.1')).to.equal('192.0.2.7')
     expect(guard.addressOf('10.0.0.1', undefined)).to.equal('10.0.0.1')

@@ -59,7 +59,7 @@ describe('stream', () => {
       open.push(() => client.terminate())
       return client
     }
-    /** The status of a refusal; 101 if it was accepted. */
+    /** Returns the status with which the client was refused, or 101 if it was accepted. */
     const status = async (client: WebSocket) => {
       const { promise, resolve } = Promise.withResolvers<number>()
       client.on('unexpected-response', (_request, response) => resolve(response.statusCode ?? 0))
@@ -69,7 +69,7 @@ describe('stream', () => {
     return { clock, guard, lines, port, secret, state, stream, dial, status }
   }
 
-  /** All messages so far, and the next unread one. */
+  /** Returns all messages so far, and a function for the next unread message. */
   function listenTo(client: WebSocket) {
     const messages: Message[] = []
     const waiting: ((message: Message) => void)[] = []
@@ -163,7 +163,7 @@ describe('stream', () => {
     const { clock, lines, state, stream, port, dial } = await setUp({ maxBehind: 1000 })
     const heard = listenTo(dial())
     await heard.next()
-    // Reads nothing at all after its handshake.
+    // This client reads nothing after its handshake.
     const deaf = connect(port, '127.0.0.1')
     open.push(() => deaf.destroy())
     deaf.on('error', () => {})
@@ -192,12 +192,12 @@ describe('stream', () => {
     const pinged = once(client, 'ping')
     clock.advance(10_000)
     await pinged
-    // A later message has made the round trip, so the earlier answer has arrived. The client stays.
+    // Once the answer to this later ping has come, the earlier answer has arrived too. So the client stays.
     client.ping()
     await once(client, 'pong')
     clock.advance(10_000)
     expect(stream.clients()).to.equal(1)
-    // It has no time to answer the last ping.
+    // The client has no time to answer the last ping, so it is dropped.
     clock.advance(10_000)
     expect(stream.clients()).to.equal(0)
     expect(lines.map(line => line['why'])).to.deep.equal(['it did not answer a ping'])

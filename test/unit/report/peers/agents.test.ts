@@ -25,7 +25,7 @@ describe('the last answers of an agent that ends (D7)', () => {
     }
   })
 
-  /** Another agent, by its answers to this one. */
+  /** Starts a stand-in for another agent, which only answers this agent. */
   const other = async (id: string, answers = true): Promise<string> => {
     const book = createBook()
     const server = createServer((_, response) => {

@@ -25,7 +25,7 @@ const ackOf = (uid: string, at: number): AckView => ({
 })
 const named = (drains: readonly DrainView[]) => new Map(drains.map(drain => [drain.uid, drain]))
 
-/** Sends the share of one book to another, as text, and returns it. */
+/** Sends the share of one book to another book, as text. Returns the share. */
 function tell(from: Book, own: Brief, to: Book, its: Brief, after = 0, ahead = 0): ReturnType<Book['share']> {
   const read = readShare(JSON.stringify(from.share(own, after)))
   if (read.kind !== 'share') throw new Error(read.kind)
@@ -82,7 +82,7 @@ describe('the book of all agents (D7)', () => {
     tell(b, elder, a, young)
     tell(a, young, b, elder)
     for (const book of [a, b]) expect(book.totals()).to.deep.include({ drains: 101, hooks: 41 })
-    // A drain that the older agent reports first.
+    // The next drain is one that the older agent reports first.
     elder = briefOf('b1', { past: [next, now, old], totals: totals(102, 41) })
     tell(b, elder, a, young)
     expect(a.totals().drains).to.equal(102)

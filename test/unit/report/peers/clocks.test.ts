@@ -8,7 +8,7 @@ import { pod } from '../../../build/pod.ts'
 import { ackFor } from '../../../build/serve.ts'
 import { briefOf, drainOf, provedOf } from '../../../build/shared.ts'
 
-/** One agent asks another one, whose clock is `ahead` ms ahead of the asker's. */
+/** Returns the times of a question to an agent whose clock is `ahead` ms ahead of the asker's. */
 const answered = (ahead: number, there: number, back: number) => ({
   askedAt: 1000,
   at: 1000 + there + ahead,
@@ -87,7 +87,7 @@ describe('the clock of another agent (D7)', () => {
   })
 })
 
-/** The agent of `to` asks that of `from`, whose clock is `ahead` ms ahead of the asker's. */
+/** The agent of the book `to` asks the agent of `from`, whose clock is `ahead` ms ahead of the asker's. */
 function tell(from: Book, its: Brief, to: Book, own: Brief, ahead: number) {
   const read = readShare(JSON.stringify(from.share(its, 0)))
   if (read.kind !== 'share') throw new Error(read.kind)
@@ -166,7 +166,7 @@ describe('agents whose clocks differ (D7)', () => {
 
   it('a restarted agent converts what its ended start had told, by the clocks that the others know', () => {
     const b = createBook()
-    // The first agent's clock is 3 s behind the second one's; after its restart it is 2 s ahead of it.
+    // The first agent's clock is behind the second agent's clock (by 3 s). After its restart it is ahead of it (by 2 s).
     tell(createBook(), first, b, second, -AHEAD)
     const again = createBook()
     tell(b, second, again, briefOf('a2', {}, 9), -2000)

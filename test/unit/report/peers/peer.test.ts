@@ -9,7 +9,7 @@ import { manualClock, type ManualClock } from '../../../build/manual-clock.ts'
 import { memoryLog } from '../../../build/serve.ts'
 import { briefOf, drainOf } from '../../../build/shared.ts'
 
-/** The other agent is a server whose answers the test writes. */
+/** In these tests the other agent is a server, and the test sets its answers. */
 describe('another agent (D7)', () => {
   let server: Server
   let answer: (response: ServerResponse, url: URL, cookie: string | undefined) => void

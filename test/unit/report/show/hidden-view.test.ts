@@ -7,7 +7,7 @@ import { createSliceStore } from '../../../../agent/kubernetes/facts/slice-store
 import { manualClock } from '../../../build/manual-clock.ts'
 import { pod } from '../../../build/pod.ts'
 
-/** Cached pods and holders, and a clock that sets how long a search takes. */
+/** Makes cached pods and holders, and a clock by which a search takes `looksTake` ms. */
 function rig(looksTake = 0) {
   const clock = manualClock()
   const [pods, slices, services] = [createPodStore(clock), createSliceStore(), createServiceStore()]

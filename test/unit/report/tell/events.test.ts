@@ -154,7 +154,7 @@ describe('events', () => {
       const { values } = await metrics.events.get()
       return values.find(({ labels }) => labels.result === result)?.value ?? 0
     }
-    /** Runs everything after an answer, including the pauses. */
+    /** Lets the code after an answer run, and moves the clock over its pauses. */
     const pass = async (pauses: number) => {
       for (let i = 0; i < pauses; i++) {
         await new Promise(resolve => void setImmediate(resolve))

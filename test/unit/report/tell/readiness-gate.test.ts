@@ -87,7 +87,7 @@ describe('readiness gate', () => {
     expect(written[0]).to.have.nested.property('body.metadata.uid', fresh.uid)
     expect(written[0]).to.have.nested.property('body.status.conditions[0].status', 'True')
     expect(events).to.deep.equal([])
-    // The watch does not show the open gate: another writer removed it, or the answer was wrong.
+    // The watch still does not show the open gate, so another writer may have removed it. The agent writes it again.
     await pass(5000)
     expect(written).to.have.length(2)
   })

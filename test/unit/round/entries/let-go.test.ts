@@ -61,7 +61,7 @@ describe('holders of other namespaces', () => {
     expect(own(1500).place('upstreams/evil', 16)).to.equal(false)
     expect(own(1000).place('upstreams/evil', 16)).to.equal(true)
     expect(own(1000).place('upstreams/own', 16)).to.equal(false)
-    // The same goes for places whose other choices the words leave out.
+    // The same rule holds for places whose other choices the words leave out (`cut`).
     expect([own(), own(1500), own(1000)].map(({ cut }) => cut)).to.deep.equal([false, false, true])
   })
 })

@@ -5,7 +5,7 @@ import type { World } from '../../../../agent/rules/plan/world.ts'
 import { drainOf, seen } from '../../../build/drain.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 
-// A request keeps the nodes from its start, so after the removal the entry still keeps it from trying that pod.
+// A request keeps the nodes that it had at its start. So after the removal of a node, the entry must still bar the pod.
 
 describe('lingering entries', () => {
   const ended = pod('web-1', { ...terminating(0, 30), ips: ['10.0.0.1'] })

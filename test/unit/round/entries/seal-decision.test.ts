@@ -16,7 +16,7 @@ import { holder } from '../../../build/holder.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
-/** The nodes that the gateways bar for a drained pod, next to these other pods. */
+/** Returns the nodes that the gateways bar for a drained pod, if these other pods exist. */
 function barred(drained: PodFact, ...others: readonly PodFact[]) {
   const drain = { ...drainOf(seen(drained)), phase: 'gone' as const, at: 1 }
   const world = worldOf([], [drained, ...others])

@@ -17,7 +17,7 @@ const OLD = '10.0.0.1'
 const B = '10.0.0.2'
 const STANDING = [{ service: 'web', portName: 'http', port: 8080 }]
 
-/** A cluster of these pods. The slice of the Service `web` has those that are Ready and stay. */
+/** Makes a cluster of these pods. The slice of the Service `web` has the pods that are Ready and do not end. */
 function clusterOf(pods: readonly PodFact[]) {
   const endpoints = pods.map(({ uid, ips: [address = ''], ready, deletionAt }) => ({
     address,
@@ -48,7 +48,7 @@ function clusterOf(pods: readonly PodFact[]) {
 describe('the successors of a pod that nothing can follow yet', () => {
   const old = web('old', OLD, terminating(0))
 
-  /** The successors in the entry of `old`, after that entry named the pod at `B`. */
+  /** Returns the successors in the entry of `old`, if that entry named the pod at `B` before. */
   function named(other: PodFact, phase?: Drain['phase'], listed = [old, other]) {
     const pods = [old, other]
     const drains = drainsOf([

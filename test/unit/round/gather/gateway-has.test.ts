@@ -4,7 +4,7 @@ import { holder } from '../../../build/holder.ts'
 
 const WROTE_AT = 1000
 
-/** One gateway whose worker has applied revision 40, of a holder that was written as revision 41 at `WROTE_AT`. */
+/** Whether a gateway has a holder that was written as revision 41 at `WROTE_AT`. Its worker has applied revision `applied`. */
 const has = ({ mode = 'etcd', asked = 0, applied = 40, problem = '', sighting = undefined as unknown }) =>
   gatewaysHave(
     {

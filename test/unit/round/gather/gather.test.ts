@@ -13,7 +13,7 @@ describe('evidence about a pod', () => {
   const old = pod('old', { ...terminating(BEGAN), ips: ['10.0.0.1'] })
   const drain = drainOf(seen(old), BEGAN)
 
-  /** Rounds about `old` with one memory. */
+  /** Returns a function that plays rounds about `old`, all with the same memory. */
   function rounds() {
     const memory = createMemories().of(old.uid)
     return (

@@ -12,7 +12,7 @@ import { ackFor, memoryLog } from '../../../build/serve.ts'
 
 type Answers = (PodFact | undefined | Error)[]
 
-/** Hooks with an API server that gives these answers in sequence, and then always the last one. */
+/** Makes hooks with an API server that gives these answers in sequence, and then always the last answer. */
 function rig(
   watched: PodFact[],
   answers: Answers,
@@ -50,7 +50,7 @@ function rig(
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
-/** Lets the time pass in which the watch could report it first. */
+/** Moves the clock over the time in which the agent still waits for the watch. Then the agent asks the API server. */
 const asks = async (clock: ManualClock) => {
   clock.advance(5)
   await turn()
@@ -196,7 +196,7 @@ describe('held hooks', () => {
     hooks.askAgain(ending.uid)
     expect(hooks.held()[0]).to.include({ ends: undefined })
     await asks(clock)
-    // A question is open already, so the agent does not ask a second one.
+    // A question is open already, so the agent does not ask a second time.
     hooks.askAgain(ending.uid)
     clock.advance(2994)
     await turn()

@@ -13,7 +13,7 @@ const never = new AbortController().signal
 const turn = () => new Promise(resolve => setImmediate(resolve))
 const name = (i: number | string) => ({ namespace: 'shop', name: `web-${i}` })
 
-/** An API server that has these pods, and answers when the test lets it. */
+/** Makes an API server that has these pods. It answers only when the test tells it to. */
 function rig(there: readonly PodFact[] = []) {
   const clock = manualClock()
   const asked: string[] = []

@@ -23,7 +23,7 @@ const keeping = (time: string, differs: Partial<PodFact> = {}) =>
     ...differs
   })
 
-/** A drain that began at 0, with a grace of 30 s and a reserve of 5 s. */
+/** Returns a drain that began at 0, with a grace of 30 s and a reserve of 5 s. `time` is the annotation `keep-sessions`. */
 const ending = (time: string, differs: Partial<PodFact> = {}) => drainOf(seen(keeping(time, differs)))
 
 describe('the time for which an ending pod keeps its sessions', () => {

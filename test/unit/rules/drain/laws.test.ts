@@ -119,7 +119,7 @@ describe('laws of drains', () => {
         until: 'drained',
         timeoutMs: 7_000
       })
-      // A drain that was undone does not count.
+      // The deadline of a drain that was undone does not count, so the deadline comes from the pod.
       const end =
         drain && drain.phase !== 'undone' ? drain.deadline : deadlineOf(facts.pod, held.receivedAt, settings)
       const told = answer(held, drain, facts, now, settings)

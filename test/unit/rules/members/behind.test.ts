@@ -31,7 +31,7 @@ describe('the clocks of a holder', () => {
   it('run from the change in Kubernetes until each gateway has the revision that answers it', () => {
     let clocks = seenAtOwner(inStep, differing(40, ['b', 2000]), BOTH, 2050)
     expect([...clocks.nodes]).to.deep.equal([['b', 2000]])
-    // A later check does not restart the clock.
+    // A later check keeps the time at which the difference began.
     clocks = seenAtOwner(clocks, differing(40, ['b', 2300]), BOTH, 2300)
     expect([...clocks.nodes]).to.deep.equal([['b', 2000]])
     clocks = seenAtOwner(clocks, differing(41), BOTH, 2500)

@@ -7,7 +7,7 @@ import { holder } from '../../../build/holder.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
-/** Why each node of a holder of an ingress controller is kept, 1 s after its pod began to end. */
+/** Returns why the plan keeps each node of an ingress controller's holder, 1 s after the node's pod began to end. */
 function kept(...pods: readonly PodFact[]) {
   const nodes = pods.map(({ ips: [ip] }) => `${ip}:80`)
   const owned = { ...holder('web', nodes), owner: 'ingress-controller-2' as const }

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 
 import { aged, difference, type Sides } from '../../../../agent/rules/plan/difference.ts'
 
-/** All sides agree; a test states only the differences. */
+/** Returns sides that agree, except for the fields that a test changes. */
 const sides = (differs: Partial<Sides> = {}): Sides => ({
   endpoints: ['10.0.0.1:8080', '10.0.0.2:8080'],
   isGone: node => node === '10.0.0.9:8080',

@@ -11,14 +11,14 @@ import { worldOf } from '../../../build/world.ts'
 const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
   serviceFact(name, { uid: name, ports: [], ...differs })
 
-/** The store of these Services of type ExternalName. */
+/** Returns a store of these Services of type ExternalName. */
 function aliasesOf(services: readonly ServiceFact[]) {
   const { store, sink } = createServiceStore()
   for (const one of services) sink.set(one)
   return store
 }
 
-/** The nodes that hide the pod. */
+/** Returns the nodes that hide the pod. */
 function hiding(
   nodes: readonly string[],
   { others = [], ...given }: Partial<Behind> & { fact?: PodFact; others?: readonly PodFact[] } = {},

@@ -10,7 +10,7 @@ const ENDING = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
 const UNREADY = pod('b', { ips: ['10.0.0.2'], ready: false })
 const READY = pod('c', { ips: ['10.0.0.3'] })
 
-/** The nodes that the plan removes from a holder in which only an ending pod serves. */
+/** Returns the nodes that the plan removes from a holder in which only an ending pod serves. */
 function leaves(...nodes: readonly string[]): readonly string[] {
   const drains = drainsOf([begin(seen(ENDING), 0, DRAIN_SETTINGS)!])
   const settings = { dryRun: false, deferMs: 0 }
@@ -32,7 +32,7 @@ describe('a node that ends while no other serves', () => {
   it('is removed if a standby of weight 0 serves, which then draws the requests', () => {
     expect(leaves('10.0.0.1:80', '10.0.0.3:80=0')).to.deep.equal(['10.0.0.1:80'])
     expect(leaves('10.0.0.1:80', '10.0.0.2:80=0')).to.deep.equal([])
-    // A node that does not serve would then get the requests instead of the standby.
+    // If the ending pod were removed, a node that does not serve would get the requests instead of the standby.
     expect(leaves('10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80=0')).to.deep.equal([])
   })
 

@@ -91,7 +91,7 @@ const planOf = ({ pods, drains, settings }: Scene, holders: readonly Holder[]) =
 
 const law = (check: (scene: Scene) => void) => fc.assert(fc.property(sceneArb, check), { numRuns: 1_000 })
 
-/** The pods that a node can reach, by the definition instead of the code under test. */
+/** Whether a node leads to a pod. This repeats the definition, and does not use the code under test. */
 const reaches = (scene: Scene, host: string, port: number | undefined) => (p: Scene['pods'][number]) =>
   p.ips.includes(host) && (!p.hostNetwork || port === undefined || p.containerPorts.includes(port))
 

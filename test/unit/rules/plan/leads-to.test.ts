@@ -6,7 +6,7 @@ import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
-/** The first part of a pod's name is its Service. */
+/** Calls `leadsTo` with a world in which the first part of a pod's name is its Service. */
 const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Partial<LeadsToFacts> = {}) =>
   leadsTo({
     world: worldOf(holders, pods),

@@ -10,7 +10,7 @@ const ENDING = ['a', 'b'].map((name, i) => pod(name, { ips: [`10.0.0.${i + 1}`],
 const READY = ['c', 'd'].map((name, i) => pod(name, { ips: [`10.0.0.${i + 3}`] }))
 const UNREADY = pod('e', { ips: ['10.0.0.5'], ready: false })
 
-/** The standbys that take over from 10.0.0.1 in a holder of these nodes. */
+/** Returns the standbys that take over from 10.0.0.1 in a holder of these nodes. */
 function names(...nodes: readonly string[]): readonly string[] | undefined {
   const drains = drainsOf(ENDING.map(each => begin(seen(each), 0, DRAIN_SETTINGS)!))
   const world = worldOf([], [...ENDING, ...READY, UNREADY])

@@ -15,13 +15,13 @@ import { holder } from '../../../build/holder.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
-/** Few values for everything, so that workloads, Services, versions, ports and addresses often match. */
+/** Random pods with few different values, so that workloads, Services, versions, ports and addresses often match. */
 const podArb = fc.record({
   namespace: fc.constantFrom('shop', 'shop', 'test'),
   owner: fc.constantFrom('ReplicaSet/web-1a', 'ReplicaSet/web-2b', 'ReplicaSet/canary-1a', 'StatefulSet/web'),
   version: fc.constantFrom('v1', 'v2'),
   services: fc.subarray(['web', 'web-stable', 'web-canary']),
-  /** The number of each named port; `undefined`: it has no port of that name. */
+  /** The number of each named port; `undefined`: the pod has no port of that name. */
   ports: fc.record({
     http: fc.constantFrom(8080, 8080, 9090, undefined),
     admin: fc.constantFrom(8080, 9000, undefined)
@@ -98,7 +98,7 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
   return Object.entries(found).flatMap(([port, nodes]) => nodes.map(node => ({ port: Number(port), node })))
 }
 
-/** The rule in a user's words: why the pod may not take over; empty if it may. */
+/** Returns, in a user's words, why the pod may not take over; empty if it may. */
 function objection(
   pods: readonly (typeof podArb extends fc.Arbitrary<infer T> ? T : never)[],
   i: number,

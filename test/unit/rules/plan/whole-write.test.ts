@@ -35,7 +35,7 @@ const settings = (barred: boolean) => ({
 const drainsWith = (differs: Partial<Drain> = {}) =>
   drainsOf([{ ...begin(seen(ENDING), 0, DRAIN_SETTINGS)!, ...differs } as Drain])
 
-/** The result for the node of an ending pod: written, or the reason against that. */
+/** Returns the plan's result for the node of an ending pod: that it is written, or why it is not. */
 function fate({ differs, barred = true, drain, now = 10 }: Given): string {
   const listed = holder('web', ['10.0.0.1:80', '10.0.0.2:80'], differs)
   const world = worldOf([listed], [ENDING, pod('b', { ips: ['10.0.0.2'] })])

@@ -39,7 +39,7 @@ describe('a gateway that vanished', () => {
       AT + 11 * REQUESTS_LAST_MS
     )
     expect(gatewayEndsAt(AT, [heard({ lastSuccessAt: AT - 30 })])).to.equal(AT - 30 + REQUESTS_LAST_MS)
-    // Its host died long before its object was deleted.
+    // The gateway's host died long before the pod's object was deleted.
     expect(gatewayEndsAt(AT, [heard({ lastSuccessAt: AT - 2 * REQUESTS_LAST_MS })])).to.be.below(AT)
   })
 })

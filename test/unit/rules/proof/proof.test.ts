@@ -85,7 +85,7 @@ const law = (check: (evidence: Evidence, now: number, minimumGrade: (typeof GRAD
 const verdictOf = (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) =>
   prove(evidence, drain, now, { ...PROOF_SETTINGS, minimumGrade })
 
-/** Variants with one better part of the evidence: never a new gateway, never a new doubt. */
+/** Returns variants of the evidence that are better in one part, without a new gateway or a new doubt. */
 const improvements = (e: Evidence): Evidence[] => [
   { ...e, gatewaysKnown: true },
   {
@@ -228,7 +228,7 @@ describe('a pod that nothing leads to', () => {
 
 describe('a pod that keeps its sessions', () => {
   const drain = { since: 0, deadline: 600_000, pod: pod('web-1') }
-  /** The inventory and the Control API show the pod nowhere, for long enough. */
+  /** Returns the verdict if the inventory and the Control API have shown the pod nowhere for long enough. */
   const verdict = (reading: BarrierReading | undefined, now: number) =>
     prove(
       evidence({

@@ -31,7 +31,7 @@ describe('sandbox: starting the agent', () => {
     port: 8080
   })
 
-  /** Starts a program with the given source in place of the agent. */
+  /** Starts a program with this source instead of the agent. */
   async function start(source: string, host = createAddresses().allocate()) {
     const main = join(directory, 'fake-agent.mjs')
     await writeFile(main, source.replace('process.argv[4]', JSON.stringify(host)))

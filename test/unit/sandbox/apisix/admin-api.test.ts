@@ -85,7 +85,7 @@ describe('sandbox/apisix Admin API', () => {
     for (let index = 0; index < 12; index += 1) await ask('PUT', `upstreams/u${11 - index}`, { nodes: {} })
     const list = async (query: string): Promise<{ list: { key: string }[]; total: number }> =>
       JSON.parse((await ask('GET', `upstreams?${query}`)).body)
-    // One of the two alone counts for nothing: everything, by key, as etcd gives it.
+    // Without both parameters, the answer has all objects in the order of their keys, as etcd returns them.
     for (const query of ['page=1', 'page_size=10', '']) {
       const keys = (await list(query)).list.map(({ key }) => key)
       expect(keys, query).to.have.length(12)

@@ -7,7 +7,7 @@ import { createUpstream } from '../../../../sandbox/apisix/upstream.ts'
 
 const ENDING = '10.0.0.1'
 
-/** One worker's requests in sequence: choose; (read the body;) take, in steps; connect; finish. */
+/** A sequence of steps. A worker's steps for each request: choose a node, maybe read the body, take the node, connect, finish. */
 interface Actor {
   step(): void
 }
@@ -39,7 +39,7 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
         return
       }
       if (held) {
-        // The request is finished, or the node failed and another one is picked.
+        // The request has finished; or its node has failed, and the request picks another node.
         held.release()
         tried = retries && tried.size === 0 ? new Set([held.target]) : new Set()
         held = undefined
@@ -63,7 +63,7 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
   }
 }
 
-/** The agent: drain, wait for 0 with no bypass since the last read, seal, wait for 0, ack. */
+/** The steps of the agent: drain, wait for 0 and no new bypass, seal, wait for 0, ack. */
 const agentActor = (run: Run, seal: boolean): Actor => {
   const put = (state: 'draining' | 'sealed') =>
     run.barrier.entries.put({ uid: 'pod', ip: ENDING, port: undefined, state, ttl: 60 })
@@ -134,7 +134,7 @@ describe('sandbox/apisix barrier: the guarantee', () => {
   })
 })
 
-/** The same agent against workers that read the entry before they count. */
+/** Plays the same agent with workers that wrongly read the entry before they count. */
 const playSwapped = (order: readonly number[]): Run => {
   const run: Run = { barrier: createBarrier(), acked: false, late: 0 }
   const worker = (pid: number): Actor => {

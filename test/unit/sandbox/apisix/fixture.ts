@@ -12,7 +12,7 @@ import { until } from '../../../build/apisix.ts'
 export const KEY = 'the-key-of-this-test'
 export const TOKEN = 'the-token-of-this-test'
 
-/** Everything that a test has opened; it is closed in the reverse order. */
+/** Everything that a test has opened. At its end, all of it is closed in reverse order. */
 export interface Opened {
   add<T extends { close(): unknown }>(what: T): T
   close(): Promise<void>
@@ -31,7 +31,7 @@ export function opened(): Opened {
   }
 }
 
-/** An Admin API with an empty store for each test of the suite. */
+/** Starts an Admin API with an empty store for each test of the suite. */
 export function adminOfEachTest() {
   let store: Store
   let api: Api
@@ -70,7 +70,7 @@ export interface TestNode {
   /** Such as `127.0.0.1:1234`. */
   readonly address: string
   readonly port: number
-  /** `METHOD path` of each request that reached it. */
+  /** `METHOD path` of each request that reached the node. */
   readonly seen: string[]
   close(): Promise<void>
 }
@@ -90,7 +90,7 @@ const track = (server: Server | TcpServer): Set<Socket> => {
   return sockets
 }
 
-/** An upstream node that answers with `handler`, by default 200 and its own address. */
+/** Starts an upstream node that answers with `handler`; default: 200 and its own address. */
 export async function httpNode(
   handler?: RequestListener,
   host = '127.0.0.1'
@@ -110,7 +110,7 @@ export async function httpNode(
   return { address, port, seen, server, close: () => closeAll(server, sockets) }
 }
 
-/** A node that reads the bytes of each request and then runs `act` on the connection. */
+/** Starts a node that reads the bytes of each request and then runs `act` on the connection. */
 export async function rawNode(act: (socket: Socket, requests: number) => void): Promise<TestNode> {
   const seen: string[] = []
   const server = createTcpServer(socket => {
@@ -130,7 +130,7 @@ export async function rawNode(act: (socket: Socket, requests: number) => void): 
   return { address: `127.0.0.1:${port}`, port, seen, close: () => closeAll(server, sockets) }
 }
 
-/** An address at which nothing listens. */
+/** Returns an address at which nothing listens. */
 export async function deadAddress(): Promise<string> {
   const node = await httpNode()
   await node.close()
@@ -144,7 +144,7 @@ export interface Reply {
   readonly truncated: boolean
 }
 
-/** One request; rejects if the connection breaks before an answer. */
+/** Sends one request. Rejects if the connection breaks before an answer. */
 export function send(
   url: string,
   options: { method?: string; body?: string; agent?: Agent; headers?: Record<string, string> } = {}
@@ -178,9 +178,9 @@ export interface TestGateway {
   readonly store: Store
   readonly gateway: Gateway
   readonly facts: AccessFact[]
-  /** Through the Admin API; resolves with the answer. */
+  /** Calls the Admin API. Resolves with the answer. */
   admin(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
-  /** Writes an upstream `u` with these nodes and a route `/*` to it, and waits until all workers have it. */
+  /** Writes an upstream `u` with these nodes, and a route `/*` to it. Waits until all workers have both. */
   route(nodes: unknown, extra?: Record<string, unknown>): Promise<void>
   barrier(
     method: string,
@@ -239,6 +239,6 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
   return self
 }
 
-/** `until` with the condition first. */
+/** Calls `until` with the arguments in the other order. */
 export const eventually = (holds: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> =>
   until(what, holds)

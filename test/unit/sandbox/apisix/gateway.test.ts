@@ -106,7 +106,7 @@ describe('sandbox/apisix gateway', () => {
     } finally {
       await apisix.close()
     }
-    // All addresses are free again at once, and the keep-alive connections to the node are closed.
+    // After the close, all addresses must be free at once, and the keep-alive connections to the node closed.
     const again = await startApisix({ ...options, hosts })
     await again.close()
     await eventually(

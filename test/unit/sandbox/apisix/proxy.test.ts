@@ -15,13 +15,13 @@ import {
 
 const OK = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
-/** The answers to a client: as measured on APISIX 3.18, case by case, over real sockets. */
+/** Expects the answers that APISIX 3.18 gave in measurements, case by case, over real sockets. */
 describe('sandbox/apisix proxy: answers to a client', () => {
   const all = opened()
   let apisix: TestGateway
 
   beforeEach(async () => {
-    // One worker picks in rotation, so within two requests every node is the first choice once.
+    // A single worker picks nodes in rotation. So with two nodes and two requests, each node is the first choice once.
     apisix = all.add(await testGateway({ workers: 1 }))
   })
   afterEach(() => all.close())

@@ -30,7 +30,7 @@ const read = (name: string): Exchange[] => {
 
 const KEY = 'the-key-of-this-test'
 
-/** Times vary, as the recording's note explains. Indexes and ids do not, because the store starts in the same state. */
+/** Replaces times, which vary (see the recording's note). Indexes and ids do not vary, because the store starts in the same state. */
 const comparable = (body: unknown): unknown =>
   JSON.parse(
     JSON.stringify(body, (name, value: unknown) =>
@@ -38,7 +38,7 @@ const comparable = (body: unknown): unknown =>
     )
   )
 
-/** The headers that are compared, if a recording has them. */
+/** The headers that the tests compare, if a recording has them. */
 const RECORDED = ['content-type', 'x-api-version', 'x-digest', 'x-last-modified']
 
 const asBody = (text: string, contentType: string): unknown => {
@@ -71,7 +71,7 @@ const replay = async (url: string, { request, response }: Exchange): Promise<voi
   expect(comparable(got)).to.deep.equal(comparable(response))
 }
 
-/** Replays the recordings of one mode. `exchanges`: how many there are of the Admin API and of the Control API. */
+/** Replays the recordings of one mode. `exchanges`: the number of calls to the Admin API and to the Control API. */
 function replayed(
   mode: 'etcd' | 'standalone',
   store: Store,

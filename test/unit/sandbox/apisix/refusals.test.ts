@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { adminOfEachTest } from './fixture.ts'
 
 interface Refusal {
-  /** The test of APISIX 3.18 (t/admin) that has the same request or the same words; or `schema`, if it follows from schema_def.lua. */
+  /** The test of APISIX 3.18 (t/admin) that has the same request or words; or `schema`, if the refusal follows from schema_def.lua. */
   readonly from: string
   readonly ask: readonly [method: string, path: string, body: unknown]
   readonly says: string
@@ -237,7 +237,7 @@ describe('sandbox/apisix refuses what APISIX refuses, in its words', () => {
       const before = admin.store.revision
       const { status, body } = await ask(...asked)
       expect([status, JSON.parse(body)]).to.deep.equal([400, { error_msg: says }])
-      // A POST asks for an id only when its body has been checked.
+      // A POST takes an id from the store only after the check of its body, so the revision must be the same.
       expect(admin.store.revision, 'nothing was written').to.equal(before)
     })
 

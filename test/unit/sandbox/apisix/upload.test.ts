@@ -8,7 +8,7 @@ interface Reply {
   readonly body: string
 }
 
-/** nginx buffers requests: it picks a node when the head has arrived, and connects when the body has. */
+/** nginx buffers requests: it picks a node when the head has arrived, and connects when the body has arrived. */
 describe('sandbox/apisix slow uploads', () => {
   const all = opened()
   let apisix: TestGateway
@@ -23,7 +23,7 @@ describe('sandbox/apisix slow uploads', () => {
   })
   afterEach(() => all.close())
 
-  /** Uploads whose nodes were chosen in sequence. `meanwhile` runs before their bodies end. */
+  /** Sends uploads whose nodes are chosen in sequence. `meanwhile` runs before their bodies end. Returns the replies. */
   const upload = async (count: number, meanwhile: () => Promise<void>): Promise<Reply[]> => {
     const answers: Promise<Reply>[] = []
     const uploads: ClientRequest[] = []
@@ -41,7 +41,7 @@ describe('sandbox/apisix slow uploads', () => {
         })
       )
       outgoing.flushHeaders()
-      // Sent when the head has arrived, so the node has been chosen.
+      // The gateway sends `continue` when the head has arrived, so it has chosen the node by now.
       await once(outgoing, 'continue')
       outgoing.write('the beginning')
       uploads.push(outgoing)

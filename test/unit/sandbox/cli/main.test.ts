@@ -26,7 +26,7 @@ describe('sandbox: as a process', () => {
 })
 
 describe('sandbox: one stand-in alone', () => {
-  /** Starts it, waits for its first lines, and returns the result of Ctrl-C. */
+  /** Starts the program, waits for its first lines, and returns the result of Ctrl-C. */
   async function alone(...args: string[]) {
     const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let output = ''

@@ -16,7 +16,7 @@ describe('sandbox/gateways: one that is behind', () => {
   it('applies writes late, and the others do not', async () => {
     node = await httpNode()
     const options = { proxyPort: 29_080, controlPort: 29_090, adminPort: 29_180, adminKey: KEY, workers: 2 }
-    // So late that neither of its two workers can draw a time before the end of this test.
+    // The delay is so long that, almost certainly, no worker of that gateway applies a write before the end of this test.
     gateways = await startGateways({ ...options, hosts: ['127.9.1.1', '127.9.1.2'], behindMs: 86_400_000 })
     const put = (path: string, body: unknown) =>
       send(`${gateways!.admin.url}/apisix/admin/${path}`, {

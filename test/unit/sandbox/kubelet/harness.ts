@@ -8,9 +8,9 @@ import { now } from '../../../../sandbox/now.ts'
 import { ranMs, until } from '../../../build/apisix.ts'
 import type { Container, Hook, Pod } from '../../../../sandbox/kubernetes/objects.ts'
 
-/** Ends at once at TERM, without starting Node. */
+/** A command that ends at once at TERM. A shell starts faster than Node. */
 export const POLITE = ['sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.02; done']
-/** Only KILL ends it. */
+/** A command that only KILL ends. */
 export const STUBBORN = ['sh', '-c', 'trap "" TERM; while :; do sleep 0.02; done']
 
 export interface Harness {
@@ -18,7 +18,7 @@ export interface Harness {
   readonly kubelet: Kubelet
   /** Creates a pod and waits until it is Ready. */
   pod(name: string, differs?: PodDraft): Promise<{ pod: Pod; record: PodRecord }>
-  /** Deletes it and waits until it is gone. */
+  /** Deletes the pod and waits until it is gone. */
   end(pod: Pod, gracePeriodSeconds?: number): Promise<void>
   events(reason: string): string[]
   close(): Promise<void>
@@ -89,17 +89,17 @@ export function harness(setUpMs?: () => number): Harness {
   }
 }
 
-/** The process exists and has not ended; a zombie does not count. */
+/** Whether the process exists and has not ended. For a zombie it returns false. */
 export const alive = (pid: number): boolean => {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z')
 }
 
-/** The time between two moments by `now()` in which this process could run, in ms. */
+/** Returns for how long this process could run between two moments by `now()`, in ms. */
 export function ranBetween(from: number, to: number): number {
   const origin = now() - performance.now()
   return ranMs(from - origin, to - origin)
 }
 
-/** As `until`; with time for other processes, whose stalls this one does not see. */
+/** Calls `until` with a longer limit, because this process does not see the stalls of other processes. */
 export const eventually = (what: string, holds: () => boolean): Promise<void> => until(what, holds, 60_000)

@@ -58,7 +58,7 @@ describe('sandbox/kubelet', () => {
   })
 
   it('restarts a container after a failed liveness probe: hook, TERM, start; no deletion, Ready throughout', async () => {
-    // Long enough for a shell to have set its trap before TERM comes.
+    // The hook sleeps so long that the pod's shell has set its trap before TERM comes.
     const preStop = { exec: { command: ['sh', '-c', 'sleep 0.5; echo again'] } }
     const { pod, record } = await world.pod('web-1', { preStop })
     const ready: (string | undefined)[] = []

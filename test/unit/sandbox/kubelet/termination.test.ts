@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { harness, ranBetween, STUBBORN, type Harness } from './harness.ts'
 
-// What kubelets were measured to do, on real processes. Upper bounds count only the time in which this process could run.
-// They are wide for the pods' processes.
+// The stand-in must do with real processes what real kubelets did in measurements. Upper limits count only the time in which
+// this process could run. They are wide, because the pods' processes may have to wait too.
 
 describe('sandbox/kubelet: how a pod is ended', () => {
   let world: Harness

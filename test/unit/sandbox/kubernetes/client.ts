@@ -26,7 +26,7 @@ export interface Watch {
   readonly broken: readonly string[]
   /** Number of DATA chunks. */
   chunks(): number
-  /** Waits, with a bound, until there are this many events. */
+  /** Waits until there are this many events, up to a time limit. */
   count(n: number): Promise<readonly Event[]>
   readonly ended: Promise<void>
 }
@@ -46,10 +46,10 @@ const responseOf = (stream: ClientHttp2Stream) =>
     stream.once('close', () => reject(new Error(`closed without an answer (code ${stream.rstCode})`)))
   })
 
-/** The `until` of the other tests, with the condition first. */
+/** Calls the `until` of the other tests, with the arguments in the other order. */
 export const until = (holds: () => boolean, what: string): Promise<void> => waitUntil(what, holds)
 
-/** A plain HTTP/2 client of the stand-in that retries and hides nothing. */
+/** Connects a plain HTTP/2 client to the stand-in. The client does not retry and does not hide errors. */
 export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Client {
   const session = connect(kubernetes.url, kubernetes.ca === undefined ? {} : { ca: kubernetes.ca })
   session.on('error', () => {})
@@ -116,14 +116,14 @@ export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Cli
   }
 }
 
-/** A leaf as text. */
+/** Returns a leaf as text. */
 export const text = (leaf: Json | undefined): string =>
   typeof leaf === 'string' ? leaf : JSON.stringify(leaf)
 
 export const names = (list: Json): string[] =>
   (list.items as unknown as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name)
 
-/** A draft of a pod that has a host, and therefore a grace. */
+/** Returns a draft of a pod that has a host. Only a pod with a host gets a grace at its deletion. */
 export const podDraft = (name: string, labels: Record<string, string> = {}, namespace = 'default') => ({
   metadata: { name, namespace, labels },
   spec: { nodeName: 'host-1', containers: [{ name: 'app' }] }

@@ -22,7 +22,7 @@ const pinged = (client: Client, ms: number) =>
 const closed = (client: Client) =>
   new Promise<void>(resolve => void client.session.once('close', () => resolve()))
 
-/** The result of a new connection: the code of its error, or `open`. */
+/** Tries a new connection. Returns the code of its error, or `open`. */
 const attempt = (kubernetes: Kubernetes) =>
   new Promise<string>(resolve => {
     const session = connect(kubernetes.url, { ca: kubernetes.ca! })
@@ -121,7 +121,7 @@ describe('sandbox/kubernetes faults', () => {
     expect(await pinged(client, 500)).to.equal(true)
     expect(watch.events).to.have.length(1)
     undo()
-    // A watch never continues after a gap.
+    // A watch must end at a gap, and never continue after it.
     await watch.ended
     label('seen')
     await fresh.count(2)

@@ -17,7 +17,7 @@ import { eventually } from '../kubelet/harness.ts'
 
 const servers: Server[] = []
 
-/** Accepts a websocket, and then does this with it. */
+/** Accepts a websocket, and then calls `act` with it. */
 const accept = (act: (client: WebSocket) => void) => {
   const websockets = new WebSocketServer({ noServer: true })
   return (request: IncomingMessage, socket: Duplex, head: Buffer) =>
@@ -32,10 +32,10 @@ async function serve(listener: RequestListener | Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** No server here may serve this load: this process is blocked when it stops. */
+/** An address that refuses connections. A server in this process could not serve the load, because this process is blocked. */
 const REFUSES = 'http://127.0.0.1:1'
 
-/** Lets nothing else run until this process has ended and waits to be reaped (proc_pid_stat(5)). */
+/** Blocks this process until the process `pid` has ended and waits to be reaped (proc_pid_stat(5)). */
 function untilDefunct(pid: number | undefined) {
   while (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')) continue
 }
@@ -189,7 +189,7 @@ describe('sandbox/load', () => {
       await eventually('it reports', () => (running.counts()?.requests ?? 0) > 0)
       const other = spawn('true', { stdio: ['ignore', 'pipe', 'ignore'] })
       const stopped = Promise.withResolvers<LoadResult>()
-      // In one round of the event loop: the end of `other` is known, the load stops, and both are reaped.
+      // In one turn of the event loop, this process learns of the end of `other`, stops the load, and reaps both processes.
       other.stdout.resume().once('end', () => {
         stopped.resolve(running.stop())
         untilDefunct(running.pid)

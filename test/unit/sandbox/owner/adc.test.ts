@@ -13,7 +13,7 @@ import { eventually } from '../kubelet/harness.ts'
 const KEY = 'adc-test-key'
 const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
 const id = adcId(SERVICE)
-/** A second backend of the rule, of which every fourth request is. */
+/** A second backend of the rule. It gets every fourth request. */
 const CANARY = { namespace: 'shop', name: 'canary', port: 80, weight: 1 }
 const SPLIT = { ...SERVICE, weight: 3, others: [CANARY] }
 const canaryId = adcBackendId(CANARY)

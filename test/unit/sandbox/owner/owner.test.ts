@@ -78,7 +78,7 @@ describe('sandbox/owner: an ingress controller 1.8', () => {
       name: 'shop_web_80',
       type: 'roundrobin',
       labels: { 'managed-by': 'apisix-ingress-controller' },
-      // In the order of the slice.
+      // The nodes have the order of the slice.
       nodes: [
         { host: '10.0.0.2', port: 8080, weight: 100 },
         { host: '10.0.0.1', port: 8080, weight: 100 }

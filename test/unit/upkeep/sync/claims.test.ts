@@ -7,7 +7,7 @@ import { asking, serviceFact } from '../../../build/service.ts'
 const service = (name: string, upstream: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
   serviceFact(name, { uid: name, annotations: asking({ upstream }), ...differs })
 
-/** Claims over a list that the test sets, and the marks in APISIX (`undefined`: not read yet). */
+/** Makes claims from a list of Services that the test sets, and from the marks in APISIX (`undefined`: not read yet). */
 function claiming(
   services: readonly ServiceFact[],
   marks: Readonly<Record<string, string>> | undefined = {}

@@ -196,9 +196,9 @@ describe('sandbox/kubernetes controllers', () => {
           spec: { selector: { app: `s${i}` } }
         })
       await until(() => writes.length === 8, 'all of them')
-      // Within the burst no write waits for its turn, which would take 20 ms.
+      // A write within the burst does not wait. Each wait would take 20 ms.
       expect(ranMs(writes[0]!, writes[2])).to.be.below(18)
-      // Five more than the burst, at 50 a second.
+      // These five writes come after the burst, at 50 a second.
       expect(writes[7]! - writes[2]!).to.be.at.least(95)
     })
     it('are corrected after another writer changed them', async () => {

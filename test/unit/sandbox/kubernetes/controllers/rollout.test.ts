@@ -46,7 +46,7 @@ describe('sandbox/kubernetes rollout', () => {
     expect(sizes(arm('n', 1, 1), [arm('o', 4)], 1, 0)).to.deep.equal([3])
     expect(sizes(arm('n', 0), [arm('o', 4)], 0, 1)).to.deep.equal([3])
     expect(sizes(arm('n', 1, 0), [arm('o', 3, 1), arm('p', 1, 1)], 1, 1)).to.deep.equal([2, 1])
-    // Already scaled down, but still counted as available: it must not count twice.
+    // The old set has already been scaled down, but still counts the pod as available. The pod must not count twice.
     expect(sizes(arm('n', 1, 1), [arm('o', 3, 4, 4)], 1, 0)).to.deep.equal([3])
   })
 

@@ -29,7 +29,7 @@ export const deployment = (
   }
 })
 
-/** A store with controllers, and a kubelet that makes pods ready at once and removes them at once. */
+/** Makes a store with controllers. Its kubelet makes pods ready at once, and removes them at once. */
 export function cluster(options: ControllerOptions = {}): { store: Store; stop(): void } {
   const store = createStore()
   const controllers = startControllers(store, options)
