@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { arch, availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { AGAINST, against } from './against.ts'
 import { limits } from './limits.ts'
 import { SECTIONS, type Section, type SectionName, type Size } from './sections.ts'
 import { markdown, type Row } from './table.ts'
@@ -15,6 +16,8 @@ const HELP = `What apisix-drain costs and saves, measured here and now. Stand-in
   --only <a,b>    of ${NAMES.join(', ')}
   --json <file>   the same figures as one object
   --docs <file>   the tables, and what they were measured on, as Markdown
+  --against <rev> this tree and a revision in turn: the ratios of ${AGAINST.join(', ')} (or of those of --only); 15 minutes
+  --rounds <n>    pairs of measurements with --against; 5 without it
 
 Nothing else should run on the machine: look at the ratios within one run, and at the load that is shown with it.
 What the plugin costs a request: npm run bench:plugin
@@ -35,6 +38,8 @@ const options = {
   only: { type: 'string' },
   json: { type: 'string' },
   docs: { type: 'string' },
+  against: { type: 'string' },
+  rounds: { type: 'string', default: '5' },
   quick: { type: 'boolean' },
   help: { type: 'boolean' }
 } as const
@@ -57,9 +62,10 @@ if (values.help) {
   console.log(HELP)
   process.exit(0)
 }
-const wanted = values.only?.split(',') ?? NAMES
-const unknown = wanted.filter(name => !NAMES.includes(name as SectionName))
-if (unknown.length > 0) wrong(`--only ${unknown.join(', ')}: there is ${NAMES.join(', ')}`)
+const possible = values.against === undefined ? NAMES : AGAINST
+const wanted = values.only?.split(',') ?? possible
+const unknown = wanted.filter(name => !possible.includes(name))
+if (unknown.length > 0) wrong(`--only ${unknown.join(', ')}: there is ${possible.join(', ')}`)
 
 const size: Size = values.quick ? 'quick' : 'full'
 const machine: Row = {
@@ -73,6 +79,7 @@ const machine: Row = {
     .join(' ')
 }
 const tell = (step: string) => console.error(`  ${new Date().toISOString().slice(11, 19)} ${step}`)
+if (values.against !== undefined) await compare(values.against)
 const sections: Partial<Record<SectionName, readonly Row[]>> = {}
 for (const name of NAMES.filter(name => wanted.includes(name))) {
   const section: Section = SECTIONS[name]
@@ -84,6 +91,23 @@ for (const name of NAMES.filter(name => wanted.includes(name))) {
 const report: Report = { measuredAt: new Date().toISOString(), size, machine, sections }
 if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
 if (values.docs !== undefined) await writeFile(values.docs, await formatted(page(report)))
+
+/** Prints the ratios, and ends the process. */
+async function compare(revision: string): Promise<never> {
+  const rounds = Number(values.rounds)
+  if (!Number.isInteger(rounds) || rounds < 1)
+    wrong(`--rounds ${values.rounds}: give a whole number from 1 on`)
+  try {
+    const rows = await against({ revision, names: wanted, rounds, tell })
+    console.log(`\n${markdown([machine])}\n\n${markdown(rows)}`)
+    if (values.json !== undefined)
+      await writeFile(values.json, `${JSON.stringify({ machine, rows }, null, 2)}\n`)
+    return process.exit(0)
+  } catch (error) {
+    console.error((error as Error).message)
+    return process.exit(1)
+  }
+}
 
 async function formatted(text: string): Promise<string> {
   const { format, resolveConfig } = await import('prettier')
