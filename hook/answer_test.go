@@ -28,7 +28,6 @@ func TestUnderstand(t *testing.T) {
 		"somebody else":   {200, "<html>", false, false, "answered 200, which is no answer of apisix-drain"},
 		"an empty object": {200, "{}", false, false, "answered 200, which is no answer of apisix-drain"},
 		"forbidden":       {403, `{"error":"forbidden","why":"w"}`, false, true, "refused with 403 forbidden: w"},
-		"unauthorised":    {401, `{"error":"unauthorized","why":"w"}`, false, true, "refused with 401 unauthorized: w"},
 		"elsewhere":       {301, "", false, true, "refused with 301, which is no answer of apisix-drain"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,12 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 )
-
-const defaultTokenFile = "/var/run/secrets/apisix-drain/token"
 
 // options are the settings of a call. A wrong value is replaced by the default, so that the fallback has a length.
 type options struct {
@@ -19,11 +15,9 @@ type options struct {
 	fallback       time.Duration
 	connectTimeout time.Duration
 	// quiet is 0 without a quiet window.
-	quiet time.Duration
-	until string
-	pod   pod
-	// token is empty if there is none.
-	token   string
+	quiet   time.Duration
+	until   string
+	pod     pod
 	logFile string
 	fail    bool
 }
@@ -36,7 +30,7 @@ type pod struct{ name, namespace, uid string }
 type setting struct{ flag, env, byDefault string }
 
 var settings = struct {
-	url, budget, fallback, connectTimeout, quiet, until, pod, namespace, uid, tokenFile, log setting
+	url, budget, fallback, connectTimeout, quiet, until, pod, namespace, uid, log setting
 }{
 	url:            setting{"url", "APISIX_DRAIN_URL", "http://apisix-drain.apisix:8080"},
 	budget:         setting{"budget", "APISIX_DRAIN_BUDGET", "24s"},
@@ -47,7 +41,6 @@ var settings = struct {
 	pod:            setting{"pod", "POD_NAME", ""},
 	namespace:      setting{"namespace", "POD_NAMESPACE", ""},
 	uid:            setting{"uid", "POD_UID", ""},
-	tokenFile:      setting{"token-file", "APISIX_DRAIN_TOKEN_FILE", ""},
 	log:            setting{"log", "APISIX_DRAIN_LOG", ""},
 }
 
@@ -59,7 +52,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	values := map[string]string{}
 	value := func(s setting) { flags.Func(s.flag, "", func(text string) error { values[s.flag] = text; return nil }) }
 	for _, s := range []setting{settings.url, settings.budget, settings.fallback, settings.connectTimeout, settings.quiet,
-		settings.until, settings.pod, settings.namespace, settings.uid, settings.tokenFile, settings.log} {
+		settings.until, settings.pod, settings.namespace, settings.uid, settings.log} {
 		value(s)
 	}
 	fail := flags.Bool("fail", false, "")
@@ -121,34 +114,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 		// A single variable of the pair may exist for the app's own use. A single flag of the pair is a mistake.
 		complain("--pod and --namespace go together; give both or none")
 	}
-	path, origin := get(settings.tokenFile)
-	if result.token, err = readToken(path); err != nil {
-		complain("%s: %v", origin, err)
-	}
 	result.logFile, _ = get(settings.log)
 	result.fail = *fail
 	return result, "", problems
-}
-
-// readToken reads the named file. Without a name it reads the usual mount, which may be missing.
-func readToken(path string) (string, error) {
-	named := path != ""
-	if !named {
-		path = defaultTokenFile
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		if named {
-			return "", err
-		}
-		return "", nil
-	}
-	token := strings.TrimSpace(string(text))
-	if named && token == "" {
-		return "", fmt.Errorf("%s is empty", path)
-	}
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s holds no token", path)
-	}
-	return token, nil
 }

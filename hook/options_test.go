@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,21 +56,19 @@ func TestWrongValues(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"no unit":           {[]string{"--budget", "24"}, nil, "--budget: \"24\" must be a duration"},
-		"negative":          {[]string{"--fallback=-1s"}, nil, "--fallback: \"-1s\" must be a duration of at least 0s"},
-		"no budget":         {[]string{"--budget=0s"}, nil, "--budget: \"0s\" must be a duration of at least 1ms"},
-		"by environment":    {nil, map[string]string{"APISIX_DRAIN_QUIET": "yes"}, "APISIX_DRAIN_QUIET: \"yes\" must be a duration"},
-		"unknown":           {[]string{"--bugdet", "1s"}, nil, "flag provided but not defined: -bugdet"},
-		"no value":          {[]string{"--budget"}, nil, "flag needs an argument"},
-		"a word":            {[]string{"now"}, nil, "\"now\" is no option"},
-		"until":             {[]string{"--until", "later"}, nil, "--until: \"later\" must be barrier or drained"},
-		"only one name":     {[]string{"--pod", "web-1"}, nil, "--pod and --namespace go together"},
-		"https":             {[]string{"--url", "https://agent"}, nil, "--url: \"https://agent\" must begin with http://"},
-		"no URL":            {nil, map[string]string{"APISIX_DRAIN_URL": "agent:8080"}, "APISIX_DRAIN_URL: \"agent:8080\" is no URL"},
-		"a query":           {[]string{"--url", "http://agent?x=1"}, nil, "must end after host, port and path"},
-		"no port":           {[]string{"--url", "http://agent:0"}, nil, "no port between 1 and 65535"},
-		"no such file":      {[]string{"--token-file", "/nowhere"}, nil, "--token-file: open /nowhere"},
-		"a file of no text": {[]string{"--token-file", "/dev/null"}, nil, "--token-file: /dev/null is empty"},
+		"no unit":        {[]string{"--budget", "24"}, nil, "--budget: \"24\" must be a duration"},
+		"negative":       {[]string{"--fallback=-1s"}, nil, "--fallback: \"-1s\" must be a duration of at least 0s"},
+		"no budget":      {[]string{"--budget=0s"}, nil, "--budget: \"0s\" must be a duration of at least 1ms"},
+		"by environment": {nil, map[string]string{"APISIX_DRAIN_QUIET": "yes"}, "APISIX_DRAIN_QUIET: \"yes\" must be a duration"},
+		"unknown":        {[]string{"--bugdet", "1s"}, nil, "flag provided but not defined: -bugdet"},
+		"no value":       {[]string{"--budget"}, nil, "flag needs an argument"},
+		"a word":         {[]string{"now"}, nil, "\"now\" is no option"},
+		"until":          {[]string{"--until", "later"}, nil, "--until: \"later\" must be barrier or drained"},
+		"only one name":  {[]string{"--pod", "web-1"}, nil, "--pod and --namespace go together"},
+		"https":          {[]string{"--url", "https://agent"}, nil, "--url: \"https://agent\" must begin with http://"},
+		"no URL":         {nil, map[string]string{"APISIX_DRAIN_URL": "agent:8080"}, "APISIX_DRAIN_URL: \"agent:8080\" is no URL"},
+		"a query":        {[]string{"--url", "http://agent?x=1"}, nil, "must end after host, port and path"},
+		"no port":        {[]string{"--url", "http://agent:0"}, nil, "no port between 1 and 65535"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, problems := parseOptions(test.args, func(name string) string { return test.env[name] })
@@ -83,21 +79,5 @@ func TestWrongValues(t *testing.T) {
 				t.Errorf("a wrong hook must still know how long to sleep: %+v", got)
 			}
 		})
-	}
-}
-
-func TestToken(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "token")
-	for text, want := range map[string]string{"abc.def-g_h\n": "abc.def-g_h", "a\r\nX-Evil: 1": "error", " ": "error"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got, err := readToken(path)
-		if err != nil {
-			got = "error"
-		}
-		if got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
 	}
 }

@@ -76,8 +76,5 @@ func request(options options, left time.Duration) string {
 		"Content-Length: 0",
 		"Connection: close",
 	}
-	if options.token != "" {
-		lines = append(lines, "Authorization: Bearer "+options.token)
-	}
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }

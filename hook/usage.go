@@ -17,8 +17,6 @@ If no agent answers, or nothing could be proved, it sleeps until --fallback has 
                           in flight                                                        else drained
   --pod, --namespace, --uid                                  POD_NAME, POD_NAMESPACE,      none: its address, which the
                           who asks (downward API)            POD_UID                       agent believes of few pods
-  --token-file FILE       shown to the agent                 APISIX_DRAIN_TOKEN_FILE       /var/run/secrets/apisix-drain/token,
-                                                                                           if it is there
   --log FILE              write the lines there too          APISIX_DRAIN_LOG              none; /proc/1/fd/2 is the log of
                                                                                            the container
   --fail                  exit with 1 after a fallback       -                             off

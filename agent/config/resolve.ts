@@ -73,7 +73,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       host: serve.host,
       port: serve.port,
       pagePort: serve.pagePort,
-      auth: serve.auth,
       trustedQuery: serve.trustedQuery,
       maxHooks: serve.maxHooks,
       maxHooksPerPod: serve.maxHooksPerPod,

@@ -89,7 +89,6 @@ export interface Config {
     readonly port: number
     /** The port of dashboard and metrics; `undefined`: both are on `port`. */
     readonly pagePort: number | undefined
-    readonly auth: 'source-ip' | 'token'
     readonly trustedQuery: boolean
     readonly maxHooks: number
     readonly maxHooksPerPod: number

@@ -113,7 +113,6 @@ function callOf(c: Context<Env>) {
   return {
     query: new URL(c.req.url).searchParams,
     address: normaliseAddress(c.env.incoming.socket.remoteAddress ?? ''),
-    authorization: c.req.header('authorization'),
     signal: c.req.raw.signal
   }
 }

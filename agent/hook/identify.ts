@@ -13,7 +13,7 @@ export type Identity =
   | {
       readonly ok: true
       readonly pod: PodFact
-      /** The call gave the pod's name, uid or token. Otherwise the caller's address is the only evidence. */
+      /** The call gave the pod's name or uid. Otherwise the caller's address is the only evidence. */
       readonly named: boolean
     }
   | Refusal

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { JWTVerifyGetKey } from 'jose'
 import type { Clock } from '../base/clock.ts'
 import { readOptions } from '../rules/drain/annotations.ts'
 import type { Ack } from '../rules/drain/ack.ts'
@@ -10,12 +9,10 @@ import type { Metrics } from '../report/metrics/metrics.ts'
 import { CannotVouch } from '../round/hold/cannot-vouch.ts'
 import { SHUTTING_DOWN, type HookSlots, type Slot } from './hook-slots.ts'
 import type { HoldRequest, Holds } from '../round/hold/holds.ts'
-import { identifyByToken } from './identify-token.ts'
-import { identify, NAME_THE_POD, type Identity } from './identify.ts'
-import { parseQuery, type PrestopQuery } from './query.ts'
+import { identify, NAME_THE_POD } from './identify.ts'
+import { parseQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal, type RefusalCode } from '../round/hold/refusal.ts'
 import { reply } from '../round/hold/reply.ts'
-import { bearerOf } from '../base/same-secret.ts'
 import { endOfGrace, reserveOf } from '../rules/drain/budget.ts'
 
 export interface PrestopParts {
@@ -30,8 +27,6 @@ export interface PrestopParts {
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
   >
   readonly trustedQuery: boolean
-  /** The keys that verify tokens. Present with `serve.auth: token`; then only a token identifies a caller. */
-  readonly tokenKeys?: JWTVerifyGetKey | undefined
   /** `drain.reserve`. */
   readonly reserveMs: number
 }
@@ -40,8 +35,6 @@ interface PrestopCall {
   readonly query: URLSearchParams
   /** Normalised. */
   readonly address: string
-  /** The raw header. */
-  readonly authorization: string | undefined
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal
 }
@@ -50,7 +43,7 @@ interface PrestopCall {
 const CLIENT_GONE = 499
 
 /** Refusals of a caller that is not identified. They are logged, because the operator has to change something. */
-const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden', 'not-named'])
+const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['forbidden', 'not-named'])
 
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller disconnects, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
@@ -83,7 +76,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
 }
 
 async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): Promise<Ack | Refusal> {
-  const { holds, clock, metrics, log } = parts
+  const { holds, clock, metrics, log, trustedQuery } = parts
   const receivedAt = clock.now()
   const query = parseQuery(call.query)
   if (!query.ok) return query
@@ -91,7 +84,8 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   if (!vouch.ok) return refuse('cannot-vouch', vouch.why)
 
   const letGo = AbortSignal.any([call.signal, slot.signal])
-  const identity = await unlessStopping(slot, () => whoAsks(parts, call, query, letGo))
+  const caller = { address: call.address, named: query.named, uid: query.uid }
+  const identity = await unlessStopping(slot, () => identify(caller, holds, trustedQuery, letGo))
   if (!identity.ok) return identity
   const { pod } = identity
   const tooMany = slot.claim(pod.uid)
@@ -100,7 +94,7 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   const { timeoutMs } = query
   const until = query.until ?? readOptions(pod.annotations).until ?? 'drained'
   const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
-  const isOwn = parts.tokenKeys !== undefined || (!pod.hostNetwork && pod.ips.includes(call.address))
+  const isOwn = !pod.hostNetwork && pod.ips.includes(call.address)
   const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
   if ('ok' in answer) {
@@ -116,19 +110,6 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
   log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')
   return answer
-}
-
-function whoAsks(
-  { holds, clock, tokenKeys, trustedQuery }: PrestopParts,
-  { address, authorization }: PrestopCall,
-  { named, uid }: PrestopQuery,
-  signal: AbortSignal
-): Promise<Identity> {
-  if (!tokenKeys) return identify({ address, named, uid }, holds, trustedQuery, signal)
-  const token = bearerOf(authorization)
-  // The token has the API server's times. The agent's clock may be far off if the agent started before the host's clock was set.
-  const now = clock.now() - holds.serverBehindMs()
-  return identifyByToken({ token, named, uid }, holds, tokenKeys, now, signal)
 }
 
 /**

@@ -23,7 +23,6 @@ import { createConditions } from '../report/tell/conditions.ts'
 import { createEvents, type Events } from '../report/tell/events.ts'
 import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
 import { createApp, type App, type ServeParts } from '../hook/app.ts'
-import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
 
@@ -120,7 +119,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   })
   if (page) loop.observe({ round: () => page.poke() })
   const slots = createHookSlots(config.serve)
-  const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(cluster, clock, log) : undefined
   const served: ServeParts = {
     holds: loop.holds,
     slots,
@@ -129,7 +127,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     rare: createRare(clock),
     metrics,
     trustedQuery: config.serve.trustedQuery,
-    tokenKeys: tokenKeys?.find,
     reserveMs: config.drain.reserveMs,
     readiness,
     alive: () => views.alive(STUCK_MS),
@@ -150,7 +147,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     report: reportReadiness(readiness, sources),
     async stop() {
       loop.stop()
-      tokenKeys?.stop()
       await events?.stop()
       await conditions?.stop()
       await readinessGate?.stop()
@@ -167,11 +163,6 @@ function eventsOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log, metric
     metrics,
     instance: hostname()
   })
-}
-
-function tokenKeysOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log): SigningKeys {
-  const get = (path: string, signal: AbortSignal) => cluster.call('GET', path, undefined, signal)
-  return createSigningKeys({ get, clock, log: log.child({ part: 'serve' }) })
 }
 
 function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): BarrierEntriesParts | undefined {

@@ -4,7 +4,6 @@ const NAMES = Object.keys(RESOURCES) as ResourceName[]
 
 /** Kinds of reviews, which are created and never stored. */
 const REVIEWS: readonly (ResourceInfo & { readonly name: string })[] = [
-  { group: 'authentication.k8s.io', kind: 'TokenReview', name: 'tokenreviews' },
   { group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview', name: 'selfsubjectaccessreviews' }
 ].map(one => ({
   ...one,
@@ -35,16 +34,6 @@ const subresources = (name: ResourceName): object[] => {
     ...(info.scale ? [part('scale', { group: 'autoscaling', version: 'v1', kind: 'Scale' })] : []),
     ...(name === 'pods'
       ? [part('eviction', { group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] })]
-      : []),
-    ...(name === 'serviceaccounts'
-      ? [
-          part('token', {
-            group: 'authentication.k8s.io',
-            version: 'v1',
-            kind: 'TokenRequest',
-            verbs: ['create']
-          })
-        ]
       : [])
   ]
 }
@@ -95,24 +84,21 @@ function versionInfo(version: string): object {
   }
 }
 
-/** Fixed answers: versions, health, discovery, keys. Those that are `public` need no token. Undefined: another path. */
+/** Fixed answers: versions, health, discovery. Those that are `public` need no token. Undefined: another path. */
 export function discover(
   path: string,
-  api: { readonly version: string; readonly tokens: { jwks(): object; readonly issuer: string } }
+  version: string
 ): { readonly body: object | string; readonly public: boolean } | undefined {
   const said = (body: object | string, isPublic = false) => ({ body, public: isPublic })
   if (['/healthz', '/readyz', '/livez'].includes(path)) return said('ok', true)
-  if (path === '/version') return said(versionInfo(api.version), true)
+  if (path === '/version') return said(versionInfo(version), true)
   if (path === '/api') return said({ kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] })
   if (path === '/apis') return said({ kind: 'APIGroupList', apiVersion: 'v1', groups: GROUPS.map(groupOf) })
   if (path === '/api/v1') return said(resourceList('v1'))
-  if (path === '/openid/v1/jwks') return said(api.tokens.jwks())
-  if (path === '/.well-known/openid-configuration')
-    return said({ issuer: api.tokens.issuer, jwks_uri: `${api.tokens.issuer}/openid/v1/jwks` })
-  const [, group, version] = /^\/apis\/([^/]+)(?:\/(v1))?$/.exec(path) ?? []
+  const [, group, groupVersion] = /^\/apis\/([^/]+)(?:\/(v1))?$/.exec(path) ?? []
   if (group === undefined || !GROUPS.includes(group)) return undefined
   return said(
-    version === undefined
+    groupVersion === undefined
       ? { kind: 'APIGroup', apiVersion: 'v1', ...groupOf(group) }
       : resourceList(`${group}/v1`)
   )

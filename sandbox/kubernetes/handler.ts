@@ -8,7 +8,6 @@ import { respond, respondError } from './respond.ts'
 import { review } from './reviews.ts'
 import type { Store } from './store.ts'
 import { parseTarget, verbOf, type Target } from './target.ts'
-import type { Tokens } from './tokens.ts'
 import { openWatchStream, type WatchStream } from './watch-stream.ts'
 import { parseWatch, runWatch } from './watch.ts'
 import { write } from './write.ts'
@@ -17,7 +16,8 @@ import { qualified } from './resources.ts'
 /** The state that all answers use. */
 interface Api {
   readonly store: Store
-  readonly tokens: Tokens
+  /** The administrator's bearer token. */
+  readonly token: () => string
   readonly faults: FaultState
   readonly watches: Set<WatchStream>
   /** Such as "1.36". */
@@ -101,12 +101,12 @@ async function stored(
 }
 
 async function answer(api: Api, url: URL, request: Request, response: Response): Promise<void> {
-  const open = discover(url.pathname, api)
+  const open = discover(url.pathname, api.version)
   if (open?.public) return respond(response, 200, open.body)
-  if (!api.tokens.admits(request.headers.authorization))
+  if (request.headers.authorization !== `Bearer ${api.token()}`)
     throw new ApiError(401, 'Unauthorized', 'Unauthorized')
   if (open) return respond(response, 200, open.body)
-  if (request.method === 'POST' && (await review(api, url.pathname, request, response))) return
+  if (request.method === 'POST' && (await review(api.faults, url.pathname, request, response))) return
   const target = parseTarget(url.pathname)
   if (!target) throw new ApiError(404, 'NotFound', 'the server could not find the requested resource')
   return stored(api, target, url, request, response)

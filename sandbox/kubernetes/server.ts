@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createConnectionFaults, type ConnectionFaults } from './connection-faults.ts'
 import { createFaults, type RequestFaults } from './faults.ts'
 import { createHandler } from './handler.ts'
@@ -5,7 +6,6 @@ import { kubeconfigFor, writeKubeconfig, type Kubeconfig } from './kubeconfig.ts
 import { listen, type Listener } from './listener.ts'
 import { createStore, type Store, type StoreOptions } from './store.ts'
 import { selfSigned } from './tls.ts'
-import { createTokens, type MintRequest } from './tokens.ts'
 import type { WatchStream } from './watch-stream.ts'
 
 export interface KubernetesOptions {
@@ -42,8 +42,6 @@ export interface Kubernetes {
       /** Ends every request fault, and unmutes watches. */
       clear(): void
     }
-  /** A service account token as a pod has it mounted. */
-  mintToken(request: MintRequest): string
   /** Writes the kubeconfig to a file that only its owner can read. */
   writeKubeconfig(path: string): Promise<void>
   /** How many watches are open. */
@@ -55,6 +53,7 @@ export interface Kubernetes {
   close(): Promise<void>
 }
 
+const freshToken = () => `sandbox-${randomBytes(24).toString('base64url')}`
 const NAMESPACES = ['default', 'kube-system']
 
 /** Starts the stand-in for the Kubernetes API server. Controllers are separate: `startControllers(kubernetes.store)`. */
@@ -65,7 +64,8 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
     store.create('namespaces', { metadata: { name } })
     store.create('serviceaccounts', { metadata: { name: 'default', namespace: name } })
   }
-  const tokens = createTokens(store)
+  const token = freshToken()
+  let admitted = token
   const watches = new Set<WatchStream>()
   const { faults, state, clear } = createFaults({
     version: () => store.version(),
@@ -76,7 +76,7 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
   const certificate = tls ? await selfSigned([host, 'localhost', '127.0.0.1', '::1']) : undefined
   const handler = createHandler({
     store,
-    tokens,
+    token: () => admitted,
     faults: state,
     watches,
     version,
@@ -87,7 +87,6 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
   })
   const listener: Listener = await listen(handler, { host, port, certificate })
   const url = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${listener.port}`
-  const token = tokens.admin()
   const kubeconfig = kubeconfigFor({ url, ca: certificate?.ca, token })
 
   return {
@@ -100,10 +99,9 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
     faults: {
       ...faults,
       ...createConnectionFaults(listener, store, watches),
-      rotateToken: () => tokens.rotate(),
+      rotateToken: () => (admitted = freshToken()),
       clear
     },
-    mintToken: request => tokens.mint(request),
     writeKubeconfig: path => writeKubeconfig(path, kubeconfig),
     watchCount: () => watches.size,
     connectionCount: () => listener.wires.size,

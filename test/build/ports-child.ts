@@ -19,7 +19,7 @@ const pair = await makePair(HOST, Date.now())
 const settings = { host: HOST, namespace: 'apisix', secret: 's', configuration: 'c', hook: 'curl' } as const
 const webhook = await serveWebhook(
   at,
-  { ...settings, url: 'http://a:1/v1/prestop', tokens: false, volumes: [] },
+  { ...settings, url: 'http://a:1/v1/prestop', volumes: [] },
   memoryLog().log,
   systemClock
 )

@@ -97,7 +97,7 @@ describe('chart RBAC', () => {
       },
       { kind: 'Role', namespace: 'apisix', name: 'apisix-drain-webhook', rules: [secret] }
     ])
-    expect(roles({ 'injection.policy.enabled': true, 'config.serve.auth': 'token' })).to.deep.equal(roles())
+    expect(roles({ 'injection.policy.enabled': true })).to.deep.equal(roles())
   })
 
   it('grants exactly what the agent uses', () => {

@@ -63,7 +63,7 @@ const proxyConfig = (kubeconfig: string): object => ({
   kind: 'KubeProxyConfiguration',
   mode: 'iptables',
   clientConnection: { kubeconfig },
-  // kube-proxy then keeps the pod's own source address, which the agent needs for `auth: source-ip`.
+  // kube-proxy then keeps the pod's own source address, by which the agent identifies the caller.
   clusterCIDR: PODS,
   detectLocalMode: 'ClusterCIDR',
   healthzBindAddress: PROXY_HEALTH,

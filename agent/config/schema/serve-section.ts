@@ -69,17 +69,11 @@ export const serve = z.strictObject({
       'Port of the dashboard and `/metrics`, if they are to be apart from the hooks: a NetworkPolicy can then tell them apart. Without it they are on `port`. Hooks, `/healthz` and `/readyz` are never on this port; 0 lets the system pick one.',
     example: 8081
   }),
-  auth: z
-    .enum(['source-ip', 'token'])
-    .default('source-ip')
-    .describe(
-      'How a hook shows which pod it is for: by the address it comes from, or by the token of its pod (projected, audience `apisix-drain`) and nothing else.'
-    ),
   trustedQuery: z
     .boolean()
     .default(true)
     .describe(
-      'With `auth: source-ip`: accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
+      'Accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
     ),
   maxHooks: z.int().min(1).max(100_000).default(2000).describe('Hooks held at once. More get 503.'),
   maxHooksPerPod: z

@@ -19,7 +19,7 @@ export interface HookSpec {
   readonly longestMs: number | undefined
   /** The longest time of the call alone, in ms. An agent can hold the hook for this time. */
   readonly callMs: number | undefined
-  /** Whether the call identifies its pod by name or token. A call without either may be refused (docs/decisions/0022). */
+  /** Whether the call identifies its pod by name. A call without it may be refused (docs/decisions/0022). */
   readonly named: boolean
   /** Whether the call uses a proxy from the container's environment. The agent then sees the proxy's address instead of the pod's. */
   readonly followsProxy: boolean
@@ -123,7 +123,7 @@ function shellHook(text: string): Rest {
 
 const CONDITIONS: ReadonlySet<string> = new Set(['if', 'while', 'until', 'trap'])
 
-const isNamed = (text: string): boolean => /\bpod=|\bauthorization:/i.test(text)
+const isNamed = (text: string): boolean => /\bpod=/i.test(text)
 
 const timeoutOfQuery = (text: string): number | undefined =>
   parseDuration(/[?&]timeout=([0-9.a-z]{1,20})/.exec(text)?.[1] ?? '')

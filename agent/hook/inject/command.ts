@@ -2,11 +2,10 @@ import type { InjectSettings } from './settings.ts'
 
 /** The length of the fallback if the grace has room for it, in seconds. */
 const FALLBACK_S = 5
-const SHOWN = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /var/run/secrets/apisix-drain/token)" | curl -K -`
 
 /** The preStop command for a pod with this grace, in s. The agent has the grace less the fallback and one second for its answer. */
 export function commandFor(
-  { hook, url, tokens }: Pick<InjectSettings, 'hook' | 'url' | 'tokens'>,
+  { hook, url }: Pick<InjectSettings, 'hook' | 'url'>,
   grace: number
 ): readonly string[] {
   const fallback = grace >= 20 ? FALLBACK_S : Math.floor(grace / 4)
@@ -16,9 +15,8 @@ export function commandFor(
     const times = ['--budget', `${budget}s`, '--fallback', `${fallback}s`]
     return ['/apisix-drain/apisix-drain-hook', '--url', agent, ...times]
   }
-  // A token identifies its pod, so the call then needs no name.
-  const query = tokens ? '' : '?namespace=$POD_NAMESPACE&pod=$POD_NAME'
-  const call = `${tokens ? SHOWN : 'curl'} -fsS --noproxy "*" --connect-timeout 2 -X POST "${url}${query}"`
+  const named = `${url}?namespace=$POD_NAMESPACE&pod=$POD_NAME`
+  const call = `curl -fsS --noproxy "*" --connect-timeout 2 -X POST "${named}"`
   const tries = `for try in 1 2 3; do ${call} && exit; sleep 1; done; false`
   return ['sh', '-c', `timeout ${budget} sh -c '${tries}' || sleep ${fallback}`]
 }

@@ -48,7 +48,7 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
         settings.volumes.map(({ mount }) => mount),
         'mountPath'
       ),
-      ...(settings.tokens ? [] : appended(container, path, 'env', WHO_ASKS, 'name'))
+      ...appended(container, path, 'env', WHO_ASKS, 'name')
     ]),
     ...appended(
       spec,

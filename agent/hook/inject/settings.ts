@@ -17,8 +17,6 @@ const injectSettings = z.strictObject({
   hook: z.enum(['helper', 'curl']),
   /** The URL that hooks call: `http://apisix-drain.apisix:8080/v1/prestop`. */
   url: z.url(),
-  /** Whether hooks send a token. */
-  tokens: z.boolean(),
   /** The parts that install the helper, if the hook uses it. */
   initContainer: object.optional(),
   volumes: z.array(

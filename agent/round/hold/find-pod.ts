@@ -10,8 +10,7 @@ const ABSENT_MS = 1000
 const MOST = 1000
 
 /**
- * Finds a pod by name, in the watch or else at the API server. The watch may lack the pod, or have an earlier pod of that name. A `uid`
- * comes only from a verified token.
+ * Finds a pod by name, in the watch or else at the API server. The watch may lack the pod.
  */
 export function createFindPod(
   cluster: Pick<Cluster, 'pods' | 'isWatched'>,
@@ -20,12 +19,11 @@ export function createFindPod(
 ): Holds['find'] {
   /** When the API server last had no pod of this name; the oldest first. */
   const absent = new Map<string, Millis>()
-  return async (namespace, name, signal, uid) => {
+  return async (namespace, name, signal) => {
     const known = cluster.pods.byName(namespace, name)
-    if (known && (uid === undefined || known.uid === uid)) return known
+    if (known) return known
     // The agent would never see the end of a pod that no watch covers, so its drain would never end.
     if (!cluster.isWatched(namespace)) return undefined
-    if (uid !== undefined) return questions.pod('pod', { namespace, name }, signal)
     const key = `${namespace}/${name}`
     if (clock.now() < (absent.get(key) ?? -Infinity) + ABSENT_MS) return undefined
     const found = await questions.pod('caller', { namespace, name }, signal)

@@ -6,7 +6,7 @@ import type { PodFact } from '../../rules/drain/facts.ts'
 export interface HoldRequest {
   readonly hook: Hook
   readonly pod: PodFact
-  /** The caller is the pod itself, by its address or token. Absent: the caller only named the pod. */
+  /** The caller is the pod itself, by its address. Absent: the caller only named the pod. */
   readonly isOwn?: boolean
 }
 
@@ -30,7 +30,7 @@ export interface Holds {
   freshByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
    * The pod by name, from the watch or else from the API server. `undefined` if the pod does not exist, or if its namespace is not watched.
-   * Rejects if the API server gives no answer in time. With a uid, the watch's copy counts only if it has that uid.
+   * Rejects if the API server gives no answer in time.
    */
-  find(namespace: string, name: string, signal: AbortSignal, uid?: string): Promise<PodFact | undefined>
+  find(namespace: string, name: string, signal: AbortSignal): Promise<PodFact | undefined>
 }

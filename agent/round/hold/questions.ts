@@ -4,7 +4,7 @@ import type { PodFact } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 
-/** The cause of a question: the pod itself (by its address or token), a caller that only names a pod, or an EndpointSlice. */
+/** The cause of a question: the pod itself (by its address), a caller that only names a pod, or an EndpointSlice. */
 type Cause = 'pod' | 'caller' | 'slice'
 
 /** Asks the API server about pods. Any caller and any slice can cause a question, so the number of requests is bounded. */

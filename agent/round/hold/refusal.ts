@@ -4,7 +4,6 @@ import { reply } from './reply.ts'
 export const REFUSALS = {
   'bad-request': 400,
   'not-named': 400,
-  unauthorized: 401,
   forbidden: 403,
   'unknown-pod': 404,
   'too-many-hooks-of-pod': 429,
@@ -40,7 +39,6 @@ export function refusalResponse({ error, why }: Refusal): Response {
   const retry = RETRY_AFTER[error]
   const headers: Record<string, string> = {}
   if (retry !== undefined) headers['retry-after'] = String(retry)
-  if (error === 'unauthorized') headers['www-authenticate'] = 'Bearer'
   // With keep-alive, the next attempt would go to this agent again, which shuts down.
   if (error === 'shutting-down') headers['connection'] = 'close'
   return reply({ error, why }, REFUSALS[error], headers)

@@ -15,10 +15,6 @@ the same of a pod: test/install/injection.test.ts holds one against the other.
 {{- end -}}
 {{- end -}}
 
-{{- define "apisix-drain.hasTokens" -}}
-{{- if eq "token" (dig "serve" "auth" "source-ip" .Values.config) }}true{{ end -}}
-{{- end -}}
-
 {{/* Never in these, whatever their labels say: what the cluster and the agent themselves need to start. */}}
 {{- define "apisix-drain.notExcluded" -}}
 - key: kubernetes.io/metadata.name
@@ -73,14 +69,6 @@ volumeMounts:
 - volume: { name: apisix-drain-hook, emptyDir: { sizeLimit: 32Mi } }
   mount: { name: apisix-drain-hook, mountPath: /apisix-drain, readOnly: true }
 {{- end }}
-{{- if include "apisix-drain.hasTokens" . }}
-- volume:
-    name: apisix-drain-token
-    projected:
-      sources:
-        - serviceAccountToken: { audience: apisix-drain, expirationSeconds: 3600, path: token }
-  mount: { name: apisix-drain-token, mountPath: /var/run/secrets/apisix-drain, readOnly: true }
-{{- end }}
 {{- end -}}
 
 {{/* A value as CEL takes it: its maps and lists may hold one type only, which `dyn` makes of any. */}}
@@ -106,7 +94,6 @@ secret: {{ include "apisix-drain.webhookSecret" . }}
 configuration: {{ include "apisix-drain.clusterName" . }}
 hook: {{ .Values.injection.hook }}
 url: {{ include "apisix-drain.hookUrl" . }}
-tokens: {{ ternary "false" "true" (empty (include "apisix-drain.hasTokens" .)) }}
 {{- if eq .Values.injection.hook "helper" }}
 initContainer:
   {{- include "apisix-drain.helperContainer" . | nindent 2 }}

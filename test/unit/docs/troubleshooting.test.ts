@@ -9,7 +9,7 @@ import { inCalls, quoted, sentences, sources, tells, type Message } from './mess
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/troubleshooting.md').replaceAll('\\|', '|')
 
-const SERVE = 'agent/hook/{identify,identify-token,token,query,hook-slots}.ts'
+const SERVE = 'agent/hook/{identify,query,hook-slots}.ts'
 const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\]|\\.)*)"/g
 const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
 /** Matches the first literal of a line of Lua, unless a comment begins before it. */
@@ -20,7 +20,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'refusals of hooks': [
     ...sentences(SERVE, 'agent/round/vouch.ts'),
     ...inCalls(/\brefuse\(/g, 0, 'agent/**/*.ts'),
-    ...inCalls(/\bnew (?:CannotVouch|NoKeys)\(/g, 0, 'agent/**/*.ts')
+    ...inCalls(/\bnew CannotVouch\(/g, 0, 'agent/**/*.ts')
   ],
   'reasons in an answer': sentences(
     'agent/{gateway/barrier/identity,rules/proof/{gateway-proof,proof}}.ts',

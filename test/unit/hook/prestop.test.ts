@@ -31,11 +31,8 @@ describe('prestop', () => {
   const json = async (response: Response) => (await response.json()) as Record<string, unknown>
 
   it('logs a bounded number of refusals in a minute, and how many it left out', async () => {
-    const { clock, parts, metric } = setUp()
-    // If the agent requires tokens, it must refuse a caller without a token.
-    const app = createApp({ ...parts, tokenKeys: () => Promise.reject(new Error('no token, no key')) })
-    const refused = async () =>
-      app.request('/v1/prestop', {}, { incoming: { socket: { remoteAddress: '192.0.2.9' } } })
+    const { clock, parts, call, metric } = setUp()
+    const refused = () => call('/v1/prestop?namespace=shop&pod=other')
     const lines = () => parts.lines.filter(({ msg }) => msg === 'hook refused')
     for (let i = 0; i < 3 * MOST_LINES; i++) await refused()
     expect(lines()).to.have.length(MOST_LINES)
@@ -43,7 +40,7 @@ describe('prestop', () => {
     await refused()
     expect(lines().at(-1)).to.include({ leftOut: 2 * MOST_LINES })
     expect((await metric('hook_refusals_total')).join(), 'all of them are counted').to.match(
-      new RegExp(`unauthorized"} ${3 * MOST_LINES + 1}$`)
+      new RegExp(`forbidden"} ${3 * MOST_LINES + 1}$`)
     )
   })
 

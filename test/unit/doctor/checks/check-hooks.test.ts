@@ -43,9 +43,8 @@ describe('doctor: hooks of a pod', () => {
   }
 
   const NAMED = `${URL}?namespace=$POD_NAMESPACE&pod=$POD_NAME`
-  const token = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /token)" | curl -K -`
-  const injected = (hook: 'curl' | 'helper', tokens: boolean) => ({
-    exec: { command: commandFor({ hook, url: URL, tokens }, 30) }
+  const injected = (hook: 'curl' | 'helper') => ({
+    exec: { command: commandFor({ hook, url: URL }, 30) }
   })
   const calls: [what: string, preStop: unknown, named: boolean, followsProxy: boolean][] = [
     ['curl by address alone', exec(`curl ${URL}`), false, true],
@@ -53,14 +52,12 @@ describe('doctor: hooks of a pod', () => {
     ['curl by name', exec(`curl "${NAMED}"`), true, true],
     ['curl by name, without a proxy', exec(`curl --noproxy "*" "${NAMED}"`), true, false],
     ['curl by $HOSTNAME', exec(`NO_PROXY=* curl "${URL}?pod=$HOSTNAME&namespace=shop"`), true, false],
-    ['curl with a token', exec(`${token} --noproxy "*" ${URL}`), true, false],
     ['wget by name', exec(`wget -qO- "${NAMED}"`), true, true],
     ['wget by name, without a proxy', exec(`wget --no-proxy -qO- "${NAMED}"`), true, false],
     ['httpGet by address alone', { httpGet: { path: '/v1/prestop', port: 8080 } }, false, false],
     ['httpGet by name', { httpGet: { path: '/v1/prestop?namespace=shop&pod=web-0' } }, true, false],
-    ['injected curl', injected('curl', false), true, false],
-    ['injected curl with tokens', injected('curl', true), true, false],
-    ['injected helper', injected('helper', false), true, false]
+    ['injected curl', injected('curl'), true, false],
+    ['injected helper', injected('helper'), true, false]
   ]
   for (const [what, preStop, named, followsProxy] of calls) {
     it(`reads whether a hook names its pod and follows a proxy: ${what}`, () =>

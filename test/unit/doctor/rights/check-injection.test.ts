@@ -11,7 +11,6 @@ const SETTINGS: InjectSettings = {
   configuration: 'hooks',
   hook: 'curl',
   url: 'http://a:1/v1/prestop',
-  tokens: false,
   volumes: []
 }
 

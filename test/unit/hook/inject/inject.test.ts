@@ -10,7 +10,6 @@ const curl: InjectSettings = {
   configuration: 'apisix-drain',
   hook: 'curl',
   url: 'http://apisix-drain.apisix:8080/v1/prestop',
-  tokens: false,
   volumes: []
 }
 const helper: InjectSettings = {
@@ -86,13 +85,6 @@ describe('inject', () => {
     ]
     expect(names()).to.deep.equal(all)
     expect(names([{ name: 'POD_NAME', value: 'mine' }])).to.deep.equal(all.slice(1))
-  })
-
-  it('shows the token with curl, but never on a command line', () => {
-    const text = JSON.stringify(
-      inject({ spec: { hostNetwork: true, containers: [web] } }, { ...curl, tokens: true })
-    )
-    expect(text).to.include('| curl -K - ').and.not.to.include('POD_NAME')
   })
 
   for (const odd of [undefined, null, 'pod', {}, { spec: [] }, { spec: { containers: [null, 7], os: 4 } }]) {

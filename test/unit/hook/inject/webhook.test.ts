@@ -16,7 +16,6 @@ const SETTINGS: InjectSettings = {
   ...NAMES,
   hook: 'curl',
   url: 'http://a:1/v1/prestop',
-  tokens: false,
   volumes: []
 }
 const DAY_MS = 86_400_000

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import {
-  AuthenticationV1Api,
   CoordinationV1Api,
   CoreV1Api,
   KubeConfig,
@@ -93,12 +92,7 @@ describe('sandbox/kubernetes and real clients', () => {
       )
       expect(late).to.equal(409)
     })
-    it('reviews a token and reads the version', async () => {
-      const token = kubernetes.mintToken({ namespace, serviceAccount: 'default', audience: 'apisix-drain' })
-      const review = await config
-        .makeApiClient(AuthenticationV1Api)
-        .createTokenReview({ body: { spec: { token, audiences: ['apisix-drain'] } } })
-      expect(review.status?.authenticated).to.equal(true)
+    it('reads the version', async () => {
       expect((await config.makeApiClient(VersionApi).getCode()).gitVersion).to.equal('v1.36.0')
     })
   })

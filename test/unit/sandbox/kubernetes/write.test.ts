@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
-import { text, connectTo, podDraft, type Client } from './client.ts'
+import { connectTo, podDraft, type Client } from './client.ts'
 
 const NS = '/api/v1/namespaces/default'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
@@ -135,76 +135,7 @@ describe('sandbox/kubernetes writes', () => {
     expect((await client.ask('GET', `${path}/web/scale`)).body.status!.selector).to.equal('a=b')
   })
 
-  describe('reviews', () => {
-    const TOKENS = '/apis/authentication.k8s.io/v1/tokenreviews'
-    const mint = (audience?: string) => {
-      const { metadata } = kubernetes.store.create('pods', podDraft('a'))
-      const more = audience === undefined ? {} : { audience }
-      return kubernetes.mintToken({
-        namespace: 'default',
-        serviceAccount: 'default',
-        podName: 'a',
-        podUid: metadata.uid,
-        ...more
-      })
-    }
-    const ask = async (token: string, audiences: string[]) =>
-      (await client.ask('POST', TOKENS, { kind: 'TokenReview', spec: { token, audiences } })).body.status!
-
-    it('names the pod of a bound token', async () => {
-      const token = mint('apisix-drain')
-      const { metadata } = kubernetes.store.get('pods', 'default', 'a')!
-      const status = await ask(token, ['apisix-drain'])
-      expect(status.authenticated).to.equal(true)
-      expect(status.audiences).to.deep.equal(['apisix-drain'])
-      expect(status.user!.username).to.equal('system:serviceaccount:default:default')
-      expect(status.user!.extra).to.deep.equal({
-        'authentication.kubernetes.io/pod-name': ['a'],
-        'authentication.kubernetes.io/pod-uid': [metadata.uid]
-      })
-    })
-    it('refuses another audience, a forged and an expired token', async () => {
-      const token = mint('apisix-drain')
-      expect((await ask(token, ['other'])).authenticated).to.equal(false)
-      expect((await ask(token, [])).authenticated).to.equal(false)
-      const [head, , mark] = token.split('.')
-      const forged = Buffer.from('{"aud":["apisix-drain"],"exp":9999999999}').toString('base64url')
-      expect((await ask(`${head}.${forged}.${mark}`, ['apisix-drain'])).authenticated).to.equal(false)
-      expect((await ask('nonsense', ['apisix-drain'])).authenticated).to.equal(false)
-      const expired = kubernetes.mintToken({
-        namespace: 'default',
-        serviceAccount: 'default',
-        expiresInSeconds: -1
-      })
-      expect((await ask(expired, [])).authenticated).to.equal(false)
-    })
-    it('accepts a token while its pod is Terminating, not once it is gone', async () => {
-      const token = mint('apisix-drain')
-      kubernetes.store.delete('pods', 'default', 'a')
-      expect((await ask(token, ['apisix-drain'])).authenticated).to.equal(true)
-      kubernetes.store.delete('pods', 'default', 'a', { gracePeriodSeconds: 0 })
-      expect((await ask(token, ['apisix-drain'])).authenticated).to.equal(false)
-    })
-    it('accepts a token for the API server, and none for another audience', async () => {
-      const status = async (token: string) => {
-        const visitor = connectTo(kubernetes, token)
-        const answer = await visitor.ask('GET', `${NS}/pods`)
-        visitor.close()
-        return answer.status
-      }
-      const own = { namespace: 'default', serviceAccount: 'default' }
-      expect(await status(kubernetes.mintToken(own))).to.equal(200)
-      expect(await status(kubernetes.mintToken({ ...own, audience: 'apisix-drain' }))).to.equal(401)
-    })
-    it('mints by TokenRequest', async () => {
-      const spec = { audiences: ['apisix-drain'] }
-      const minted = await client.ask('POST', `${NS}/serviceaccounts/default/token`, {
-        kind: 'TokenRequest',
-        spec
-      })
-      expect((await ask(text(minted.body.status!.token), ['apisix-drain'])).authenticated).to.equal(true)
-      expect((await client.ask('GET', '/openid/v1/jwks')).body.keys).to.have.length(1)
-    })
+  describe('rights', () => {
     it('answers SelfSubjectAccessReview, and 403, as denied', async () => {
       const review = async (verb: string) => {
         const body = { spec: { resourceAttributes: { verb, resource: 'pods' } } }
