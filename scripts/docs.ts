@@ -7,7 +7,6 @@ import { configExample } from './docs/config-example.ts'
 import { brokenLinks } from './docs/links.ts'
 import { metricsDoc } from './docs/metrics-doc.ts'
 import { roomsDoc } from './docs/rooms-doc.ts'
-import { troubleshooting } from './docs/troubleshooting.ts'
 
 /**
  * Writes the generated pages, and checks the links of all pages. `--check` writes nothing and shows the stale pages.
@@ -19,7 +18,6 @@ const generated: Record<string, () => string> = {
   'docs/config.md': configDoc,
   'docs/metrics.md': metricsDoc,
   'docs/rooms.md': roomsDoc,
-  'docs/troubleshooting.md': troubleshooting,
   'config.example.yaml': configExample,
   'charts/apisix-drain/values.schema.json': chartSchema
 }

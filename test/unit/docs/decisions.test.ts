@@ -1,8 +1,10 @@
+import { globSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { sources } from './messages.ts'
 
-const decisions = sources('docs/decisions/[0-9]*.md').filter(({ file }) => !file.includes('0000-'))
-const [index] = sources('docs/decisions/README.md')
+const decisions = globSync('docs/decisions/[0-9]*.md')
+  .filter(file => !file.includes('0000-'))
+  .map(file => ({ file, text: readFileSync(file, 'utf8') }))
+const index = readFileSync('docs/decisions/README.md', 'utf8')
 
 describe('docs/decisions', () => {
   it('each has a number, a status, a context, a decision and rejected alternatives', () => {
@@ -16,7 +18,7 @@ describe('docs/decisions', () => {
   })
 
   it('each has one line in the index, in their order, and a unique number', () => {
-    const lines = [...(index?.text ?? '').matchAll(/^\| \[\d{4}\]\((\S+)\) /gm)].map(([, name]) => name)
+    const lines = [...index.matchAll(/^\| \[\d{4}\]\((\S+)\) /gm)].map(([, name]) => name)
     expect(lines).eql(decisions.map(({ file }) => file.slice('docs/decisions/'.length)).toSorted())
     expect(new Set(decisions.map(({ file }) => /\d{4}/.exec(file)?.[0])).size).equal(decisions.length)
   })
