@@ -60,6 +60,17 @@ const PODS: Readonly<Record<string, { readonly spec: object; readonly annotation
     spec: { containers: [main('web')] },
     annotations: { 'apisix-drain.io/inject-containers': '' }
   },
+  'a list of names that is too long': {
+    spec: { containers: [main('web')] },
+    annotations: { 'apisix-drain.io/inject-containers': 'web,'.repeat(257) }
+  },
+  'a list of names that is as long as can be': {
+    spec: { containers: [main('web')] },
+    annotations: { 'apisix-drain.io/inject-containers': 'web,'.repeat(256) }
+  },
+  'too many containers': {
+    spec: { containers: Array.from({ length: 251 }, (_, i) => main(`web-${i}`)) }
+  },
   'volumes and mounts': {
     spec: {
       volumes: [{ name: 'data', emptyDir: {} }],

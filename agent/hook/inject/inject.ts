@@ -1,10 +1,12 @@
-import { PREFIX } from '../../rules/drain/annotations.ts'
+import { annotationReader, PREFIX } from '../../rules/drain/annotations.ts'
 import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../../base/read.ts'
 import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
 
 /** The annotation that names the containers that get a hook (`web, proxy`). Without it, their ports decide. */
 const CONTAINERS = `${PREFIX}inject-containers`
+/** The most containers, init containers included, of a pod that gets hooks. It bounds the patch. */
+const MOST_CONTAINERS = 250
 
 /** The part of RFC 6902 that is needed here. */
 interface Operation {
@@ -20,6 +22,14 @@ interface Target {
   readonly main: boolean
 }
 
+interface Injection {
+  readonly operations: readonly Operation[]
+  /** Why a pod beyond the limits gets no hook, for whoever creates it. */
+  readonly warning?: string
+}
+
+const NOTHING: Injection = { operations: [] }
+
 /** Kubernetes' default. The API server writes it into the pod before admission. */
 const DEFAULT_GRACE_S = 30
 
@@ -27,17 +37,23 @@ const DEFAULT_GRACE_S = 30
  * The patch that adds the hook to every serving container of a new pod that has no preStop. The patch is empty if there is nothing to
  * add, so a second run changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
  */
-export function inject(pod: unknown, settings: InjectSettings): readonly Operation[] {
+export function inject(pod: unknown, settings: InjectSettings): Injection {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
   const grace = numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_S
-  if (grace < 2 || fieldsOf(spec['os'])['name'] === 'windows') return []
-  const targets = serving(pod, spec).filter(
+  if (grace < 2 || fieldsOf(spec['os'])['name'] === 'windows') return NOTHING
+  const { read, problems } = annotationReader(annotationOf(pod))
+  const named = read(CONTAINERS, text => new Set(text.split(',').map(name => name.trim())), 'a list of names')
+  const count = listOf(spec['containers']).length + listOf(spec['initContainers']).length
+  const problem = count > MOST_CONTAINERS ? `it has more than ${MOST_CONTAINERS} containers` : problems[0]
+  if (problem !== undefined)
+    return { ...NOTHING, warning: `apisix-drain adds no hook to this pod: ${problem}` }
+  const targets = serving(spec, named).filter(
     ({ container }) => !has(fieldsOf(container['lifecycle']), 'preStop')
   )
-  if (targets.length === 0) return []
+  if (targets.length === 0) return NOTHING
 
   const preStop = { exec: { command: commandFor(settings, grace) } }
-  return [
+  const operations = [
     ...targets.flatMap(({ path, container }) => [
       ...missing(container, path, 'lifecycle', {}),
       add(`${path}/lifecycle/preStop`, preStop),
@@ -61,6 +77,7 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
       ? appended(spec, '/spec', 'initContainers', [settings.initContainer], 'name')
       : [])
   ]
+  return { operations }
 }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
@@ -71,17 +88,19 @@ const WHO_ASKS = [
   field('POD_UID', 'metadata.uid')
 ]
 
-/** The containers that the annotation names. Without the annotation: those with ports, or if none has ports, all except the sidecars. */
-function serving(pod: unknown, spec: Fields): readonly Target[] {
-  const annotations = fieldsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])
-  const written = annotations[CONTAINERS]
-  const named = typeof written === 'string' ? written.split(',').map(name => name.trim()) : undefined
+function annotationOf(pod: unknown): Readonly<Record<string, string>> {
+  const written = fieldsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])[CONTAINERS]
+  return typeof written === 'string' ? { [CONTAINERS]: written } : {}
+}
+
+/** The named containers. If none are named: those with ports, or if none has ports, all except the sidecars. */
+function serving(spec: Fields, named: ReadonlySet<string> | undefined): readonly Target[] {
   const all = [
     ...targetsOf(spec, 'containers'),
     ...targetsOf(spec, 'initContainers').filter(({ container }) => container['restartPolicy'] === 'Always')
   ]
   const hasPorts = ({ container }: Target) => listOf(container['ports']).length > 0
-  if (named) return all.filter(({ container }) => named.includes(textOf(container['name']) ?? ''))
+  if (named) return all.filter(({ container }) => named.has(textOf(container['name']) ?? ''))
   return all.some(hasPorts) ? all.filter(hasPorts) : all.filter(({ main }) => main)
 }
 

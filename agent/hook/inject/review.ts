@@ -2,7 +2,7 @@ import { fieldsOf, textOf } from '../../base/read.ts'
 import { inject } from './inject.ts'
 import type { InjectSettings } from './settings.ts'
 
-/** The answer to an AdmissionReview: always allowed, with a patch if the pod gets the hook. */
+/** The answer to an AdmissionReview: always allowed, with a patch if the pod gets the hook, and a warning if it is beyond the limits. */
 interface Review {
   readonly apiVersion: 'admission.k8s.io/v1'
   readonly kind: 'AdmissionReview'
@@ -12,6 +12,8 @@ interface Review {
     readonly patchType?: 'JSONPatch'
     /** Base64. */
     readonly patch?: string
+    /** `kubectl` prints them. */
+    readonly warnings?: readonly string[]
   }
 }
 
@@ -20,11 +22,16 @@ export function review(asked: unknown, settings: InjectSettings): Review | undef
   const request = fieldsOf(fieldsOf(asked)['request'])
   const uid = textOf(request['uid'])
   if (uid === undefined || fieldsOf(request['kind'])['kind'] !== 'Pod') return undefined
-  const operations = inject(request['object'], settings)
+  const { operations, warning } = inject(request['object'], settings)
   const patch = Buffer.from(JSON.stringify(operations)).toString('base64')
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
-    response: { uid, allowed: true, ...(operations.length > 0 && { patchType: 'JSONPatch', patch }) }
+    response: {
+      uid,
+      allowed: true,
+      ...(operations.length > 0 && { patchType: 'JSONPatch', patch }),
+      ...(warning !== undefined && { warnings: [warning] })
+    }
   }
 }

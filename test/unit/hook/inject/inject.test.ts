@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { inject } from '../../../../agent/hook/inject/inject.ts'
+import { inject as injection } from '../../../../agent/hook/inject/inject.ts'
 import { review } from '../../../../agent/hook/inject/review.ts'
 import type { InjectSettings } from '../../../../agent/hook/inject/settings.ts'
 
@@ -24,6 +24,7 @@ const helper: InjectSettings = {
   ]
 }
 const web = { name: 'web', ports: [{ containerPort: 80 }] }
+const inject = (...of: Parameters<typeof injection>) => injection(...of).operations
 const ENV = ['', '/-', '/-', '/-'].map(end => `/spec/containers/0/env${end}`)
 
 /** These tests need no API server and no policy. test/install/webhook.test.ts compares every rule with both. */
@@ -107,6 +108,35 @@ describe('review', () => {
       uid: 'u-1',
       allowed: true
     })
+  })
+
+  const named = (names: string) => ({ annotations: { 'apisix-drain.io/inject-containers': names } })
+  const many = (count: number) => Array.from({ length: count }, (_, i) => ({ ...web, name: `c${i}` }))
+
+  it('adds nothing beyond its limits, and says so', () => {
+    const answer = (metadata: object, containers: readonly object[]) =>
+      review(asked({ metadata, spec: { containers } }), curl)?.response
+    const warned = (why: string) => ({
+      uid: 'u-1',
+      allowed: true,
+      warnings: [`apisix-drain adds no hook to this pod: ${why}`]
+    })
+    const long = 'web,'.repeat(257)
+    expect(answer(named(long), [web])).to.deep.equal(
+      warned(`apisix-drain.io/inject-containers: "${long.slice(0, 60)}…" is longer than 1024 characters`)
+    )
+    expect(answer({}, many(251))).to.deep.equal(warned('it has more than 250 containers'))
+    expect(answer(named(long.slice(0, 1024)), many(250))).not.to.have.property('warnings')
+  })
+
+  it('takes no time for 100,000 containers and an annotation that names them: a stranger can send anything', () => {
+    const names = many(100_000).map(({ name }) => name)
+    const object = { metadata: named(names.join(',')), spec: { containers: names.map(name => ({ name })) } }
+    const text = JSON.stringify(asked(object))
+    // The time of this thread: load does not count.
+    const from = process.threadCpuUsage()
+    review(JSON.parse(text), curl)
+    expect(process.threadCpuUsage(from).user / 1000).to.be.below(250)
   })
 
   it('refuses a review that is not of a pod', () => {
