@@ -266,4 +266,74 @@ describe('feature: successors', () => {
     expect(metrics).to.match(/^apisix_drain_succession_holders 1$/m)
     expect(metrics).to.match(/^apisix_drain_succession_oldest_seconds 0\.\d+$/m)
   })
+
+  const REFUSES = { 'apisix-drain.io/successors': 'false' }
+  /** Each takes away a named successor, and returns its Service as it is then. */
+  const LOST: Record<
+    string,
+    { readonly options?: object; readonly lose: (rig: Rig, pod: TestPod) => unknown }
+  > = {
+    'is not Ready': { lose: (rig, pod) => rig.isReady(pod, false) },
+    'ends, and asks not to be drained': {
+      options: { annotations: { 'apisix-drain.io/skip': 'true' } },
+      lose: (rig, pod) => rig.end(pod)
+    },
+    'is gone, and a pod of another namespace has its address': {
+      lose(rig, pod) {
+        rig.gone(pod)
+        rig.pod('bank-1', { namespace: 'bank', ip: pod.ip, owner: { kind: 'ReplicaSet', name: 'bank-1a' } })
+      }
+    },
+    'begins to refuse': {
+      lose: (rig, { namespace, name }) =>
+        rig.kubernetes.store.modify('pods', namespace, name, pod => ({
+          ...pod,
+          metadata: { ...pod.metadata, annotations: REFUSES }
+        }))
+    },
+    'gets another label': {
+      lose: (rig, { namespace, name }) =>
+        rig.kubernetes.store.modify('pods', namespace, name, pod => ({
+          ...pod,
+          metadata: { ...pod.metadata, labels: { ...pod.metadata.labels, role: 'replica' } }
+        }))
+    },
+    'gets another address': {
+      async lose(rig, pod) {
+        const ip = rig.address()
+        await rig.serve({ ...pod, ip, name: 'web-2, moved' })
+        const podIPs = [{ $patch: 'replace' }, { ip }]
+        rig.kubernetes.store.patchStatus('pods', pod.namespace, pod.name, { podIP: ip, podIPs })
+      }
+    }
+  }
+  for (const [what, { options = {}, lose }] of Object.entries(LOST))
+    test(`a named successor leaves the sealed entries at once: it ${what}`, async start => {
+      const rig = await start({ barrier: true, gateways: 2 })
+      const { old, next } = await lateOwner(rig, { next: options })
+      const other = rig.pod('web-3', web('web-2b'))
+      await rig.serve(other)
+      rig.service('web', [old, next, other])
+      await rig.settled()
+      rig.end(old)
+      expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      rig.gone(old)
+      rig.service('web', [next, other])
+      const named = () =>
+        rig.gateways.map(({ barrier }) =>
+          barrier!.entries
+            .ofUid(old.uid)[0]
+            ?.successors?.[old.port]?.map(({ ip }) => ip)
+            .toSorted()
+        )
+      expect(named()).to.deep.equal(Array(2).fill([next.ip, other.ip].toSorted()))
+      await lose(rig, next)
+      rig.service('web', rig.object(next) ? [next, other] : [other])
+      const hasLeft = () => named().every(ips => ips?.includes(other.ip) && !ips.includes(next.ip))
+      await until('its address is not named any more', hasLeft, 1000)
+      for (let i = 0; i < 20; i += 1)
+        expect(await body(rig)).to.satisfy(
+          (got: { body: string }) => got.body === 'web-3' || got.body === 'web-2, moved'
+        )
+    })
 })

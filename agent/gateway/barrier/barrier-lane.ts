@@ -181,9 +181,14 @@ export function createBarrierLane({
     const isKnown = mayPut()
     const due = isKnown ? table.due(now) : []
     const over = table.over(now)
-    const shrunk = table.shrunk(due)
-    if (shrunk.length > 0) await lift(shrunk.map(({ uid }) => uid))
-    if (due.length > 0) await push(due)
+    const shrunk = new Set(table.shrunk(due))
+    const whole = due.filter(entry => !shrunk.has(entry))
+    // Addresses are lifted last: until its put, another entry may still name one of them as a successor's.
+    if (whole.length > 0) await push(whole)
+    if (shrunk.size > 0) {
+      await lift([...shrunk].map(({ uid }) => uid))
+      await push([...shrunk])
+    }
     if (over.length > 0) await lift(over)
     if (due.length + over.length === 0) return pause(isKnown ? table.renewAt() : Infinity)
     bell.ring()

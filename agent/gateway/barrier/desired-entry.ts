@@ -103,6 +103,15 @@ export const hasExtras = (entry: DesiredEntry): boolean => hasSuccessors(entry) 
 export const hasSuccessors = ({ successors = {} }: Pick<DesiredEntry, 'successors'>): boolean =>
   Object.keys(successors).length > 0
 
+/** The successors that `before` names and `now` does not. */
+export const lostSuccessors = (
+  { successors: before = {} }: Pick<DesiredEntry, 'successors'>,
+  { successors: now = {} }: Pick<DesiredEntry, 'successors'>
+): readonly NodeKey[] =>
+  before === now
+    ? []
+    : Object.entries(before).flatMap(([port, nodes]) => nodes.filter(node => !now[port]?.includes(node)))
+
 /** A gateway may have only one address family, so an address gets successors of its own family. */
 const ofFamily = (successors: Successors, host: string): Successors =>
   Object.fromEntries(

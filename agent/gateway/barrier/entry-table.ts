@@ -1,12 +1,20 @@
 import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
-import type { Millis, PodUid } from '../../rules/drain/facts.ts'
-import { hasSuccessors, missingOf, sameNodes, samePut, type DesiredEntry } from './desired-entry.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import { addressOf } from '../apisix/nodes.ts'
+import {
+  hasSuccessors,
+  lostSuccessors,
+  missingOf,
+  sameNodes,
+  samePut,
+  type DesiredEntry
+} from './desired-entry.ts'
 import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {
-  /** Entries to put now: they are new, changed, or a third of their ttl old. */
+  /** Entries to put now: they are new, changed, or a third of their ttl old. A sealed entry changes if it must name a successor no more. */
   due(now: Millis): readonly DesiredEntry[]
   /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
@@ -93,14 +101,30 @@ export function createEntryTable(
     followed.delete(uid)
   }
 
-  const isDue = (entry: DesiredEntry, at: Millis): boolean => {
-    const known = stored.get(entry.uid)
-    if (!known || isOld(entry.uid, at)) return true
-    // A put changes only the successors of a sealed entry. The first successors are put at once, and later changes with the next renewal.
-    // That is enough, because the plugin follows a sealed successor to its own successors. More puts would delay the seals of new entries.
-    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
-      return hasSuccessors(entry) && !hasSuccessors(known.entry)
-    return known.entry !== entry && !samePut(known.entry, entry)
+  /** The entries to put now; see `due`. */
+  const dueAt = (at: Millis): readonly DesiredEntry[] => {
+    let nodes: ReadonlySet<NodeKey> | undefined
+    const isDenied = (node: NodeKey): boolean => {
+      nodes ??= new Set(
+        desired()
+          .values()
+          .flatMap(entry => entry.nodes)
+      )
+      return nodes.has(node) || nodes.has(addressOf(node).host)
+    }
+    const isDue = (entry: DesiredEntry): boolean => {
+      const known = stored.get(entry.uid)
+      if (!known || isOld(entry.uid, at)) return true
+      // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
+      // the renewal. So does the end of one that has an entry of its own: the plugin goes on to the successors that this entry names.
+      if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
+        return (
+          (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
+          lostSuccessors(known.entry, entry).some(node => !isDenied(node))
+        )
+      return known.entry !== entry && !samePut(known.entry, entry)
+    }
+    return [...desired().values()].filter(isDue)
   }
 
   const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, told: Told): void => {
@@ -116,7 +140,7 @@ export function createEntryTable(
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
 
   return {
-    due: at => [...desired().values()].filter(entry => isDue(entry, at)),
+    due: dueAt,
     shrunk: due =>
       due.filter(({ uid, nodes }) => stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))),
     tellsSuccessors: (entry, at) => hasSuccessors(entry) || followed.has(entry.uid) || isOld(entry.uid, at),

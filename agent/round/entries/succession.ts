@@ -1,12 +1,11 @@
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { EndpointFact, NodeKey, PodFact } from '../../rules/drain/facts.ts'
-import { readOptions } from '../../rules/drain/annotations.ts'
-import { isOfWorkload } from '../../rules/drain/workload.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import {
   areWhole,
   candidatesOf,
   groupOf,
+  mayFollow,
   mayTakeOver,
   NO_SUCCESSORS,
   successorsOf,
@@ -82,9 +81,7 @@ export function createSuccession(
         .byIp(addressOf(node).host)
         .some(
           other =>
-            isOfWorkload(pod, other) &&
-            readOptions(other.annotations).successors &&
-            (isWhole || other.labelKey === pod.labelKey) &&
+            mayFollow(pod, other, isWhole) &&
             (SERVING.has(drains.get(other.uid)?.phase) || mayTakeOver(world, drains, other))
         )
     const left = Object.entries(last).map(([port, nodes]) => [port, nodes.filter(serves)] as const)
@@ -100,9 +97,14 @@ export function createSuccession(
     /** The pod's successors: the same object as in `memory` while nothing has changed. */
     of(pod: PodFact, memory: Remembered, drains: Drains): Successors {
       const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
-      const next = successorsOf(pod, candidates(pod, memory, isWhole), uid =>
-        mayTakeOver(world, drains, pods.get(uid))
-      )
+      // No slice shows a change of a candidate's labels, annotations or owner, and slices show a new address later.
+      const isStill = (before: PodFact, now: PodFact | undefined) =>
+        now === before ||
+        (now !== undefined && mayFollow(pod, now, isWhole) && now.ips.join() === before.ips.join())
+      const next = successorsOf(pod, candidates(pod, memory, isWhole), (uid, before) => {
+        const now = pods.get(uid)
+        return isStill(before, now) && mayTakeOver(world, drains, now)
+      })
       const found = next === NO_SUCCESSORS ? remaining(pod, memory.successors, isWhole, drains) : next
       if (JSON.stringify(found) !== JSON.stringify(memory.successors)) memory.successors = found
       return memory.successors

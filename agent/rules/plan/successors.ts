@@ -20,6 +20,8 @@ export type Successors = Readonly<Record<string, readonly NodeKey[]>>
 /** A pod that may take over from every pod of one group (`groupOf`). */
 export interface Candidate {
   readonly uid: PodUid
+  /** The pod at the time when it became a candidate. */
+  readonly pod: PodFact
   /** Its position on a ring, so that different ending pods choose different candidates. */
   readonly at: number
   readonly nodes: Successors
@@ -66,6 +68,12 @@ export const areWhole = (holders: readonly Pick<Holder, 'discovery' | 'owner' | 
       (owner === 'ingress-controller-1' && name.split('_').length === 3)
   )
 
+/** Whether the second pod may follow the first one at all: both are of one workload and allow it, and no subset of a Service tells them apart. */
+export const mayFollow = (pod: PodFact, other: PodFact, isWhole: boolean): boolean =>
+  isOfWorkload(pod, other) &&
+  (isWhole || other.labelKey === pod.labelKey) &&
+  readOptions(other.annotations).successors
+
 /** The name of the pod's group: pods of the same group have the same candidates. Empty: this pod has no successors. */
 export function groupOf(pod: PodFact, standing: readonly ServicePort[], isWhole: boolean): string {
   if (!readOptions(pod.annotations).successors || pod.owner === undefined || standing.length === 0) return ''
@@ -92,11 +100,9 @@ export function candidatesOf(
   return [...ready]
     .flatMap(uid => {
       const other = podOf(uid)
-      if (!other || uid === pod.uid || !isOfWorkload(pod, other)) return []
-      if (!readOptions(other.annotations).successors || (!isWhole && other.labelKey !== pod.labelKey))
-        return []
+      if (!other || uid === pod.uid || !mayFollow(pod, other, isWhole)) return []
       const nodes = nodesIn(services, other, pod, standing)
-      return Object.keys(nodes).length > 0 ? [{ uid, at: hash(uid), nodes }] : []
+      return Object.keys(nodes).length > 0 ? [{ uid, pod: other, at: hash(uid), nodes }] : []
     })
     .sort((a, b) => a.at - b.at)
 }
@@ -105,14 +111,14 @@ export function candidatesOf(
 export function successorsOf(
   pod: Pick<PodFact, 'uid'>,
   candidates: readonly Candidate[],
-  mayServe: (uid: PodUid) => boolean
+  mayServe: (uid: PodUid, asCandidate: PodFact) => boolean
 ): Successors {
   const nodes: Record<string, NodeKey[]> = {}
   const from = firstAfter(candidates, hash(pod.uid))
   let found = 0
   for (let i = 0; i < candidates.length && found < MOST_SUCCESSORS; i++) {
     const candidate = candidates[(from + i) % candidates.length] as Candidate
-    if (candidate.uid === pod.uid || !mayServe(candidate.uid)) continue
+    if (candidate.uid === pod.uid || !mayServe(candidate.uid, candidate.pod)) continue
     found++
     for (const [port, keys] of Object.entries(candidate.nodes))
       nodes[port] = [...(nodes[port] ?? []), ...keys].slice(0, MOST_SUCCESSORS)

@@ -70,18 +70,33 @@ describe('the entries of one gateway', () => {
     expect(table.reading(A)).include({ readAfterSeal: true })
   })
 
-  it('that are sealed are due at once if they get their first successors, and else with the next renewal', () => {
+  it('that are sealed are due at once for their first successors and for a lost one, and else with the next renewal', () => {
     const { desired, table, put } = rig()
     put(0, [state()])
-    const followed = entry({ successors: { '80': ['10.0.0.9:80'] } })
-    desired.set(A, followed)
-    expect(table.due(1)).eql([followed])
+    const naming = (...nodes: string[]) => entry({ successors: nodes.length > 0 ? { '80': nodes } : {} })
+    const becomes = (next: DesiredEntry) => {
+      desired.set(A, next)
+      return table.due(2)
+    }
+    expect(becomes(naming('10.0.0.9:80')), 'the first').eql([naming('10.0.0.9:80')])
     put(1, [state()])
     expect(table.due(2)).eql([])
-    for (const successors of [{ '80': ['10.0.0.8:80'] }, {}]) {
-      desired.set(A, entry({ successors }))
-      expect(table.due(2)).eql([])
-      expect(table.due(table.renewAt())).eql([entry({ successors })])
+    expect(becomes(naming('10.0.0.9:80', '10.0.0.8:80')), 'one more').eql([])
+    expect(table.due(table.renewAt())).eql([naming('10.0.0.9:80', '10.0.0.8:80')])
+    expect(becomes(naming('10.0.0.8:80')), 'another one').eql([naming('10.0.0.8:80')])
+    expect(becomes(naming()), 'none').eql([naming()])
+  })
+
+  it('wait with a lost successor that has an entry of its own, for as long as it has', () => {
+    for (const nodes of [['10.0.0.9'], ['10.0.0.9:80']]) {
+      const { desired, table, put } = rig(entry({ successors: { '80': ['10.0.0.9:80'] } }))
+      put(0, [state()])
+      const ending = entry({ uid: 'b' as PodUid, nodes })
+      desired.set(ending.uid, ending)
+      desired.set(A, entry({ successors: { '80': ['10.0.0.8:80'] } }))
+      expect(table.due(1).map(({ uid }) => uid)).eql(['b'])
+      desired.delete(ending.uid)
+      expect(table.due(1).map(({ uid }) => uid)).eql(['a'])
     }
   })
 

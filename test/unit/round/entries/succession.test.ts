@@ -81,6 +81,32 @@ describe('the successors of a pod that nothing can follow yet', () => {
     expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
   })
 
+  it('are no candidates that changed since: no slice shows a new label, owner, annotation or address', () => {
+    const changes: Partial<PodFact>[] = [
+      { labelKey: 'role=replica' },
+      { owner: 'ReplicaSet/api-1a' },
+      { annotations: { 'apisix-drain.io/successors': 'false' } },
+      { ips: ['10.0.0.9'] },
+      { ready: false }
+    ]
+    for (const change of changes) {
+      const pods = [old, web('b', B)]
+      const cluster = clusterOf(pods)
+      const succession = createSuccession(cluster, worldOf([holder('web', [`${OLD}:8080`])], pods))
+      const memory = { standing: STANDING, successors: NO_SUCCESSORS }
+      const round = () => {
+        const found = succession.of(old, memory, drainsOf([]))
+        succession.keep()
+        return found
+      }
+      expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
+      pods[1] = { ...web('b', B), restarts: 1 }
+      expect(round(), 'a change that does not matter').to.deep.equal({ 8080: [`${B}:8080`] })
+      pods[1] = web('b', B, change)
+      expect(round(), JSON.stringify(change)).to.equal(NO_SUCCESSORS)
+    }
+  })
+
   it('are the last ones while they end', () => {
     for (const phase of ['draining', 'proven', 'expired'] as const)
       expect(named(ending(), phase), phase).to.deep.equal({ 8080: [`${B}:8080`] })
