@@ -201,16 +201,24 @@ describe('A gateway that', () => {
       await eventually('it serves', async () => (await send(`${gateway?.url}/u`)).status === 200)
     })
 
-    for (const name of ['http_log_phase', 'http_header_filter_phase'])
-      it(`(${name} replaced later) is unfit`, async () => {
+    for (const name of ['http_log_phase', 'http_header_filter_phase', 'http_balancer_phase'])
+      it(`(${name} replaced later) is unfit, names what replaced it, and is fit when it is back`, async () => {
         gateway = await Gateway.start({
           workers: 1,
-          before: `ngx.timer.at(0.3, function() require("apisix").${name} = function() end end)`
+          before: `
+            ngx.timer.at(0.3, function()
+              local apisix = require("apisix")
+              local ours = apisix.${name}
+              apisix.${name} = loadstring("", "@theirs.lua")
+              ngx.sleep(1)
+              apisix.${name} = ours
+            end)`
         })
         const { barrier } = gateway
         await eventually('it is unfit', async () =>
-          (await barrier.state()).unfit.join().includes(`apisix ${name} was replaced`)
+          (await barrier.state()).unfit.join().includes(`apisix ${name} (by theirs.lua) was replaced`)
         )
+        await gateway.untilFit()
       })
 
     it('(the plugin was added to a serving worker) is unfit: its requests are not counted', async () => {
@@ -226,6 +234,8 @@ describe('A gateway that', () => {
       expect(ok).to.equal(false)
       expect(unfit.join()).to.match(/the plugin was off, less than 60 s ago/)
       expect((await slow).status).to.equal(200)
+      await gateway.lookedAgain()
+      expect(gateway.errors(), 'it was connected before').to.not.include('past the barrier')
     })
 
     it('(a worker without the plugin) is unfit', async () => {

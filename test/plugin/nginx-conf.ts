@@ -8,6 +8,8 @@ export interface GatewayOptions {
   workers?: number
   /** How the plugin is loaded: from the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
   load?: 'plugin' | 'hook' | 'none'
+  /** More plugins of the stand-in for APISIX (fake/apisix/plugins/), loaded before ours. */
+  plugins?: readonly string[]
   /** Size of the deny-list's dictionary, default `2m`. */
   dictionary?: string
   /** Size of the dictionary of counts, default `2m`; empty: no dictionary of counts. */
@@ -18,6 +20,8 @@ export interface GatewayOptions {
   before?: string
   /** Lua that runs before anything else is loaded. */
   early?: string
+  /** Lua of the balancer phase, as in an nginx.conf of the user's own; default: APISIX's. */
+  balancer?: string
   /** More directives for the gateway's server. */
   server?: string
   /** Certificates that Lua trusts when it connects, like APISIX's `ssl_trusted_certificate`. */
@@ -63,6 +67,7 @@ const barrierServer = (at: Addresses, tls: GatewayOptions['tls']) => `server {
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
   const load = options.load ?? 'hook'
   const counts = options.counts ?? '2m'
+  const plugins = [...(options.plugins ?? []), ...(load === 'plugin' ? ['apisix-drain'] : [])]
   return `
 load_module /usr/lib/nginx/modules/ndk_http_module.so;
 load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;
@@ -84,14 +89,14 @@ http {
   ${counts === '' ? '' : `lua_shared_dict apisix-drain-counts ${counts};`}
   upstream backend {
     server 0.0.0.1;
-    balancer_by_lua_block { apisix.http_balancer_phase() }
+    balancer_by_lua_block { ${options.balancer ?? 'apisix.http_balancer_phase()'} }
     keepalive 64;
   }
   init_by_lua_block {
     require "resty.core"
     ${options.early ?? ''}
     FAKE_ATTR = { token_file = "${at.dir}/token", ${options.attr ?? ''} }
-    FAKE_PLUGINS = { ${load === 'plugin' ? '"apisix-drain"' : ''} }
+    FAKE_PLUGINS = { ${plugins.map(name => `"${name}"`).join(', ')} }
     ${load === 'hook' ? 'require "apisix.drain.hook"' : ''}
     apisix = require("apisix")
   }

@@ -42,6 +42,7 @@ describe('The node of a request', () => {
         location /odd/ {
           set $upstream_host $http_host;
           error_page 500 =299 @odd;
+          error_page 502 = /nowhere;
           proxy_intercept_errors on;
           access_by_lua_block { apisix.http_access_phase() }
           proxy_pass http://backend;
@@ -225,11 +226,16 @@ describe('The node of a request', () => {
     })
 
     it('a refused retry is removed from every count', async () => {
-      await gateway.configured({ u: { nodes: [dead.node, a.node] } })
-      await barrier().put(a.sealed)
-      const replies = await many(`${gateway.url}/u`, 10)
+      const dying = await Backend.start()
+      await gateway.configured({ u: { nodes: [dying.node, a.node] } })
+      await barrier().put(a.entry())
+      const open = Array.from({ length: 10 }, () => send(`${gateway.url}/u?ms=2000`))
+      await eventually('all are at the dying node', () => dying.requests.length === 10)
+      await barrier().put(a.sealed, dying.sealed)
+      await dying.kill()
+      const replies = await Promise.all(open)
       expect(replies.map(r => r.status)).to.deep.equal(replies.map(() => 502))
-      await idle(gateway, dead, a)
+      await idle(gateway, dying, a)
     })
   })
 
@@ -289,9 +295,11 @@ describe('The node of a request', () => {
       const replies = [
         await send(`${gateway.url}/u?accel=/elsewhere`),
         await send(`${gateway.url}/u?accel=/elsewhere`),
-        await send(`${gateway.url}/odd/?status=500`)
+        await send(`${gateway.url}/odd/?status=500`),
+        // APISIX has no route for the redirected one
+        await send(`${gateway.url}/odd/?status=502`)
       ]
-      expect(replies.map(r => r.status)).to.deep.equal([200, 200, 299])
+      expect(replies.map(r => r.status)).to.deep.equal([200, 200, 299, 503])
       await eventually(
         'it is found',
         async () => {

@@ -38,8 +38,9 @@ local _M = {
     COUNTS_DICT  = "apisix-drain-counts",
 }
 
--- this process; `why` is the reason that makes it unfit
-local here = { active = false }
+-- this process. `why`: the reason that makes it unfit. `lost`: a reason that stays (passed_by).
+-- `since`: requests that began earlier may have connected without the plugin
+local here = { active = false, since = 0 }
 
 
 --- The two dictionaries.
@@ -69,6 +70,7 @@ end
 
 -- Publishes the state of this worker: fit, or why not.
 local function tell(why)
+    why = why or here.lost
     if why == here.why then
         return
     end
@@ -85,6 +87,26 @@ local function tell(why)
 end
 
 
+-- A request has connected past the barrier. It may still be in flight, and what connected it will
+-- connect others: only a new process is fit again.
+local function passed_by(addr, by)
+    if not here.lost then
+        here.lost = "a request went to " .. addr .. " past the barrier: " .. by .. " connected it. "
+                    .. "Take that out, then reload APISIX"
+        tell()
+    end
+end
+
+
+-- Is the barrier on? Also checks that the functions that it rests on are in place.
+local function holds()
+    if here.active then
+        tell(install.verify())
+    end
+    return here.active
+end
+
+
 local function beat(core)
     local counts, number, now = here.counts, here.number, clock_now()
     if now - here.beaten >= 1 then
@@ -92,10 +114,8 @@ local function beat(core)
         counts:set("h|" .. number, ngx_now())
         workers_mod.purge(counts)
         here.kinds:scan()
-        if here.active then
-            tell(install.verify(package.loaded["apisix.balancer"], package.loaded["apisix"]))
-        end
     end
+    holds()
 
     -- a worker without requests updates its copy too, so that its next pick has a present list
     local set = here.entries:current()
@@ -159,6 +179,7 @@ local function register(core)
         -- the worker has served without the plugin: some requests in flight are not counted, so
         -- the worker is unfit for a while, as after an error
         counts:set("x|" .. me.number, clock_now())
+        here.since = ngx_now()
     end
 
     here.entries = entries_mod.new(entries_dict)
@@ -179,7 +200,7 @@ local function register(core)
         return "failed to start the timer: " .. err
     end
     speaker.start({
-        core = core, entries = here.entries, counts = counts, number = me.number, switch = here,
+        core = core, entries = here.entries, counts = counts, number = me.number, holds = holds,
         sticky = here.plans.sticky,
     })
     return nil
@@ -199,6 +220,8 @@ local function make_hooks(own)
         kinds    = here.kinds,
         entries  = here.entries,
         switch   = here,
+        apisix   = package.loaded["apisix"],
+        passed_by = passed_by,
         caught   = caught,
         count    = count,
         turn_away = turn_away,
@@ -223,13 +246,18 @@ function _M.start()
             why = register(here.core) or why
         end
         if here.inflight and not why then
-            why = install.install(require("apisix.balancer"), package.loaded["apisix"], make_hooks)
+            local has_events, event = pcall(require, "apisix.core.event")
+            why = install.install({
+                balancer = require("apisix.balancer"), apisix = package.loaded["apisix"],
+                peers = require("ngx.balancer"), event = has_events and event or nil,
+            }, make_hooks)
         end
         here.active = why == nil and here.inflight ~= nil
         if here.active and here.stopped and here.stopped ~= ngx_now() then
             -- the plugin was off for longer than one turn of the event loop. Uncounted requests may
             -- have passed, so the worker is unfit for a while, as after an error
             here.counts:set("x|" .. here.number, clock_now())
+            here.since = ngx_now()
         end
         here.stopped = nil
         tell(why)

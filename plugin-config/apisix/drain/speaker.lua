@@ -19,7 +19,7 @@ local word, deps
 
 
 local function look(premature)
-    if premature or not deps.switch.active or not (word or deps.counts:get(WANTED)) then
+    if premature or not deps.holds() or not (word or deps.counts:get(WANTED)) then
         return
     end
     if not word then
@@ -31,7 +31,8 @@ end
 
 
 --- Starts the timer. Call it once in the life of a worker.
--- @tparam table with { core, entries, counts, number, sticky, switch = { active } }
+-- @tparam table with { core, entries, counts, number, sticky,
+--   holds = function() -> is the barrier on? }
 function _M.start(with)
     deps = with
     ngx.timer.every(LOOK, look)

@@ -1,26 +1,32 @@
 --- The plugin's functions in place of APISIX's. Each calls APISIX's function outside of any pcall,
 -- so APISIX's errors and exits pass unchanged. The plugin's code runs inside a pcall. If that code
 -- fails, the request goes on without the plugin, the failure is counted (`errors`), and the worker
--- is unfit for a while.
+-- is unfit for a while. A request that connects past `run` makes the worker unfit for good: what
+-- connected it is still there (docs/decisions/0070).
 --
 -- Every request runs these functions, so they make no table and no closure for a request.
 local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
+local debug    = debug
 local pcall    = pcall
+local str_sub  = string.sub
 
 -- one more turn is needed only if the deny-list changes between two lines of code, or if APISIX
 -- picks a node that this request has tried before
 local MAX_TURNS = 20
+-- ctx._drain_run: the request is in `run`, or has connected from there
+local INSIDE, THROUGH = 1, 2
 
 local _M = {}
 
 
 --- Makes the plugin's functions, for install.lua.
--- @tparam table own APISIX's functions: pick, run, log, header; no header in the stream subsystem
--- @tparam table deps { pick, inflight, kinds, entries, switch = { active },
---   caught = function(err), count = function(what), recreate = ngx.balancer.recreate_request,
+-- @tparam table own APISIX's functions by the names of install.lua
+-- @tparam table deps { pick, inflight, kinds, entries, apisix, switch = { active, since },
+--   caught = function(err), passed_by = function(addr, how): a request connected past `run`,
+--   count = function(what), recreate = ngx.balancer.recreate_request,
 --   turn_away = ends a request that no node may serve }
--- @treturn table { pick, retry, run, log, header }
+-- @treturn table our functions by the same names, and `retry`
 function _M.make(own, deps)
     local caught, switch, turn_away = deps.caught, deps.switch, deps.turn_away
     local pick, plans = deps.pick, deps.pick.plans
@@ -73,6 +79,13 @@ function _M.make(own, deps)
 
 
     local function choose(route, ctx, connecting)
+        if not ctx.upstream_conf then
+            -- whatever routed the request gave it no upstream: only APISIX knows what to do
+            local server, err = own_pick(route, ctx)
+            keep_counted(ctx, server)
+            return server, err
+        end
+
         local failed, failure, tries
         for turn = 1, MAX_TURNS + #ctx.upstream_conf.nodes do
             local ok, offered = pcall(prepare, pick, ctx, failed, connecting)
@@ -120,8 +133,8 @@ function _M.make(own, deps)
 
     --- Replaces pick_server in the access phase.
     function wrapped.pick(route, ctx)
-        local set = entries.set
-        if not switch.active or (set.n == 0 and ctx.upstream_conf.type ~= "least_conn")
+        local set, conf = entries.set, ctx.upstream_conf
+        if not switch.active or not conf or (set.n == 0 and conf.type ~= "least_conn")
            or plans:is_plain(ctx, set) then
             return own_pick(route, ctx)
         end
@@ -169,6 +182,9 @@ function _M.make(own, deps)
 
     function wrapped.run(route, ctx, plugin_funcs)
         local server = ctx.picked_server
+        if switch.active then
+            ctx._drain_run = INSIDE
+        end
         if server and switch.active then
             local ok, settled = pcall(settle, pick, ctx, server)
             if not ok then
@@ -186,10 +202,57 @@ function _M.make(own, deps)
     end
 
 
+    --- Replaces set_current_peer of ngx.balancer: Lua calls it for every connect.
+    function wrapped.peer(host, port, ...)
+        local ctx = switch.active and ngx.ctx.api_ctx
+        if ctx then
+            if ctx._drain_run == INSIDE then
+                ctx._drain_run = THROUGH
+            elseif str_sub(host, 1, 5) ~= "unix:" then
+                local caller = debug.getinfo(2, "S")
+                deps.passed_by(host .. ":" .. port, caller and caller.short_src or "?")
+                keep_counted(ctx, { host = host, port = port })
+            end
+        end
+        return own.peer(host, port, ...)
+    end
+
+
+    -- nginx's own word about a request that has not passed `run`: has it reached an upstream?
+    -- It may have if it began before the plugin, or if nginx redirected it (its ctx is new).
+    local function look(ctx)
+        if not switch.active or ctx._drain_run then
+            return
+        end
+        local addr = ngx.var.upstream_addr
+        if addr and addr ~= "" and str_sub(addr, 1, 5) ~= "unix:"
+           and not ngx.req.is_internal() and ngx.req.start_time() > switch.since then
+            deps.passed_by(addr, "nginx.conf")
+        end
+    end
+
+
+    --- Replaces push of apisix.core.event. APISIX's plugin `ai` must not replace the functions
+    -- that lead to pick_server and run.
+    function wrapped.push(...)
+        local apisix = deps.apisix
+        local handle, connect = apisix.handle_upstream, apisix.http_balancer_phase
+        own.push(...)
+        if switch.active then
+            apisix.handle_upstream, apisix.http_balancer_phase = handle, connect
+        end
+    end
+
+
     function wrapped.log()
         local ctx = ngx.ctx.api_ctx
-        if ctx and held[ctx] then
-            local ok, err = pcall(leave, inflight, ctx, true)
+        if ctx then
+            local ok, err
+            if held[ctx] then
+                ok, err = pcall(leave, inflight, ctx, true)
+            else
+                ok, err = pcall(look, ctx)
+            end
             if not ok then
                 caught(err)
             end
@@ -200,7 +263,14 @@ function _M.make(own, deps)
 
     function wrapped.header()
         local ctx = ngx.ctx.api_ctx
-        if not ctx or not held[ctx] then
+        if not ctx then
+            return own_header()
+        end
+        if not held[ctx] then
+            local ok, err = pcall(look, ctx)
+            if not ok then
+                caught(err)
+            end
             return own_header()
         end
         local ok, err = pcall(begin, kinds, ctx)

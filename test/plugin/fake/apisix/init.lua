@@ -4,6 +4,7 @@ local core    = require("apisix.core")
 local pickers = require("apisix.pickers")
 local cjson   = require("cjson.safe")
 local objects = require("apisix.objects")
+local router  = require("apisix.router").router_http
 local ngx     = ngx
 
 local dict = ngx.shared["stand-in"]
@@ -28,9 +29,19 @@ local function apply()
     if now ~= revision then
         upstreams = cjson.decode(dict:get("config")) or {}
         revision = now
+        router.routes, router.version = {}, now
         for id, conf in pairs(upstreams) do
             conf.resource_key = "/apisix/" .. (conf.home or "upstreams") .. "/" .. id
             conf.resource_version = now
+            local route = { key = "/apisix/routes/" .. id, value = { id = id, uri = "/" .. id } }
+            if conf.home == "routes" then
+                route.value.upstream, conf.parent = conf, route
+            else
+                route.value.upstream_id = id
+            end
+            if id ~= "discovery" and id ~= "objects" then
+                table.insert(router.routes, route)
+            end
         end
         local function resource(inline)
             return {
@@ -59,29 +70,34 @@ function _M.http_init_worker()
             apply()
         end
     end)
-    for _, name in ipairs(FAKE_PLUGINS) do
-        _M.load(name)
-    end
+    _M.load(FAKE_PLUGINS)
 end
 
 
--- Loads or reloads a plugin: APISIX calls destroy of the old one first.
-function _M.load(name)
-    local path = "apisix.plugins." .. name
-    local old = package.loaded[path]
-    if old then
-        old.destroy()
-    end
-    package.loaded[path] = nil
-    require(path).init()
-end
+local loaded = {}
 
 
--- Like APISIX, unloads a plugin when its worker exits.
-function _M.http_exit_worker()
-    for _, name in ipairs(FAKE_PLUGINS) do
+local function unload()
+    for _, name in ipairs(loaded) do
         package.loaded["apisix.plugins." .. name].destroy()
+        package.loaded["apisix.plugins." .. name] = nil
     end
+end
+
+
+-- Loads the plugins, or reloads them: like APISIX, unloads all old ones first.
+function _M.load(names)
+    unload()
+    for _, name in ipairs(names) do
+        require("apisix.plugins." .. name).init()
+    end
+    loaded = names
+end
+
+
+-- Like APISIX, unloads the plugins when the worker exits.
+function _M.http_exit_worker()
+    unload()
 end
 
 
@@ -159,16 +175,12 @@ end
 
 
 function _M.http_access_phase()
-    local id = ngx.var.uri:match("^/(%w+)")
     local ctx = take()
     ctx.var = ngx.var
     ngx.ctx.api_ctx = ctx
-    if upstreams[id] then
-        set_upstream(ctx, upstreams[id], id)
-    end
-
-    local conf = ctx.upstream_conf
-    if not conf or #conf.nodes == 0 then
+    router.match(ctx)
+    local route = ctx.matched_route
+    if not route then
         return core.response.exit(503)
     end
     if ngx.var.http_upgrade then
@@ -176,18 +188,30 @@ function _M.http_access_phase()
         ngx.var.upstream_connection = "upgrade"
     end
 
-    local server, err = load_balancer.pick_server(nil, ctx)
-    if not server then
-        ngx.log(ngx.ERR, "failed to pick server: ", err)
-        return core.response.exit(502)
-    end
-    ctx.picked_server = server
+    _M.handle_upstream(ctx, route)
     if ngx.var.http_content_length then
         dict:incr("picked", 1, 0)
     end
     if ngx.var.arg_id then
         dict:set("worker of " .. ngx.var.arg_id, ngx.worker.pid())
     end
+end
+
+
+function _M.handle_upstream(ctx, route)
+    local id = route.value.id
+    set_upstream(ctx, route.value.upstream or upstreams[id], id)
+    local conf = ctx.upstream_conf
+    if #conf.nodes == 0 then
+        return core.response.exit(503)
+    end
+
+    local server, err = load_balancer.pick_server(route, ctx)
+    if not server then
+        ngx.log(ngx.ERR, "failed to pick server: ", err)
+        return core.response.exit(502)
+    end
+    ctx.picked_server = server
     if ctx.pass_host == "node" then
         ngx.var.upstream_host = server.upstream_host
     end
@@ -208,7 +232,8 @@ end
 
 
 function _M.http_balancer_phase()
-    load_balancer.run(nil, ngx.ctx.api_ctx)
+    local ctx = ngx.ctx.api_ctx
+    load_balancer.run(ctx.matched_route, ctx)
 end
 
 
@@ -244,7 +269,11 @@ function _M.test_door()
         end
         ngx.say(given or (dict:incr("revision", 1, 0)))
     elseif path == "/plugins/reload" then
-        _M.load("apisix-drain")
+        local names = {}
+        for name in (ngx.var.arg_names or "apisix-drain"):gmatch("[^,]+") do
+            table.insert(names, name)
+        end
+        _M.load(names)
         ngx.say(ngx.worker.pid())
     elseif path == "/picked" then
         ngx.say(dict:get("picked") or 0)
