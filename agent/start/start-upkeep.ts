@@ -12,7 +12,7 @@ import type { Sources } from '../round/gather/sources.ts'
 import { createSync, type Sync } from '../upkeep/sync/sync.ts'
 import { createUpkeep, type UpkeepParts } from '../upkeep/upkeep.ts'
 import { addressOf } from '../gateway/apisix/nodes.ts'
-import { isOfWorkload } from '../rules/drain/workload.ts'
+import { isOfRole } from '../rules/drain/workload.ts'
 import type { NodeKey, PodFact } from '../rules/drain/facts.ts'
 import type { HolderNode } from '../rules/plan/holder.ts'
 import { isEnding } from '../rules/plan/match.ts'
@@ -44,7 +44,7 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
       .some(
         next =>
           next.uid !== pod.uid &&
-          isOfWorkload(pod, next) &&
+          isOfRole(pod, next) &&
           next.ready &&
           stays(next) &&
           (!next.hostNetwork ||

@@ -1,5 +1,12 @@
 import type { PodFact, PodUid } from '../../agent/rules/drain/facts.ts'
 
+/** The workload of a controller; the last part of a ReplicaSet's name is the hash of its template. */
+const workloadOf = (owner: string): string => {
+  const [kind = '', name = ''] = owner.split('/')
+  if (kind === 'ReplicaSet') return `ReplicaSet.apps/${name.replace(/[^-]*$/, '<pod-template-hash>')}`
+  return kind === 'Node' || kind === 'ReplicationController' ? owner : `${kind}.apps/${name}`
+}
+
 /** A serving pod; a test states only the differences. `pod('web-1', { ips: ['10.0.0.7'], ...terminating(at, 30) })` */
 export function pod(name: string, differs: Partial<PodFact> = {}): PodFact {
   return {
@@ -18,6 +25,8 @@ export function pod(name: string, differs: Partial<PodFact> = {}): PodFact {
     restarts: 0,
     startedAt: 0,
     owner: undefined,
+    ...(differs.owner && { workload: workloadOf(differs.owner) }),
+    host: 'host-1',
     annotations: {},
     ...differs
   }

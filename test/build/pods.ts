@@ -34,8 +34,11 @@ export interface PodOptions {
   readonly hostIp?: string
   /** Its container does not declare the port. */
   readonly declaresNone?: boolean
-  /** Its controller: kind and name. */
-  readonly owner?: { readonly kind: string; readonly name: string }
+  /** Its controller; the group is `apps` unless `apiVersion` names another. A ReplicaSet's name ends with the hash of its template. */
+  readonly owner?: { readonly kind: string; readonly name: string; readonly apiVersion?: string }
+  readonly labels?: Readonly<Record<string, string>>
+  /** The Kubernetes host that it runs on; default: `host-1`. */
+  readonly host?: string
   /** The shell command of its preStop hook. */
   readonly preStop?: string
   /** Conditions of its `readinessGates`. It is Ready only if they are true and a kubelet reports it. */
@@ -63,6 +66,10 @@ export interface Pods {
 const NAMESPACE = 'shop'
 const PORT = 28080
 
+/** The label that a Deployment gives the pods of its ReplicaSets. */
+const hashLabel = ({ kind, name }: PodOptions['owner'] & {} = { kind: '', name: '' }) =>
+  kind === 'ReplicaSet' ? { 'pod-template-hash': name.replace(/^.*-/, '') } : {}
+
 export function createPods(store: Store, addresses: Addresses): Pods {
   const patch = ({ namespace, name }: TestPod, status: Readonly<Record<string, unknown>>) =>
     void store.patchStatus('pods', namespace, name, status)
@@ -82,13 +89,14 @@ export function createPods(store: Store, addresses: Addresses): Pods {
         metadata: {
           namespace,
           name,
+          labels: { ...hashLabel(options.owner), ...options.labels },
           ...(options.annotations && { annotations: options.annotations }),
           ...(options.owner && {
             ownerReferences: [{ apiVersion: 'apps/v1', uid: 'owner', controller: true, ...options.owner }]
           })
         },
         spec: {
-          nodeName: 'host-1',
+          nodeName: options.host ?? 'host-1',
           terminationGracePeriodSeconds: options.graceSeconds ?? 300,
           ...(options.hostNetwork && { hostNetwork: true }),
           containers: [

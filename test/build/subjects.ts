@@ -132,15 +132,11 @@ function succeeding(given: {
   const owner = 'ReplicaSet/web-1a2b'
   const alone = given.old?.owner === null && { owner: undefined }
   const old = pod('old', { owner, ips: ['10.0.0.1'], ...terminating(0), ...given.old, ...alone })
-  const others = Object.entries(given.pods ?? {}).map(([name, differs], i) =>
-    pod(name, {
-      owner,
-      ips: [`10.0.0.${i + 2}`],
-      ...differs,
-      ...(differs.owner === null && { owner: undefined })
-    })
-  )
-  const all = new Map([old, ...others].map(fact => [fact.name, fact]))
+  const others = Object.entries(given.pods ?? {}).map(([name, differs], i) => {
+    const alone = differs.owner === null && { owner: undefined }
+    return [name, pod(name, { owner, ips: [`10.0.0.${i + 2}`], ...differs, ...alone })] as const
+  })
+  const all = new Map([['old', old], ...others])
   const slices = Object.entries(given.services).flatMap(([service, drafts]) =>
     Object.entries(drafts).flatMap(([name, { ports = { http: 8080 }, ready = true }]) => {
       const fact = all.get(name)

@@ -112,4 +112,25 @@ describe('feature: ghosts', () => {
     await until('both are listed', () => rig.nodes('upstreams/web').length === 2, 15_000)
     expect(rig.nodes('upstreams/web')).to.have.members([old.node, next.node])
   })
+
+  for (const kind of ['StatefulSet', 'DaemonSet'])
+    test(`repaired by the next pod of the same role only, if the place leads to one pod of a ${kind}`, async start => {
+      const rig = await start({ barrier: true })
+      const one = (i: number, ready = true) =>
+        rig.pod(`one-${i}`, { owner: { kind, name: 'one' }, host: `host-${i}`, ready })
+      const [old, other] = [one(0), one(1)]
+      rig.service('one', [old, other])
+      rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [old.node]: 3 } })
+      await rig.settled()
+      rig.gone(old)
+      const next = one(0, false)
+      rig.service('one', [next, other])
+      await until('it is a ghost', () => rig.agent.lines.some(({ msg }) => msg === 'ghost'), 15_000)
+      const listing = rig.agent.readAt() ?? 0
+      await until('it was listed often', () => (rig.agent.readAt() ?? 0) > listing + 2500, 15_000)
+      expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
+      rig.isReady(next, true)
+      rig.service('one', [next, other])
+      await until('the next pod is listed', () => rig.nodes('upstreams/web').join() === next.node, 15_000)
+    })
 })

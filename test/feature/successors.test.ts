@@ -87,6 +87,82 @@ describe('feature: successors', () => {
     expect((await body(rig)).body).not.to.equal('web-2')
   })
 
+  /** Places that lead to one pod of its workload only. `keep` lists the pod there. */
+  const OWN_PLACES: Record<
+    string,
+    { readonly kind: string; readonly keep: (rig: Rig, pod: TestPod, names: Map<string, string[]>) => void }
+  > = {
+    'a node by name': {
+      kind: 'StatefulSet',
+      keep(rig, { ip, port }, names) {
+        names.set('one-0.one.shop.svc', [ip])
+        rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [`one-0.one.shop.svc:${port}`]: 1 } })
+      }
+    },
+    'an upstream for each pod': { kind: 'StatefulSet', keep: (rig, pod) => rig.upstream('web', [pod]) },
+    'an upstream for each host': { kind: 'DaemonSet', keep: (rig, pod) => rig.upstream('web', [pod]) },
+    'an upstream that sync keeps': {
+      kind: 'StatefulSet',
+      keep(rig, pod) {
+        rig.upstream('web', [pod])
+        rig.kubernetes.store.modify('services', 'shop', 'one', service => ({
+          ...service,
+          metadata: {
+            ...service.metadata,
+            annotations: {
+              'apisix-drain.io/upstream': 'web',
+              'apisix-drain.io/subset': 'apps.kubernetes.io/pod-index=0'
+            }
+          }
+        }))
+      }
+    }
+  }
+  for (const [name, { kind, keep }] of Object.entries(OWN_PLACES))
+    test(`a pod that is addressed on its own is followed by the next one of its role only: ${name}`, async start => {
+      const names = new Map<string, string[]>()
+      const rig = await start({
+        barrier: true,
+        names,
+        config: { SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' }
+      })
+      const one = (i: number, ready = true) =>
+        rig.pod(`one-${i}`, {
+          owner: { kind, name: 'one' },
+          host: `host-${i}`,
+          labels: { app: 'one', 'apps.kubernetes.io/pod-index': `${i}` },
+          ready
+        })
+      const old = one(0)
+      const others = [one(1), one(2)]
+      const backend = await rig.serve(old)
+      for (const pod of others) await rig.serve(pod)
+      rig.service('one', [old, ...others])
+      keep(rig, old, names)
+      rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+      await rig.settled()
+      const answers = async () =>
+        new Set(await Promise.all(Array.from({ length: 20 }, () => body(rig).then(one => one.body))))
+      rig.end(old)
+      const hook = rig.hook(old)
+      await until(
+        'it has an entry',
+        () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) !== 'free'
+      )
+      expect([...(await answers())]).to.deep.equal(['one-0'])
+      await backend.close()
+      rig.gone(old)
+      const next = one(0, false)
+      await rig.serve(next)
+      rig.service('one', [next, ...others])
+      await hook
+      await rig.settled()
+      expect([...(await answers())].filter(answer => answer.startsWith('one-'))).to.deep.equal([])
+      rig.isReady(next, true)
+      rig.service('one', [next, ...others])
+      await until('the next pod serves', () => answers().then(all => [...all].join() === 'one-0'))
+    })
+
   test('scaled to 1 while an ingress controller writes stale full syncs: every request goes to the pod that stays', async start => {
     // The controller removes the nodes. For this time the agent writes nothing.
     const rig = await start({ barrier: true, config: { DRAIN_DEFER_WRITES: '25s' } })

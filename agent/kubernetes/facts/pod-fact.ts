@@ -53,6 +53,8 @@ export function toPodFact(object: unknown): PodFact | undefined {
   const deletionAt = timeOf(meta.deletionTimestamp)
   if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
   const { restarts, startedAt } = containersOf(status)
+  const labels = fieldsOf(meta.labels)
+  const controller = controllerOf(meta.ownerReferences)
   // Listed one by one: spread properties are stored outside of the object, and there are tens of thousands of facts.
   return {
     uid: uid as PodUid,
@@ -71,10 +73,12 @@ export function toPodFact(object: unknown): PodFact | undefined {
     disruptionTarget: conditionIsTrue(status.conditions, 'DisruptionTarget'),
     restarts,
     startedAt,
-    owner: ownerOf(meta.ownerReferences),
+    owner: controller && intern.text(`${controller.kind}/${controller.name}`),
+    workload: controller && intern.text(workloadOf(controller, labels)),
+    host: internedOf(spec.nodeName),
     hook: hookOf(spec),
     annotations: annotationsOf(meta.annotations),
-    labelKey: intern.text(labelKeyOf(fieldsOf(meta.labels)))
+    labelKey: intern.text(labelKeyOf(labels, controller?.name))
   }
 }
 
@@ -147,14 +151,38 @@ function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
   return found
 }
 
-function ownerOf(references: unknown): string | undefined {
+interface Controller {
+  /** Empty: the core group. */
+  readonly group: string
+  readonly kind: string
+  readonly name: string
+}
+
+function controllerOf(references: unknown): Controller | undefined {
   for (const reference of listOf(references)) {
-    const { controller, kind, name } = fieldsOf<V1OwnerReference>(reference)
+    const { apiVersion, controller, kind, name } = fieldsOf<V1OwnerReference>(reference)
     if (controller === true && typeof kind === 'string' && typeof name === 'string') {
-      return intern.text(`${kind}/${name}`)
+      const version = textOf(apiVersion) ?? ''
+      return { group: version.slice(0, Math.max(version.indexOf('/'), 0)), kind, name }
     }
   }
   return undefined
+}
+
+/**
+ * The controller, the same for all generations of a Deployment, Rollout or DeploymentConfig. The labels of the pod confirm the suffix of a
+ * generation, because names alone do not distinguish `web-canary` from a generation of `web`.
+ */
+function workloadOf({ group, kind, name }: Controller, labels: Fields): string {
+  const known = `${kind}${group && `.${group}`}/`
+  for (const key of kind === 'ReplicaSet' ? TEMPLATE_HASHES : []) {
+    const hash = textOf(labels[key])
+    if (hash !== undefined && name.endsWith(`-${hash}`))
+      return `${known}${name.slice(0, name.length - hash.length)}<${key}>`
+  }
+  const config = labels['deploymentconfig']
+  const isOfConfig = kind === 'ReplicationController' && labels[OF_CONTROLLER] === name
+  return isOfConfig && typeof config === 'string' ? `${known}<deploymentconfig ${config}>` : known + name
 }
 
 /** The agent's own annotations. A value that is too long is cut, but stays long enough to be refused. */
@@ -176,19 +204,28 @@ export function toLabelledPod(object: unknown): PodFact | undefined {
 const labelsOf = (object: unknown) =>
   fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(object).metadata).labels)
 
-/** Labels that controllers write into every pod: a ReplicaSet, a DaemonSet, a StatefulSet, a Rollout (Argo). */
+/** Of a pod of a Deployment, and of a Rollout (Argo): the suffix of its ReplicaSet's name. */
+const TEMPLATE_HASHES = ['pod-template-hash', 'rollouts-pod-template-hash'] as const
+/** Of a pod of a DeploymentConfig (OpenShift): the name of its ReplicationController. */
+const OF_CONTROLLER = 'deployment'
+
+/** Labels that controllers write into their pods: a Deployment, a DaemonSet, a StatefulSet, a Rollout (Argo), a CloneSet (OpenKruise). */
 const GENERATED: ReadonlySet<string> = new Set([
-  'pod-template-hash',
+  ...TEMPLATE_HASHES,
   'controller-revision-hash',
   'pod-template-generation',
   'statefulset.kubernetes.io/pod-name',
   'apps.kubernetes.io/pod-index',
-  'rollouts-pod-template-hash'
+  'apps.kruise.io/cloneset-instance-id',
+  'apps.kruise.io/specified-delete',
+  'lifecycle.apps.kruise.io/state'
 ])
 
-const labelKeyOf = (labels: Fields): string =>
+const labelKeyOf = (labels: Fields, controller: string | undefined): string =>
   Object.entries(labels)
-    .flatMap(([key, value]) => (GENERATED.has(key) ? [] : [`${key}=${String(value)}`]))
+    .flatMap(([key, value]) =>
+      GENERATED.has(key) || (key === OF_CONTROLLER && value === controller) ? [] : [`${key}=${String(value)}`]
+    )
     .sort()
     .join()
 

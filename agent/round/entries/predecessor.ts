@@ -2,7 +2,7 @@ import { addressOf } from '../../gateway/apisix/nodes.ts'
 import type { InheritedEntry } from '../../gateway/barrier/inherited.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
 import type { NodeKey, PodFact } from '../../rules/drain/facts.ts'
-import { servicePortsOf, type ServicePort } from '../../rules/plan/successors.ts'
+import { mayFollow, servicePortsOf, type ServicePort } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
 import { areLive } from '../../kubernetes/reflect/parts.ts'
 
@@ -14,8 +14,8 @@ export interface Predecessor {
 }
 
 /**
- * The pod of an inherited entry, with the workload, labels and Services of its successors. `undefined` if these are not certain: no named
- * pod lives any more, or the living ones differ in workload or labels. Addresses are reused, so a pod counts only if it ran before the
+ * The pod of an inherited entry, with the role, labels and Services of its successors. `undefined` if these are not certain: no named
+ * pod lives any more, or the living ones differ in role or labels. Addresses are reused, so a pod counts only if it ran before the
  * entry was put.
  */
 export function predecessorOf(
@@ -33,11 +33,7 @@ export function predecessorOf(
     return pod ? [{ pod, port, itsPort }] : []
   })
   const [first] = living
-  if (
-    !first ||
-    living.some(({ pod }) => pod.owner !== first.pod.owner || pod.labelKey !== first.pod.labelKey)
-  )
-    return undefined
+  if (!first || living.some(({ pod }) => !mayFollow(first.pod, pod, false))) return undefined
   const standing = living.flatMap(({ pod, port, itsPort }) =>
     servicePortsOf(pod, slices.listing(pod))
       .filter(at => at.port === itsPort)
@@ -45,7 +41,7 @@ export function predecessorOf(
   )
   const ips = [...nodes.keys()].map(node => addressOf(node).host)
   return {
-    pod: { ...first.pod, uid, name: uid, ips },
+    pod: { ...first.pod, uid, ips },
     nodes: [...nodes.keys()],
     standing: [...new Map(standing.map(at => [JSON.stringify(at), at])).values()]
   }

@@ -72,8 +72,7 @@ export function createSuccession(
 
   /**
    * Those of the last successors that still serve, for the time in which no other pod may take over. They count even if they end, or if no
-   * slice lists them any more: without them the place would have no node. A pod of another workload at a successor's address does not
-   * count.
+   * slice lists them any more: without them the place would have no node. A pod of another role at a successor's address does not count.
    */
   const remaining = (pod: PodFact, last: Successors, isWhole: boolean, drains: Drains): Successors => {
     const serves = (node: NodeKey) =>

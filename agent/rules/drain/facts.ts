@@ -40,6 +40,10 @@ export interface PodFact {
   readonly startedAt: Millis | undefined
   /** The controller that owns the pod ("ReplicaSet/web-5d7f"); for a mirror pod, its host ("Node/…"). */
   readonly owner: string | undefined
+  /** The controller with its API group, the same for all generations: "ReplicaSet.apps/web-<pod-template-hash>", "StatefulSet.apps/db". */
+  readonly workload?: string | undefined
+  /** The Kubernetes host (node) that it runs on. */
+  readonly host?: string | undefined
   /**
    * The state of the agent's readiness gate (`arrivals.gate`), if the pod has it and its containers and other gates are ready.
    * `waiting`: only this gate keeps the pod from being Ready.

@@ -1,18 +1,39 @@
 import type { PodFact } from './facts.ts'
 
+/** Controllers whose pods all do the same work. All ReplicaSets of a Deployment or a Rollout are one workload (`pod-fact.ts`). */
+const INTERCHANGEABLE: ReadonlySet<string> = new Set([
+  'ReplicaSet.apps',
+  'ReplicationController',
+  'CloneSet.apps.kruise.io'
+])
+
 /**
- * Whether both pods have the same controller; all ReplicaSets of a Deployment count as one. All mirror pods of a host have that host as
- * their owner, so their names must be equal too.
+ * The role of a pod. Only a pod of the same role may get its requests, or its node in a list. `undefined`: no other pod has it.
+ *
+ * A place may lead to one pod of a StatefulSet or a DaemonSet, because its pods are shards, replicas of a primary, or what runs on one host.
+ * So the pod that follows has the same name, or is on the same host. A mirror pod keeps its name, and all mirror pods of a host have that
+ * host as their owner.
  */
-export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
-  if (pod.owner === undefined || other.owner === undefined || pod.namespace !== other.namespace) return false
-  if (pod.owner.startsWith('Node/')) return pod.owner === other.owner && pod.name === other.name
-  return workloadOf(pod.owner) === workloadOf(other.owner)
+export function roleOf({ namespace, workload, name, host }: PodFact): string | undefined {
+  if (workload === undefined) return undefined
+  const controller = workload.slice(0, workload.indexOf('/'))
+  const role = (which: string) => `${namespace} ${workload} ${which}`
+  if (INTERCHANGEABLE.has(controller)) return role('')
+  if (controller === 'Node' || isKind(controller, 'StatefulSet')) return role(name)
+  if (isKind(controller, 'DaemonSet') && host !== undefined) return role(host)
+  return undefined
+}
+
+/** Whether the second pod may follow the first one: their role is the same. */
+export function isOfRole(pod: PodFact, other: PodFact): boolean {
+  const role = roleOf(pod)
+  return role !== undefined && role === roleOf(other)
 }
 
 /** Whether the next pod in its place will have the same address, because such a workload has one pod on each host. */
 export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
   hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))
 
-const workloadOf = (owner: string): string =>
-  owner.startsWith('ReplicaSet/') ? owner.replace(/-[a-z0-9]+$/, '') : owner
+/** Whether it is of this kind, in any API group. */
+const isKind = (controller: string, kind: string): boolean =>
+  controller === kind || controller.startsWith(`${kind}.`)

@@ -2,7 +2,7 @@ import type { Drains } from '../drain/drain.ts'
 import { isUp, saysThatItEnds } from '../drain/eligible.ts'
 import { readOptions } from '../drain/annotations.ts'
 import { nodeKey, type EndpointFact, type NodeKey, type PodFact, type PodUid } from '../drain/facts.ts'
-import { isOfWorkload } from '../drain/workload.ts'
+import { isOfRole, roleOf } from '../drain/workload.ts'
 import type { Holder } from './holder.ts'
 import { isEnding } from './match.ts'
 import type { World } from './world.ts'
@@ -68,23 +68,28 @@ export const areWhole = (holders: readonly Pick<Holder, 'discovery' | 'owner' | 
       (owner === 'ingress-controller-1' && name.split('_').length === 3)
   )
 
-/** Whether the second pod may follow the first one at all: both are of one workload and allow it, and no subset of a Service tells them apart. */
+/**
+ * Whether the second pod may follow the first one at all: their role is the same, both allow it, and no subset of a Service distinguishes
+ * them.
+ */
 export const mayFollow = (pod: PodFact, other: PodFact, isWhole: boolean): boolean =>
-  isOfWorkload(pod, other) &&
+  isOfRole(pod, other) &&
   (isWhole || other.labelKey === pod.labelKey) &&
+  readOptions(pod.annotations).successors &&
   readOptions(other.annotations).successors
 
 /** The name of the pod's group: pods of the same group have the same candidates. Empty: this pod has no successors. */
 export function groupOf(pod: PodFact, standing: readonly ServicePort[], isWhole: boolean): string {
-  if (!readOptions(pod.annotations).successors || pod.owner === undefined || standing.length === 0) return ''
+  const role = roleOf(pod)
+  if (!readOptions(pod.annotations).successors || role === undefined || standing.length === 0) return ''
   const family = pod.ips.map(familyOf).join()
   const places = standing.map(keyOf).sort()
-  return JSON.stringify([pod.namespace, pod.owner, pod.labelKey, isWhole, family, places])
+  return JSON.stringify([role, pod.labelKey, isWhole, family, places])
 }
 
 /**
- * The pods that may take over from this one, by their position on the ring. They are of the same workload, and Ready in every Service
- * that lists (or listed) this pod, under the same port names. Pods with other labels are left out, unless `isWhole`.
+ * The pods that may take over from this one, by their position on the ring: they may follow it, and are Ready in every Service that lists
+ * (or listed) this pod, under the same port names.
  */
 export function candidatesOf(
   pod: PodFact,

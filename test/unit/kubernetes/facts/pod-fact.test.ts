@@ -14,10 +14,12 @@ describe('watch: a pod becomes a fact', () => {
         annotations: { 'apisix-drain.io/skip': 'true', 'kubectl.kubernetes.io/last-applied': '{}' },
         ownerReferences: [
           { kind: 'Other', name: 'x' },
-          { kind: 'ReplicaSet', name: 'web-5d7f', controller: true }
-        ]
+          { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5d7f', controller: true }
+        ],
+        labels: { app: 'web', 'pod-template-hash': '5d7f' }
       },
       spec: {
+        nodeName: 'host-1',
         hostNetwork: true,
         terminationGracePeriodSeconds: 60,
         containers: [{ ports: [{ containerPort: 8080, hostPort: 30080 }, { containerPort: 8443 }] }, {}],
@@ -57,16 +59,89 @@ describe('watch: a pod becomes a fact', () => {
       restarts: 7,
       startedAt: Date.parse('2026-11-21T09:30:00Z'),
       owner: 'ReplicaSet/web-5d7f',
+      workload: 'ReplicaSet.apps/web-<pod-template-hash>',
+      host: 'host-1',
       hook: undefined,
       annotations: { 'apisix-drain.io/skip': 'true' },
       labelKey: 'app=web'
     })
   })
 
+  const controlled = (apiVersion: unknown, kind: string, name: string, labels: object = {}) =>
+    toPodFact({
+      metadata: {
+        uid: 'u',
+        name: 'n',
+        namespace: 'ns',
+        labels,
+        ownerReferences: [
+          {
+            apiVersion,
+            kind,
+            name,
+            controller: true
+          }
+        ]
+      }
+    })
+
+  it('keeps its controller with the API group, one for all generations that its labels confirm', () => {
+    const workloadOf = (...given: Parameters<typeof controlled>) => controlled(...given)?.workload
+    const replicaSet = (name: string, labels: object) => workloadOf('apps/v1', 'ReplicaSet', name, labels)
+    const hash = { 'pod-template-hash': '1a' }
+    expect(replicaSet('web-1a', hash)).to.equal(replicaSet('web-2b', { 'pod-template-hash': '2b' }))
+    expect(replicaSet('web-1a', hash)).not.to.equal(replicaSet('web-canary-1a', hash))
+    expect(replicaSet('web-1a', { 'rollouts-pod-template-hash': '1a' })).to.equal(
+      'ReplicaSet.apps/web-<rollouts-pod-template-hash>'
+    )
+    for (const labels of [
+      {},
+      { 'pod-template-hash': 'a' },
+      { 'pod-template-hash': '' },
+      { 'pod-template-hash': 7 }
+    ])
+      expect(replicaSet('web-1a', labels)).to.equal('ReplicaSet.apps/web-1a')
+    expect(workloadOf('apps.kruise.io/v1alpha1', 'CloneSet', 'web-1a', hash)).to.equal(
+      'CloneSet.apps.kruise.io/web-1a'
+    )
+    expect(workloadOf(undefined, 'ReplicaSet', 'web')).to.equal('ReplicaSet/web')
+  })
+
+  it('keeps the DeploymentConfig of a ReplicationController', () => {
+    const pods = ['web-1', 'web-2'].map(name =>
+      controlled('v1', 'ReplicationController', name, {
+        app: 'web',
+        deployment: name,
+        deploymentconfig: 'web'
+      })
+    )
+    for (const found of pods)
+      expect(found).to.include({
+        workload: 'ReplicationController/<deploymentconfig web>',
+        labelKey: 'app=web,deploymentconfig=web'
+      })
+    const other = controlled('v1', 'ReplicationController', 'web-1', {
+      deployment: 'web',
+      deploymentconfig: 'web'
+    })
+    expect(other).to.include({
+      workload: 'ReplicationController/web-1',
+      labelKey: 'deployment=web,deploymentconfig=web'
+    })
+    expect(controlled('v1', 'ReplicationController', 'web', { deployment: 'web' })?.workload).to.equal(
+      'ReplicationController/web'
+    )
+  })
+
   it('keeps the labels that a selector can use, without generated ones', () => {
     const keyOf = (labels: object) =>
       toPodFact({ metadata: { uid: 'u', name: 'n', namespace: 'ns', labels } })?.labelKey
-    const generated = { 'pod-template-hash': '1a2b', 'apps.kubernetes.io/pod-index': '0' }
+    const generated = {
+      'pod-template-hash': '1a2b',
+      'apps.kubernetes.io/pod-index': '0',
+      'apps.kruise.io/cloneset-instance-id': 'j5ht6',
+      'lifecycle.apps.kruise.io/state': 'PreparingDelete'
+    }
     expect(keyOf({ version: 'v1', app: 'web', ...generated })).to.equal('app=web,version=v1')
     expect(keyOf({ app: 'web', version: 'v1' })).to.equal('app=web,version=v1')
     expect(keyOf(generated)).to.equal('')
@@ -115,6 +190,8 @@ describe('watch: a pod becomes a fact', () => {
       restarts: 0,
       startedAt: undefined,
       owner: undefined,
+      workload: undefined,
+      host: undefined,
       hook: undefined,
       annotations: {},
       labelKey: ''

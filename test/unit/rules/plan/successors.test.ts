@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
+import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.ts'
 import {
   areWhole,
@@ -12,14 +13,66 @@ import {
 } from '../../../../agent/rules/plan/successors.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
-import { pod, terminating } from '../../../build/pod.ts'
+import { pod } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
-/** Random pods with few different values, so that workloads, Services, versions, ports and addresses often match. */
+/**
+ * Controllers of random pods, as Kubernetes shows them: a Deployment and a Rollout by a ReplicaSet and its hash. `deed` says, in a user's
+ * words, what a pod does that another one cannot.
+ */
+interface Controller {
+  readonly kind: string
+  readonly apiVersion: string
+  readonly name: string
+  readonly labels?: Readonly<Record<string, string>>
+  /** The workload as a user sees it. */
+  readonly of: string
+  readonly deed: (pod: { readonly name: string; readonly host: string }) => string | undefined
+}
+const same = () => 'the same as all'
+const made = (kind: string, name: string, label: string, hash: string): Controller => ({
+  kind: 'ReplicaSet',
+  apiVersion: 'apps/v1',
+  name: `${name}-${hash}`,
+  of: `${kind} ${name}`,
+  deed: same,
+  labels: { [label]: hash }
+})
+const itself = (kind: string, apiVersion: string, name: string, deed: Controller['deed']): Controller => ({
+  kind,
+  apiVersion,
+  name,
+  deed,
+  of: `${apiVersion} ${kind} ${name}`
+})
+const deployment = (name: string, hash: string) => made('Deployment', name, 'pod-template-hash', hash)
+const CONTROLLERS: readonly (Controller | undefined)[] = [
+  deployment('web', '1a'),
+  deployment('web', '2b'),
+  deployment('web', '1a'),
+  deployment('web', '2b'),
+  deployment('web-canary', '1a'),
+  made('Rollout', 'web', 'rollouts-pod-template-hash', '1a'),
+  made('Rollout', 'web', 'rollouts-pod-template-hash', '2b'),
+  itself('ReplicaSet', 'apps/v1', 'web-1a', same),
+  itself('ReplicationController', 'v1', 'web', same),
+  itself('CloneSet', 'apps.kruise.io/v1alpha1', 'web', same),
+  itself('StatefulSet', 'apps/v1', 'web', ({ name }) => `shard ${name}`),
+  itself('StatefulSet', 'apps.kruise.io/v1beta1', 'web', ({ name }) => `shard ${name}`),
+  itself('DaemonSet', 'apps/v1', 'web', ({ host }) => `what runs on ${host}`),
+  itself('Job', 'batch/v1', 'web', () => undefined),
+  undefined
+]
+
+/** Random pods with few different values, so that roles, Services, versions, ports and addresses often match. */
 const podArb = fc.record({
-  namespace: fc.constantFrom('shop', 'shop', 'test'),
-  owner: fc.constantFrom('ReplicaSet/web-1a', 'ReplicaSet/web-2b', 'ReplicaSet/canary-1a', 'StatefulSet/web'),
-  version: fc.constantFrom('v1', 'v2'),
+  namespace: fc.constantFrom('shop', 'shop', 'shop', 'test'),
+  name: fc.constantFrom('web-0', 'web-1'),
+  host: fc.constantFrom('host-1', 'host-2'),
+  /** The controller of most pods of a scene is the same. */
+  isStrange: fc.constantFrom(false, false, true),
+  stranger: fc.constantFrom(...CONTROLLERS),
+  version: fc.constantFrom('v1', 'v1', 'v2'),
   services: fc.subarray(['web', 'web-stable', 'web-canary']),
   /** The number of each named port; `undefined`: the pod has no port of that name. */
   ports: fc.record({
@@ -32,24 +85,62 @@ const podArb = fc.record({
   ends: fc.constantFrom(false, false, true),
   refuses: fc.constantFrom(false, false, false, true)
 })
+type Draft = (typeof podArb extends fc.Arbitrary<infer T> ? T : never) & {
+  readonly controller: Controller | undefined
+}
 
-const sceneArb = fc.record({
-  pods: fc.array(podArb, { minLength: 2, maxLength: 7 }),
-  whole: fc.boolean()
-})
+const sceneArb = fc
+  .record({
+    usual: fc.constantFrom(...CONTROLLERS),
+    drafts: fc.array(podArb, { minLength: 2, maxLength: 7 }),
+    whole: fc.boolean()
+  })
+  .map(({ usual, drafts, whole }) => ({
+    pods: drafts.map((draft): Draft => ({ ...draft, controller: draft.isStrange ? draft.stranger : usual })),
+    whole
+  }))
+
+/** The pod as the API server sends it. */
+function factOf(
+  { namespace, name, host, controller, version, ip, ready, ends, refuses }: Draft,
+  i: number
+): PodFact {
+  const generated: Record<string, string> = { 'apps.kruise.io/cloneset-instance-id': `${i}` }
+  const fact = toPodFact({
+    metadata: {
+      uid: `p${i}`,
+      namespace,
+      name,
+      labels: {
+        app: 'web',
+        version,
+        ...(controller?.kind === 'CloneSet' && generated),
+        ...controller?.labels
+      },
+      ...(controller && {
+        ownerReferences: [
+          {
+            ...controller,
+            controller: true
+          }
+        ]
+      }),
+      ...(refuses && { annotations: { 'apisix-drain.io/successors': 'false' } }),
+      ...((ends || i === 0) && { deletionTimestamp: '2026-11-21T10:00:30Z' })
+    },
+    spec: { nodeName: host },
+    status: {
+      phase: 'Running',
+      podIPs: [{ ip }],
+      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }]
+    }
+  })
+  if (!fact) throw new Error('no fact')
+  return fact
+}
 
 function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> ? T : never) {
-  const facts = pods.map(({ namespace, owner, version, ip, ready, ends, refuses }, i) =>
-    pod(`p${i}`, {
-      namespace,
-      owner,
-      ips: [ip],
-      ready,
-      labelKey: `app=web,version=${version}`,
-      ...(refuses && { annotations: { 'apisix-drain.io/successors': 'false' } }),
-      ...((ends || i === 0) && terminating(0))
-    })
-  )
+  const facts = pods.map(factOf)
   const slices = pods.flatMap(({ namespace, services, ports, ip, readyInSlice, ends }, i) =>
     services.map((service): EndpointFact => {
       const terminates = ends || i === 0
@@ -99,22 +190,17 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
 }
 
 /** Returns, in a user's words, why the pod may not take over; empty if it may. */
-function objection(
-  pods: readonly (typeof podArb extends fc.Arbitrary<infer T> ? T : never)[],
-  i: number,
-  from: number,
-  to: number,
-  whole: boolean
-): string {
+function objection(pods: readonly Draft[], i: number, from: number, to: number, whole: boolean): string {
   const [old] = pods
   const next = pods[i]
   if (!old || !next) return 'no such pod'
-  const workload = (owner: string) => owner.replace(/^(ReplicaSet\/.*)-\w+$/, '$1')
+  const deed = old.controller?.deed(old)
   const names = (['http', 'admin'] as const).filter(name => old.ports[name] === from)
   if (old.refuses || next.refuses) return 'refused'
   if (i === 0) return 'itself'
   if (old.namespace !== next.namespace) return 'another namespace'
-  if (workload(old.owner) !== workload(next.owner)) return 'another workload'
+  if (old.controller?.of !== next.controller?.of) return 'another workload'
+  if (deed === undefined || next.controller?.deed(next) !== deed) return 'another role'
   if (!whole && old.version !== next.version) return 'another version, which a subset may tell apart'
   if (!next.ready || !next.readyInSlice || next.ends) return 'it does not serve'
   if (!old.services.every(service => next.services.includes(service))) return 'not in all Services'
