@@ -177,6 +177,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
     held: { entries: all.length, generation: barrier.entries.generation, late: barrier.late },
     entries: asked.map(entry => ({
       ...barrier.told(entry),
+      ...(ask.query.get('words') === 'false' && { word: undefined }),
       ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) }),
       ...(ask.query.get('entries') !== 'late' && entry.by !== undefined && { by: entry.by })
     })),

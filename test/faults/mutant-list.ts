@@ -328,10 +328,8 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
-    name: 'P12: entries that a gateway lacks are not put again',
-    edits: [
-      { file: 'gateway/barrier/entry-table.ts', name: 'createEntryTable.compare.missing', replace: '[]' }
-    ],
+    name: 'A4: entries that a gateway lacks are not put again',
+    edits: [{ file: 'gateway/barrier/entry-table.ts', name: 'isHeld', replace: 'true' }],
     found: {
       file: 'test/unit/gateway/barrier/barrier.test.ts',
       title: 'puts an entry again at once when the gateway’s state no longer shows it'

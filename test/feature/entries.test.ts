@@ -50,3 +50,27 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     expect(entries.map(({ uid }) => uid)).to.deep.equal([old.uid])
   })
 })
+
+describe('feature: an entry that a gateway has lost', () => {
+  const test = sideBySide({ barrier: true, gateways: 2 })
+  /** A second after the next read of the state, which comes four times a second. */
+  const BACK_MS = 1250
+
+  test('is put again within a second in every phase, even if another entry hides the loss from the count', async start => {
+    const rig = await start()
+    const [old] = await pair(rig)
+    const { entries } = rig.gateways[0]!.barrier!
+    const lose = async (when: string) => {
+      entries.remove(new Set([old.uid]))
+      entries.put({ uid: `other ${when}`, ip: rig.address(), port: undefined, state: 'sealed', ttl: 60 })
+      const isBack = () => entries.look(old.ip, old.port) === 'sealed'
+      await until(`it is back after ${when}`, isBack, BACK_MS)
+    }
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await lose('the answer')
+    rig.gone(old)
+    await until('the drain is over', () => rig.agent.loop.drains().size === 0)
+    await lose('the drain')
+  })
+})

@@ -79,6 +79,8 @@ describe("The worker's word", () => {
     gateway.barrier.words = true
     await gateway.barrier.put(pod)
     await says({ places: 1, sole: [] })
+    const { body } = await gateway.barrier.send('GET', '/v1/barrier/state?words=false')
+    expect(body.entries[0], 'a list that needs none').not.to.have.property('word')
   })
 
   it('names every kind of place', async () => {

@@ -49,7 +49,7 @@ export interface BarrierApi {
   ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
   /** The gateway's report on itself. Each call opens a new connection, to notice another gateway at this address sooner or later. */
   state(signal?: AbortSignal): Promise<BarrierGateway>
-  /** All entries, of all agents. The cost for the gateway grows with their number. */
+  /** All entries, of all agents, without the workers' words. The cost for the gateway grows with their number. */
   entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
   /** The addresses with long-lived requests, of pods that end and of others. Empty for an older plugin. */
   longLived(signal?: AbortSignal): Promise<readonly LongLivedAt[]>
@@ -137,7 +137,11 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
       async entries(signal) {
         // The connection is not kept, because it is bound to one worker: if that worker froze, a later call would wait for it.
-        const { entries = [] } = await ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
+        const { entries = [] } = await ask(
+          gatewayState,
+          { method: 'GET', signal, fresh: true },
+          'state?words=false'
+        )
         return entries
       },
       async longLived(signal) {

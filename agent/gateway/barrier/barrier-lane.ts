@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../base/clock.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
-import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
+import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
@@ -17,11 +17,10 @@ import { doubled } from '../../rules/drain/times.ts'
 export interface BarrierLane {
   /** Call it when the desired entries have changed. */
   readonly look: () => void
-  /** Takes the gateway's report of its entries. Entries that the report lacks are put again at once. */
-  readonly compare: (
-    told: Pick<BarrierGateway, 'entries' | 'held'> & Partial<Pick<BarrierGateway, 'features'>>,
-    askedAt: Millis
-  ) => void
+  /** Takes the plugin's features. */
+  readonly learn: (features: readonly string[] | undefined) => void
+  /** Takes the gateway's list of its entries. Entries that are not as they were put are put again at once. */
+  readonly compare: (list: readonly BarrierState[], askedAt: Millis) => void
   /** Puts all entries again, because the gateway may have been restarted. */
   readonly again: () => void
   /** Removes entries of other writers. An entry that is desired meanwhile stays. */
@@ -258,15 +257,13 @@ export function createBarrierLane({
       .sort()
       .join(' ')
 
-  /** An entry may be missing because it expired when the clock was set (an older plugin), was evicted, or another agent removed it. */
-  const compare: BarrierLane['compare'] = (told, askedAt) => {
-    learn(told.features)
-    if (table.compare(told, askedAt)) bell.ring()
-  }
-
   return {
     look,
-    compare,
+    learn,
+    // An entry may be missing because it was evicted, or because another agent removed it.
+    compare(list, askedAt) {
+      if (table.compare(list, askedAt)) bell.ring()
+    },
     again: () => {
       restarts++
       table.forget()

@@ -8,6 +8,7 @@ import { createListeners } from '../../base/listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import { watchEntryList } from './entry-list.ts'
 import { createForeignWatch, type ForeignWatch } from './foreign.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { createIdentity, twinDoubt, type Identity } from './identity.ts'
@@ -179,6 +180,14 @@ export function createBarrierKeeper({
           },
           tell
         })
+        const list = watchEntryList({
+          api,
+          clock,
+          read(list, askedAt) {
+            lane.compare(list, askedAt)
+            inheritance.read(gateway.id, list)
+          }
+        })
         let instance: string | undefined
         const reader = readGatewayState({
           api,
@@ -186,10 +195,10 @@ export function createBarrierKeeper({
           gatewayClock,
           identity,
           isHolding: () => desired.length > 0,
-          read(told, askedAt) {
-            lane.compare(told, askedAt)
+          read(told) {
+            lane.learn(told.features)
+            list.heard(told)
             foreign.heard(told)
-            inheritance.read(gateway.id, () => api.entries())
           },
           tell() {
             const now = reader.state().told?.instance

@@ -1,6 +1,6 @@
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Successors } from '../../rules/plan/successors.ts'
-import type { BarrierEntry, BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
+import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { addressOf } from '../apisix/nodes.ts'
 
 /** The entry that the deny-list of one gateway should hold for one drain. */
@@ -119,26 +119,4 @@ const ofFamily = (successors: Successors, host: string): Successors =>
       port,
       nodes.filter(node => node.startsWith('[') === host.includes(':'))
     ])
-  )
-
-/**
- * The entries that a gateway should hold and may have lost. If it reports only the number of its entries, and the number is too low,
- * each of them may be lost, so all are returned.
- */
-export function missingOf(
-  wanted: readonly DesiredEntry[],
-  { entries, held }: Pick<BarrierGateway, 'entries' | 'held'>
-): readonly DesiredEntry[] {
-  if (held !== undefined) {
-    const addresses = new Set(wanted.flatMap(({ uid, nodes }) => nodes.map(node => `${uid} ${node}`)))
-    return held.entries < addresses.size ? wanted : []
-  }
-  if (entries === undefined) return []
-  const byPod = Map.groupBy(entries, ({ uid }) => uid)
-  return wanted.filter(entry => !isHeld(entry, byPod.get(entry.uid) ?? []))
-}
-
-const isHeld = (entry: DesiredEntry, told: readonly BarrierState[]): boolean =>
-  entriesOf(entry, 0).every(({ ip, port, state }) =>
-    told.some(s => s.ip === ip && s.port === port && (s.state === 'sealed' || state === 'draining'))
   )

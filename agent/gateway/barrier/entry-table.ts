@@ -1,10 +1,11 @@
-import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
+import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Successors } from '../../rules/plan/successors.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import {
+  entriesOf,
   hasSuccessors,
   lostSuccessors,
-  missingOf,
   sameNodes,
   samePut,
   type DesiredEntry
@@ -50,8 +51,8 @@ interface EntryTable {
   forget(): void
   /** The gateway did not answer. */
   failed(why: string, now: Millis): void
-  /** Takes the gateway's list of its entries. `true`: an entry that it should hold is missing, and is due again. */
-  compare(told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis): boolean
+  /** Takes the gateway's list of its entries. `true`: some entries are not as this agent has put them, and are due again. */
+  compare(list: readonly BarrierState[], askedAt: Millis): boolean
 }
 
 type Answer = Pick<BarrierAnswer, 'entries'>
@@ -89,8 +90,10 @@ export function createEntryTable(
   const stored = new Map<PodUid, Stored>()
   /** Each uid whose entries this gateway may hold, and until when. The map survives failures, because these entries must be removed. */
   const held = new Map<PodUid, Millis>()
-  /** The uids of `held` for which this agent may have named successors. */
+  /** The uids of `held` for which the gateway may hold successors that this agent named. */
   const followed = new Set<PodUid>()
+  /** All successors that this agent has ever named for the uids of `held`, with their ports. */
+  const named = new Map<PodUid, Set<string>>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
 
@@ -99,6 +102,7 @@ export function createEntryTable(
   const release = (uid: PodUid): void => {
     held.delete(uid)
     followed.delete(uid)
+    named.delete(uid)
   }
 
   /** The entries to put now; see `due`. */
@@ -163,7 +167,11 @@ export function createEntryTable(
     sent(entries, at) {
       for (const entry of entries) {
         held.set(entry.uid, at + ttlMs)
-        if (hasSuccessors(entry)) followed.add(entry.uid)
+        if (!hasSuccessors(entry)) continue
+        followed.add(entry.uid)
+        const names = named.get(entry.uid) ?? new Set()
+        for (const name of namesIn(entry.successors)) names.add(name)
+        named.set(entry.uid, names)
       }
     },
     put(entries, answer, told, isStale) {
@@ -207,6 +215,7 @@ export function createEntryTable(
       stored.clear()
       held.clear()
       followed.clear()
+      named.clear()
       for (const [uid, reading] of readings) {
         if (reading.binding) readings.set(uid, forgotten(reading, instance))
         else readings.delete(uid)
@@ -217,19 +226,42 @@ export function createEntryTable(
       stored.clear()
       for (const uid of desired().keys()) readings.set(uid, unanswered(readings.get(uid), at, why))
     },
-    compare(told, askedAt) {
-      const known = [...stored.values()].filter(
-        ({ entry, storedAt, refused }) =>
-          !refused && storedAt <= askedAt && desired().get(entry.uid) === entry
-      )
-      const missing = missingOf(
-        known.map(({ entry }) => entry),
-        told
-      )
-      for (const { uid } of missing) stored.delete(uid)
-      return missing.length > 0
+    compare(list, askedAt) {
+      const states = Map.groupBy(list, ({ uid }) => uid)
+      let differs = false
+      for (const [uid, known] of stored) {
+        // What was put after the question may be missing in the answer.
+        if (known.refused || known.storedAt > askedAt || !desired().has(uid)) continue
+        const found = states.get(uid) ?? []
+        const isNamedAgain = namesAgain(known.entry, found, named.get(uid))
+        if (!isNamedAgain && isHeld(known, found)) continue
+        if (isNamedAgain) followed.add(uid)
+        stored.delete(uid)
+        differs = true
+      }
+      return differs
     }
   }
+}
+
+const namesIn = (successors: Successors = {}): readonly string[] =>
+  Object.entries(successors).flatMap(([port, nodes]) => nodes.map(node => `${port} ${node}`))
+
+/** Whether the gateway holds every address of the entry, and sealed if it was. */
+const isHeld = ({ entry, sealed }: Stored, found: readonly BarrierState[]): boolean =>
+  entriesOf(entry, 0).every(({ ip, port }) =>
+    found.some(state => state.ip === ip && state.port === port && (state.state === 'sealed' || !sealed))
+  )
+
+/** Whether the gateway names a successor that this agent has taken back: another agent is late. Names that it never put are left. */
+function namesAgain(
+  entry: DesiredEntry,
+  found: readonly BarrierState[],
+  named?: ReadonlySet<string>
+): boolean {
+  if (!named) return false
+  const names = new Set(namesIn(entry.successors))
+  return found.some(({ successors }) => namesIn(successors).some(name => named.has(name) && !names.has(name)))
 }
 
 /** The entries of an answer by uid, because one answer may have hundreds of entries. */

@@ -12,8 +12,8 @@ export interface InheritedEntry {
 }
 
 interface Inheritance {
-  /** Reads the entries of a gateway, once for each `id`. */
-  read(id: string, entries: () => Promise<readonly BarrierState[]>): void
+  /** Takes the list of a gateway's entries. Only the first list of each gateway counts. */
+  read(id: string, list: readonly BarrierState[]): void
   /** The entries that were read since the last call. */
   take(): readonly InheritedEntry[]
 }
@@ -24,7 +24,7 @@ interface Inheritance {
  * @param ttlMs the time to live with which agents put entries
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
-  const asked = new Set<string>()
+  const known = new Set<string>()
   let found = new Map<PodUid, InheritedEntry>()
 
   const add = (entries: readonly BarrierState[]): void => {
@@ -40,11 +40,10 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
   }
 
   return {
-    read(id, entries) {
-      if (asked.has(id)) return
-      asked.add(id)
-      // After a failure, the next report of the gateway asks again.
-      entries().then(add, () => asked.delete(id))
+    read(id, list) {
+      if (known.has(id)) return
+      known.add(id)
+      add(list)
     },
     take() {
       const taken = [...found.values()]

@@ -73,7 +73,8 @@ end }
 
 
 --- The report about an entry, with the requests in flight at this moment.
-function _M.entry(barrier, entry)
+-- @tparam boolean mute whether to leave out the workers' word, which may be most of the report
+function _M.entry(barrier, entry, mute)
     local bypasses, late = barrier.entries:passes(entry)
     local body = setmetatable({
         uid = entry.uid, ip = entry.ip, port = entry.port,
@@ -88,7 +89,7 @@ function _M.entry(barrier, entry)
         -- read after the count: each request that the count leaves out has stored its end by then
         body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
     end
-    if not speaker.wanted(barrier.counts) then
+    if mute or not speaker.wanted(barrier.counts) then
         return body
     end
     barrier.words = barrier.words or words.read(barrier.counts, barrier.living, barrier.l4)
@@ -161,7 +162,8 @@ end
 -- @tparam string|nil which "late": only the entries with late requests. If there are none, the cost
 --   does not grow with the number of entries
 -- @tparam boolean long whether to list the addresses with long-lived requests
-function _M.state(barrier, which, long)
+-- @tparam boolean mute whether to leave out the workers' words
+function _M.state(barrier, which, long, mute)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
     body.unfit = json.list(barrier.unfit)
@@ -171,7 +173,7 @@ function _M.state(barrier, which, long)
     body.held, body.entries = entries:held(), json.list()
     local list = which == "late" and late_ones(entries, body.held.late) or entries:all()
     for i, entry in ipairs(list) do
-        local told_entry = _M.entry(barrier, entry)
+        local told_entry = _M.entry(barrier, entry, mute)
         if which ~= "late" then
             -- for an agent that has just started, and does not know the pods that ended before
             told_entry.successors = entry.successors and successors.names(entry.successors)

@@ -197,7 +197,9 @@ end
 
 
 local function state(barrier)
-    return answer(200, answers.state(barrier, ngx.var.arg_entries, ngx.var.arg_long == "true"))
+    local var = ngx.var
+    return answer(200, answers.state(barrier, var.arg_entries, var.arg_long == "true",
+                                     var.arg_words == "false"))
 end
 
 

@@ -6,7 +6,7 @@ import {
   type BarrierKeeper,
   type Knowledge
 } from '../../../../agent/gateway/barrier/barrier.ts'
-import { missingOf, type DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
+import type { DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
 import { ENTRY_BYTES } from '../../../../sandbox/apisix/deny-list.ts'
 import type { GatewayFact, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { createBarrier, type Barrier } from '../../../../sandbox/apisix/barrier.ts'
@@ -454,27 +454,6 @@ describe('barrier keeper', () => {
     keeper.desire([held, entry('3')])
     await until('both are put', () => states(g.barrier).length === 2)
     expect(keeper.isKnown()).to.equal(true)
-  })
-
-  it('finds missing entries by the list of an older plugin, or by the number of entries', () => {
-    const wanted = [entry('1', 'sealed'), entry('2', 'sealed', '10.0.0.2', '10.0.1.2')]
-    const told = (uid: string, ip: string, state: 'draining' | 'sealed' = 'sealed') => ({
-      uid,
-      ip,
-      state,
-      ttl: 9,
-      inflight: { requests: 0, long: 0 },
-      bypasses: 0
-    })
-    const [one, two, three] = [told('1', '10.0.0.1'), told('2', '10.0.0.2'), told('2', '10.0.1.2')]
-    const missing = (answer: Parameters<typeof missingOf>[1]) =>
-      missingOf(wanted, answer).map(({ uid }) => uid)
-    expect(missing({ entries: [one, two, three] })).to.deep.equal([])
-    expect(missing({ entries: [one, two] })).to.deep.equal(['2'])
-    expect(missing({ entries: [told('1', '10.0.0.1', 'draining'), two, three] })).to.deep.equal(['1'])
-    expect(missing({})).to.deep.equal([])
-    expect(missing({ entries: [], held: { entries: 3, generation: 1, late: 0 } })).to.deep.equal([])
-    expect(missing({ entries: [], held: { entries: 2, generation: 1, late: 0 } })).to.deep.equal(['1', '2'])
   })
 
   it('puts an entry again at once when the gateway’s state no longer shows it', async () => {

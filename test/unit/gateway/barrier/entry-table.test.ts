@@ -176,14 +176,58 @@ describe('the entries of one gateway', () => {
     put(0, [state()], [], true)
     expect(table.due(1), 'its answer was from before').eql([entry()])
     put(1, [state()])
-    expect(table.compare({ entries: [state()] }, 2)).equal(false)
-    expect(table.compare({ entries: [] }, 0), 'asked before it was stored').equal(false)
-    expect(table.compare({ entries: [] }, 2)).equal(true)
+    expect(table.compare([state()], 2)).equal(false)
+    expect(table.compare([], 0), 'asked before it was stored').equal(false)
+    expect(table.compare([], 2)).equal(true)
     expect(table.due(3)).eql([entry()])
     put(3, [state()])
     table.restarted('j')
     expect(table.reading(A)).include({ instance: 'j', entry: 'absent' })
     expect(table.due(4)).eql([entry()])
+  })
+
+  describe('compared with the list of the gateway', () => {
+    const NODES = { nodes: ['10.0.0.1', '10.0.0.9'] }
+    const BOTH = [state(), state({ ip: '10.0.0.9' })]
+    const named = (...nodes: string[]) => state({ successors: { '80': nodes } })
+
+    it('are due again if an address or the seal is missing, even if they were desired anew meanwhile', () => {
+      const { desired, table, put } = rig(entry(NODES))
+      put(0, BOTH)
+      desired.set(A, entry({ ...NODES, watch: false }))
+      expect(table.compare(BOTH, 1)).equal(false)
+      for (const list of [[], [state()], [state(), state({ ip: '10.0.0.9', state: 'draining' })]]) {
+        expect(table.compare(list, 1)).equal(true)
+        expect(table.due(1).map(({ uid }) => uid)).eql([A])
+        put(0, BOTH)
+      }
+      desired.clear()
+      expect(table.compare([], 1), 'not desired any more').equal(false)
+    })
+
+    it('are not due again for a seal that the gateway has refused', () => {
+      const { table, put } = rig(entry({ sealIf: ['t'] }))
+      put(0, [state({ state: 'draining' })])
+      expect(table.compare([state({ state: 'draining' })], 1)).equal(false)
+    })
+
+    it('are due again if another agent names a successor that this one has taken back', () => {
+      const { desired, table, put } = rig(entry({ successors: { '80': ['10.0.0.7:80', '10.0.0.8:80'] } }))
+      put(0, [state()])
+      const next = entry({ successors: { '80': ['10.0.0.8:80'] } })
+      desired.set(A, next)
+      expect(table.compare([named('10.0.0.7:80', '10.0.0.8:80')], 1), 'its last put named it').equal(false)
+      put(1, [state()])
+      expect(table.compare([named('10.0.0.6:80')], 2), 'the other one may know more').equal(false)
+      expect(table.compare([named('10.0.0.7:80')], 2)).equal(true)
+      expect(table.due(2)).eql([next])
+      const none = entry({ successors: {} })
+      desired.set(A, none)
+      put(2, [state()])
+      expect(table.tellsSuccessors(none, 3)).equal(false)
+      expect(table.compare([named('10.0.0.8:80')], 3)).equal(true)
+      expect(table.tellsSuccessors(none, 3), 'an empty field takes it back').equal(true)
+    })
   })
 
   it('wait two seconds for room, and are not polled until then', () => {

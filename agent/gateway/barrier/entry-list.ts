@@ -1,0 +1,37 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
+
+/** The least time between two lists, in ms: they cost the more the more entries there are. */
+const EVERY_MS = 700
+
+interface EntryListOptions {
+  readonly api: Pick<BarrierApi, 'entries'>
+  readonly clock: Clock
+  readonly read: (list: readonly BarrierState[], askedAt: Millis) => void
+}
+
+/** Reads the list of a gateway's entries once, and again whenever a report of the gateway shows that its entries have changed. */
+export function watchEntryList({ api, clock, read }: EntryListOptions): {
+  /** Takes a report of the gateway. */
+  heard(told: Pick<BarrierGateway, 'instance' | 'held'>): void
+} {
+  let known: string | undefined
+  let askedAt = -Infinity
+  return {
+    heard({ instance, held }) {
+      // The end of an entry's ttl changes the number only.
+      const state = `${instance} ${held?.generation} ${held?.entries}`
+      const now = clock.now()
+      if (state === known || now < askedAt + EVERY_MS) return
+      askedAt = now
+      const took = (list: readonly BarrierState[]): void => {
+        known = state
+        read(list, now)
+      }
+      // After a failure, the next report asks again.
+      api.entries().then(took, () => {})
+    }
+  }
+}
