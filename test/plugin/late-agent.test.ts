@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { ranMs } from '../build/apisix.ts'
 import { Backend } from './backend.ts'
 import { stopAll } from './clean-up.ts'
 import { backends, many } from './client.ts'
@@ -39,5 +40,36 @@ describe('An agent that has not seen the successor yet', () => {
     const replies = await many(`${gateway.url}/u`, 20)
     expect(backends(replies)).to.deep.equal([next.name])
     expect(await hook).to.include({ status: 200 })
+  })
+})
+
+/** One tenant's route has a node with a name in a silent DNS zone. */
+describe('A hook beside a silent name that changes all the time', () => {
+  it('is answered', async () => {
+    const gateway = await Gateway.start({ workers: 2 })
+    const [ends, stays] = [await Backend.start(), await Backend.start()]
+    const world = await withAgent(gateway)
+    let n = 0
+    const rename = () => {
+      n = (n + 1) % 60
+      const names = { [`n${n}.silent`]: false as const }
+      const nodes = [{ host: `n${n}.silent`, port: 80, weight: 1 }]
+      return gateway.configure({
+        objects: { kinds: { services: [{ id: 'evil', upstream: { nodes } }] }, names }
+      })
+    }
+    const pods = [await world.pod(ends), await world.pod(stays)] as const
+    await world.route(pods)
+    await rename()
+    const renaming = setInterval(() => void rename(), 300)
+    try {
+      const began = performance.now()
+      expect(await world.end(pods[0])).to.include({ status: 200 })
+      expect(ranMs(began)).to.be.below(5000)
+    } finally {
+      clearInterval(renaming)
+      await world.close()
+      await stopAll(gateway, ends, stays)
+    }
   })
 })

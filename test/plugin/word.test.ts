@@ -439,6 +439,49 @@ describe("The worker's word", () => {
     await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
   })
 
+  it('is not void while a name in a silent zone changes all the time', async () => {
+    const names = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`n${i}.silent`, false as const]))
+    const renamed = (n: number) => ({
+      routes: [
+        { id: '1', upstream: { nodes: [A, B] } },
+        { id: '2', upstream: { nodes: [{ ...named, host: `n${n}.silent` }] } }
+      ]
+    })
+    await start({ kinds: renamed(0), names })
+    await gateway.barrier.put(pod)
+    let n = 0
+    const renaming = setInterval(() => {
+      n = (n + 1) % 60
+      void gateway.configure({ objects: { kinds: renamed(n), names } })
+    }, 300)
+    try {
+      await eventually('it is sealed', async () => {
+        const { tag } = await wordOf()
+        return tag !== undefined && (await seal(tag)).state === 'sealed'
+      })
+    } finally {
+      clearInterval(renaming)
+    }
+    await says({ places: 1, hidden: 1, others: b })
+  })
+
+  it('knows a name, however many other names have failed and are silent', async () => {
+    const silent = Array.from({ length: 100 }, (_, i) => `n${i}.silent`)
+    const failing = { id: '1', upstream: { nodes: silent.map(host => ({ ...named, host })) } }
+    await start({ kinds: { routes: [failing] } })
+    await gateway.barrier.put(pod)
+    await says({ places: 0, hidden: 1 })
+    const names = Object.fromEntries(silent.map(host => [host, false as const]))
+    await gateway.configured({ objects: { kinds: { routes: [failing] }, names, same: true } })
+    await eventually(
+      '64 more look-ups have begun in a worker',
+      async () => Number(await gateway.door('/resolved')) >= 164
+    )
+    const kinds = { routes: [failing, { id: '2', upstream: { nodes: [named] } }] }
+    await gateway.configured({ objects: { kinds, names: { ...names, 'shop.example': [A.host] } } })
+    await says({ places: 1, hidden: 1, sole: ['routes/2'] })
+  })
+
   it('leaves out a name that does not resolve, but not the other nodes of its place', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [named, A] } }] } })
     await gateway.barrier.put(pod)

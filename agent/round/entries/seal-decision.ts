@@ -20,6 +20,12 @@ import type { Succession } from './succession.ts'
  */
 export const SEAL_BEFORE_MS = 250
 
+/**
+ * How long names without an answer delay the seal of a pod to which one of them may lead, in ms. A worker that has not resolved a name yet
+ * may know no other node of its place.
+ */
+const NAME_MS = 1000
+
 export interface EntryContext {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
@@ -108,6 +114,7 @@ export function sealLookAt(
 ): Millis | undefined {
   if (drain.phase !== 'draining') return undefined
   const times = [
+    drain.since + NAME_MS,
     foreignUntil(drain, foreignHoldMs),
     keepTime(drain, serverBehindMs)?.until ?? Infinity,
     drain.deadline - SEAL_BEFORE_MS
@@ -121,7 +128,7 @@ export function sealLookAt(
  * weaker evidence.
  */
 function agreement(
-  { uid, pod }: Drain,
+  { uid, pod, since }: Drain,
   memory: Memory,
   { cluster, barrier, serves, now }: EntryContext,
   isLate: boolean
@@ -139,6 +146,7 @@ function agreement(
   const succeeded = new Set<string>()
   memory.unsealed.clear()
   const letGo = isLate ? letGoOf(pod, memory.places.values(), now) : HOLD_ALL
+  const mayBeNamed = now < since + NAME_MS && memory.hidden.values().some(({ best }) => best === 'timer')
   let isSealed = true
   let isLetGo = false
   for (const { id } of cluster.gateways()) {
@@ -149,7 +157,9 @@ function agreement(
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged = reading?.word
-      ? judge(reading.word, serves, letGo)
+      ? mayBeNamed && reading.word.hidden > 0
+        ? { why: 'a name that may lead to the pod has no answer yet' }
+        : judge(reading.word, serves, letGo)
       : { why: 'its workers have not been asked yet' }
     if ('why' in judged) {
       memory.unsealed.set(id, judged.why)

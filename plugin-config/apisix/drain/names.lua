@@ -2,11 +2,13 @@
 -- server is silent. So it runs in a timer, which stores the result here: no reader waits for it.
 --
 -- Each worker has one DNS client and cache (apisix/core/utils.lua, dns_parse), which its requests
--- use too. So if a name has no answer here, requests have no address of it either. APISIX leaves
--- out a node whose name does not resolve (apisix/utils/upstream.lua, parse_domain_for_nodes).
+-- use too. So a look-up knows at once what requests know. One that has to ask a server hides only
+-- the places with that name: requests have no address of it either. APISIX leaves out a node whose
+-- name does not resolve (apisix/utils/upstream.lua, parse_domain_for_nodes).
 local ngx       = ngx
 local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
+local ipairs    = ipairs
 local pairs     = pairs
 local pcall     = pcall
 local type      = type
@@ -16,11 +18,10 @@ local concat    = table.concat
 local tostring  = tostring
 local address   = require("apisix.drain.address")
 
--- how long a word waits for the first answer about a name, in seconds
-local FIRST   = 1
 -- pauses before a name that failed is asked for again, in seconds; APISIX logs each failure
 local AGAIN   = { 1, 2, 5 }
--- the most look-ups at a time
+-- the most look-ups at a time in each lane. Names that failed have a lane of their own: each of
+-- their look-ups may take the longest time
 local AT_ONCE = 64
 -- cached answers come without a wait, so after MOST seconds of them requests get a pause of PAUSE
 local MOST, PAUSE = 0.0002, 0.001
@@ -29,14 +30,23 @@ local _M = {}
 local mt = { __index = _M }
 
 
+local function new_lane()
+    return {
+        queue = {}, first = 1, last = 0,
+        fresh = 0,      -- how many names in the queue have no answer yet
+        running = 0,    -- timers that take names from the queue
+        asking = 0,     -- those of them that wait for an answer
+    }
+end
+
+
 --- @tparam table core apisix.core
 -- @tparam function news called when a name has a first or another answer
 function _M.new(core, news)
     return setmetatable({
         core = core, news = news,
-        known = {},     -- { [name] = { began, due, asking, answered, ips, text, fails, turn } }
-        open = {},      -- { [item of known] = true }: its name has no answer yet
-        queue = {}, first = 1, last = 0, running = 0, turn = 0,
+        known = {},  -- { [name] = { due, asking, fresh, answered, ips, text, fails, turn } }
+        lanes = { new_lane(), new_lane() }, turn = 0,
     }, mt)
 end
 
@@ -66,32 +76,40 @@ local function resolve(core, name)
 end
 
 
-local function answer(self, one, ips)
+local function answer(one, ips)
     local text = ips and concat(ips, " ")
     local is_news = not one.answered or text ~= one.text
     one.fails = ips and 0 or min(one.fails + 1, #AGAIN)
     one.due = clock_now() + (AGAIN[one.fails] or 0)
     one.asking, one.answered, one.ips, one.text = nil, true, ips, text
-    self.open[one] = nil
     return is_news
 end
 
 
-local function work(premature, self)
+-- Takes the next name from the queue.
+local function take(lane)
+    local one = lane.queue[lane.first]
+    lane.queue[lane.first], lane.first = nil, lane.first + 1
+    lane.fresh = lane.fresh - (one.fresh and 1 or 0)
+    return one
+end
+
+
+local function work(premature, self, lane)
     local began = clock_now()
-    while not premature and self.first <= self.last do
-        local at = self.first
-        local one = self.queue[at]
-        self.queue[at], self.first = nil, at + 1
-        if answer(self, one, resolve(self.core, one.name)) then
-            self.has_news = true
+    while not premature and lane.first <= lane.last do
+        local one = take(lane)
+        if self.known[one.name] == one then
+            lane.asking = lane.asking + 1
+            self.has_news = answer(one, resolve(self.core, one.name)) or self.has_news
+            lane.asking = lane.asking - 1
         end
         if clock_now() - began >= MOST then
             ngx.sleep(PAUSE)
             began = clock_now()
         end
     end
-    self.running = self.running - 1
+    lane.running = lane.running - 1
     if self.has_news and not premature then
         self.has_news = nil
         self.news()
@@ -100,13 +118,15 @@ end
 
 
 local function ask(self, one)
-    one.asking = true
-    self.last = self.last + 1
-    self.queue[self.last] = one
-    if self.running < AT_ONCE then
-        self.running = self.running + 1
-        if not ngx.timer.at(0, work, self) then
-            self.running = self.running - 1
+    local lane = self.lanes[one.fails > 0 and 2 or 1]
+    one.asking, one.fresh = true, not one.answered
+    lane.last = lane.last + 1
+    lane.queue[lane.last] = one
+    lane.fresh = lane.fresh + (one.fresh and 1 or 0)
+    if lane.running < AT_ONCE then
+        lane.running = lane.running + 1
+        if not ngx.timer.at(0, work, self, lane) then
+            lane.running = lane.running - 1
         end
     end
 end
@@ -117,8 +137,8 @@ end
 function _M:of(name)
     local now, one = clock_now(), self.known[name]
     if not one then
-        one = { name = name, began = now, due = 0, fails = 0 }
-        self.known[name], self.open[one] = one, true
+        one = { name = name, due = 0, fails = 0 }
+        self.known[name] = one
     end
     one.turn = self.turn
     if not one.asking and now >= one.due then
@@ -136,11 +156,11 @@ function _M:latest(name)
 end
 
 
---- Is there a name whose first answer may still come soon?
+--- Is there a name without an answer whose look-up is about to begin? What requests know of it is
+-- then known at once.
 function _M:waits()
-    local now = clock_now()
-    for one in pairs(self.open) do
-        if now - one.began < FIRST then
+    for _, lane in ipairs(self.lanes) do
+        if lane.fresh > 0 and lane.asking < lane.running then
             return true
         end
     end
@@ -158,15 +178,17 @@ end
 function _M:finish()
     for name, one in pairs(self.known) do
         if one.turn ~= self.turn then
-            self.known[name], self.open[one] = nil, nil
+            self.known[name] = nil
         end
     end
 end
 
 
---- Forgets all of them: an answer that no worker renews proves nothing about the present.
+--- Forgets the answers: one that no worker renews proves nothing about the present.
 function _M:forget()
-    self.known, self.open = {}, {}
+    for _, one in pairs(self.known) do
+        one.due, one.answered, one.ips, one.text = 0, nil, nil, nil
+    end
 end
 
 

@@ -182,7 +182,7 @@ function _M:look_up()
 end
 
 
---- Is there a name whose first answer may still come soon?
+--- See names.waits.
 function _M:waits()
     return self.names:waits()
 end

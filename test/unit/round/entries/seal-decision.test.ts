@@ -143,8 +143,29 @@ describe('entries to seal for a pod that is being drained', () => {
     expect([own.now(5000)[0], own.memory.letGo]).to.deep.equal(['draining', false])
     const free = round({ g1: open(said()) })
     expect([free.now(5000)[0], free.memory.letGo]).to.deep.equal(['sealed', false])
-    expect(sealLookAt(drain, 0, 0, 5000)).to.equal(5000)
+    expect(sealLookAt(drain, 1000, 0, 5000)).to.equal(5000)
     expect(sealLookAt(drain, 5000, 0, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
+  })
+
+  it('wait 1 s for names without an answer, if one of them may lead to the pod', () => {
+    const hidden = { ...said(), hidden: 1 }
+    const other = round({ g1: open(hidden) })
+    expect(other.now(0)[0], 'no such name is known').to.equal('sealed')
+    const { memory, now } = round({ g1: open(hidden), g2: open(said()) })
+    memory.hidden.set('a', {
+      holder: 'routes/r',
+      node: 'web.shop.svc:80',
+      why: 'a name',
+      change: '',
+      best: 'timer'
+    })
+    expect(now(999)[0]).to.equal('draining')
+    expect([...memory.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
+    expect(sealLookAt(drain, 999, 0)).to.equal(1000)
+    expect(now(1000)[0]).to.equal('sealed')
+    const answered = round({ g1: open(said()) })
+    answered.memory.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '', best: 'timer' })
+    expect(answered.now(0)[0]).to.equal('sealed')
   })
 
   it('are none while all other nodes are pods that end or are not Ready', () => {
@@ -174,7 +195,7 @@ describe('entries to seal for a pod that is being drained', () => {
 
   it('include every gateway when the deadline is near; the seal counts as forced if a gateway still needed the pod', () => {
     const at = drain.deadline - SEAL_BEFORE_MS
-    expect(sealLookAt(drain, 0, 0)).to.equal(at)
+    expect(sealLookAt(drain, 1000, 0)).to.equal(at)
     expect(sealLookAt(drain, at, 0)).to.equal(undefined)
     const forced = round({ g1: open(said(['routes/1'])) })
     expect(forced.now(at - 1)).to.deep.equal(['draining', undefined])

@@ -110,7 +110,7 @@ describe('the pods that keep their sessions now', () => {
     expect([...memory.unsealed]).to.deep.equal([
       ['g1', 'its sessions are kept (apisix-drain.io/keep-sessions)']
     ])
-    expect(sealLookAt(drain, 1, 0)).to.equal(10_000)
+    expect(sealLookAt(drain, 1000, 0)).to.equal(10_000)
     expect(memory.keptUntil).to.equal(10_000)
     const over = desiredEntry(drain, memory, { ...context, now: 7000, keeping: new Map() } as never)
     expect(memory.keptUntil, 'the caller of the hook went away').to.equal(7000)
