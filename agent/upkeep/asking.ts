@@ -21,7 +21,7 @@ const FRESH_MS = 100
 export interface Asking {
   /** The pod of this name, if it exists: one object, at little cost. */
   pod(name: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined>
-  /** The pods that have this address. The API server scans all pods, by first address only (dual stack: docs/decisions/0006). */
+  /** The pods that have this address. The API server scans all pods, by first address only (dual stack). */
   ownersOf(host: string): Promise<readonly PodFact[] | undefined>
   /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service does not exist any more. */
   refresh(service: ServiceName): Promise<boolean>

@@ -44,7 +44,7 @@ export interface Saying {
   readonly cut: number
 }
 
-/** One worker's word (docs/decisions/0029): its reports so far, and those that are due. */
+/** One worker's word (docs/decisions/0037): its reports so far, and those that are due. */
 export interface Word {
   /** The generation on which the worker has reported; undefined: its word is void. */
   readonly said: number | undefined

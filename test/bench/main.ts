@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { arch, availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -25,7 +26,7 @@ Exit status: 0 measured, 1 something failed, 2 wrong use`
 
 const ELSEWHERE = `## Inside the gateway, and beyond
 
-What the plugin costs a request: \`npm run bench:plugin\`, and on a real APISIX [compatibility](compatibility-history.md#the-plugin). The hook's own cost: [hooks](hooks.md#measured). All this with ten times as many pods and gateways: [scaling](scaling.md).`
+The plugin's cost for a request: \`npm run bench:plugin\`, and on a real APISIX [runs](runs.md). The hook's own cost: [hooks](../hooks.md#measured). Two revisions in turn: \`npm run bench -- --against <revision>\`. Ten times the size: [scaling](scaling.md).`
 
 interface Report {
   readonly measuredAt: string
@@ -111,15 +112,18 @@ async function compare(revision: string): Promise<never> {
 
 async function formatted(text: string): Promise<string> {
   const { format, resolveConfig } = await import('prettier')
-  return format(text, { ...(await resolveConfig('docs/benchmarks.md')), parser: 'markdown' })
+  return format(text, { ...(await resolveConfig('docs/lab/benchmarks.md')), parser: 'markdown' })
 }
+
+/** The commit that was measured, for a reader who compares two pages. */
+const revision = () => execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim()
 
 function page({ measuredAt, size, machine, sections }: Report): string {
   const parts = NAMES.flatMap(name => {
     const rows = sections[name]
     return rows ? [`## ${SECTIONS[name].title}\n\n${SECTIONS[name].how}\n\n${markdown(rows)}`] : []
   })
-  const head = `# Benchmarks\n\nMade by \`npm run bench -- --docs docs/benchmarks.md\`, in one run, on ${measuredAt.slice(0, 10)}. Absolute times are this machine’s; look at\nthe ratios. The stand-ins for Kubernetes and APISIX run on the same cores as the agent.\n\n${markdown([machine])}`
+  const head = `# Benchmarks\n\nMade by \`npm run bench -- --docs docs/lab/benchmarks.md\` in one run, of ${revision()}, on ${measuredAt.slice(0, 10)}. Absolute times are this machine’s; look at\nthe ratios. The stand-ins for Kubernetes and APISIX run on the same cores as the agent.\n\n${markdown([machine])}`
   const quick =
     size === 'quick' ? ['**A quick run: it shows that everything runs, not what it comes to.**'] : []
   const bounds = limits(sections)

@@ -15,7 +15,7 @@ export interface Section {
   readonly run: (size: Size, tell: (step: string) => void) => Promise<readonly Row[]>
 }
 
-/** `full` makes the figures of docs/benchmarks.md; `quick` only shows that all benchmarks run. */
+/** `full` makes the figures of docs/lab/benchmarks.md; `quick` only shows that all benchmarks run. */
 export type Size = 'full' | 'quick'
 
 const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }

@@ -6,7 +6,7 @@ import type { HookReply } from './hook.ts'
 import type { TestPod } from './pods.ts'
 import { measureStalls, stalledMs } from './stall.ts'
 
-/** Checks the invariants (docs/faults.md) from outside, at the stand-ins and at the pods. */
+/** Checks the invariants (docs/lab/faults.md) from outside, at the stand-ins and at the pods. */
 export interface Judge {
   /** The pod was deleted just now. */
   ended(pod: TestPod): void

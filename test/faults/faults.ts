@@ -4,7 +4,7 @@ import { GATEWAY_FAULTS } from './faults-gateway.ts'
 import { KUBERNETES_FAULTS } from './faults-kubernetes.ts'
 import type { Break } from './stage.ts'
 
-/** All faults that the scenarios make, by name. docs/faults.md lists them. */
+/** All faults that the scenarios make, by name. docs/lab/faults.md lists them. */
 export const FAULTS = {
   ...KUBERNETES_FAULTS,
   ...ADMIN_FAULTS,

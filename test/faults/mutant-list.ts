@@ -16,7 +16,7 @@ export interface FoundByRuns {
   readonly only: readonly string[]
 }
 
-/** A test that finds the mutant, from docs/answers.md. Random runs find such a mutant never, or once in thousands of runs. */
+/** A test that finds the mutant. Random runs find such a mutant never, or once in thousands of runs. */
 export interface FoundByTest {
   readonly file: string
   readonly title: string

@@ -28,7 +28,7 @@ Random scenarios: what breaks, when, in which mode. After each, what must always
   --path <p>       one run alone, as a failure prints it: 17, or 17:0:3 for what it was shrunk to
   --only <a,b>     names of faults (or what is before their colon), modes, moments: nothing else is drawn
   --log <folder>   keeps what the agents of runs that fail had logged, a file for each play
-  --known-gaps     also what is known to fail (docs/faults.md)
+  --known-gaps     also what is known to fail (docs/lab/faults.md)
   --processes <n>  (2)
   --lanes <n>      runs at once in each process (10)
 

@@ -55,7 +55,7 @@ const OTHER = 'other-version'
 const OWNER_LAG_MS = 300
 
 /**
- * Plays a scenario. Rejects with every violated invariant (docs/faults.md), in words.
+ * Plays a scenario. Rejects with every violated invariant (docs/lab/faults.md), in words.
  *
  * @param keep gets the agents' logs of a failed run, one JSON document for each line
  */

@@ -84,7 +84,7 @@ export interface Scenario {
   readonly inFlight: boolean
   /** The replacement has the address of a pod that is gone, and comes after that pod. Otherwise it comes while hooks are held. */
   readonly sameAddress: boolean
-  /** This address is listed again while a write for the old pod may still be on its way: a known gap (docs/faults.md). */
+  /** This address is listed again while a write for the old pod may still be on its way: a known gap (docs/lab/faults.md). */
   readonly addressAtOnce: boolean
   /** Another writer adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
@@ -125,7 +125,7 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
   return knownGaps ? any : any.map(withoutKnownGaps)
 }
 
-/** Changes a scenario that is a known gap (docs/faults.md) into one that is not. */
+/** Changes a scenario that is a known gap (docs/lab/faults.md) into one that is not. */
 function withoutKnownGaps(scenario: Scenario): Scenario {
   const breaks = (part: string) => scenario.breaks.some(({ fault }) => fault.startsWith(part))
   return {

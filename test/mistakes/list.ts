@@ -1,8 +1,6 @@
 import type { Mistake, Place } from './mistake.ts'
 
-// `npm run mistakes` prints the operator's view; with `--main <older checkout>/agent/main.ts`, that of an older version.
-// docs/mistakes.md compares both versions: `npm run -s mistakes -- --page <older checkout>/agent/main.ts > docs/mistakes.md`. The
-// older version was commit daf4b29.
+// `npm run mistakes` prints the operator's view; with `--main <other checkout>/agent/main.ts`, that of another version.
 
 const HOOK = 'http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 const CURL = 'curl -fsS --noproxy "*"'

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
 import { MISTAKES } from './list.ts'
-import { mistakesPage, type Compared } from './page.ts'
 import { faultsOf, MAIN, play } from './play.ts'
 
 const HELP = `usage: npm run mistakes -- [options]
@@ -9,7 +8,6 @@ Makes the mistakes of test/mistakes/list.ts with the real commands against stand
 
   --main <file>   the agent/main.ts to run, such as that of an older checkout (this one)
   --only <text>   mistakes whose title has this text
-  --page <file>   an older agent/main.ts: prints docs/mistakes.md, which compares it with this one
   --brief         one line for each mistake
   --help
 
@@ -19,7 +17,6 @@ Exit codes: 0 every mistake is told with its setting and the change, 1 one is no
 const options = {
   main: { type: 'string', default: MAIN },
   only: { type: 'string', default: '' },
-  page: { type: 'string' },
   brief: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h' }
 } as const
@@ -33,19 +30,12 @@ function parsed() {
   }
 }
 
-const { main, only, page, brief, help } = parsed()
+const { main, only, brief, help } = parsed()
 if (help) {
   console.log(HELP)
   process.exit(0)
 }
 const chosen = MISTAKES.filter(({ title }) => title.includes(only))
-if (page !== undefined) {
-  const compared: Compared[] = []
-  for (const mistake of chosen)
-    compared.push({ mistake, before: await play(mistake, page), now: await play(mistake, main) })
-  process.stdout.write(mistakesPage(compared))
-  process.exit(0)
-}
 let told = 0
 for (const mistake of chosen) {
   const printed = await play(mistake, main)

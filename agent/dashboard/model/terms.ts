@@ -28,7 +28,7 @@ export const TERMS = {
     page: 'dashboard.md'
   },
   idle: { means: 'the last request to the pod has ended', page: 'dashboard.md' },
-  ack: { means: 'the answer to the preStop hook: the container ends after it', page: 'answers.md' },
+  ack: { means: 'the answer to the preStop hook: the container ends after it', page: 'how-it-works.md' },
   ghost: { means: 'a node that is still listed, although its pod is gone', page: 'troubleshooting.md' },
   successor: {
     means: 'a pod that takes over the requests while no listed node serves',

@@ -33,7 +33,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 /**
  * Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. Counters begin
  * with 0 in every series, because Prometheus cannot see the increase that creates one. Histograms do so in the usual series
- * only: no alert rests on them, and each takes 16 lines of every scrape (docs/decisions/0043).
+ * only: no alert rests on them, and each takes 16 lines of every scrape.
  */
 export function createMetrics() {
   const { registry, rows, counter, gauge, histogram } = createMetricRegistry()

@@ -5,7 +5,7 @@ import type { Holder, HolderKey } from './holder.ts'
 import { livePodsAt, podsAt, serves } from './match.ts'
 import type { World } from './world.ts'
 
-/** The nodes that get a holder's requests if only nodes of weight 0 are left in it (docs/decisions/0038). */
+/** The nodes that get a holder's requests if only nodes of weight 0 are left in it. */
 export interface Standbys {
   readonly holder: HolderKey
   /** Pods as `namespace/name`; other nodes by their address. */

@@ -29,7 +29,7 @@ export const OLDER_PLUGIN =
 
 /**
  * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things must hold
- * (docs/decisions/0029, W1 to W4). Every worker has reported, which a frozen worker does not. No worker has a place in which no other node
+ * (docs/decisions/0037). Every worker has reported, which a frozen worker does not. No worker has a place in which no other node
  * is left. Every place has another node that may serve according to Kubernetes. A place that the words leave out may lack such a node, so
  * no gateway seals by words that leave places out. Places that are let go do not count (docs/decisions/0057).
  *

@@ -1,5 +1,5 @@
 --- This worker's word: a statement about every entry, true in the configuration that this worker
--- routes by now (docs/decisions/0029). A statement that is no longer true does not count:
+-- routes by now (docs/decisions/0037). A statement that is no longer true does not count:
 --
 --   the configuration changed   the worker takes its word back in the step that changes it
 --   the deny-list changed       each statement names the generation in which it was made, and is

@@ -3,7 +3,7 @@ import type { HookArm } from '../../bench/hooks.ts'
 import { limits } from '../../bench/limits.ts'
 import { lostRow } from '../../bench/lost.ts'
 
-describe('the limits of docs/benchmarks.md', () => {
+describe('the limits of docs/lab/benchmarks.md', () => {
   const overhead = (p50: number, p99: number) => [
     { 'hook after the deletion, ms': 10, 'ratio p50': 9, 'ratio p99': 9 },
     { 'hook after the deletion, ms': 0, 'ratio p50': p50, 'ratio p99': p99 }
