@@ -17,7 +17,7 @@ export interface Load {
   stop(): Promise<LoadResult>
 }
 
-export function startLoad(urls: readonly string[], perSecond: number): Load {
+export function startLoad(urls: readonly string[], perSecond: number, path = '/'): Load {
   const agent = new Agent({ keepAlive: true })
   const stopped = new AbortController()
   const open = new Set<Promise<void>>()
@@ -32,7 +32,7 @@ export function startLoad(urls: readonly string[], perSecond: number): Load {
     by
   }
   const send = async () => {
-    const url = `${urls[sent % urls.length]}/`
+    const url = `${urls[sent % urls.length]}${path}`
     sent += 1
     try {
       const { status, body } = await get(url, agent)

@@ -192,6 +192,17 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
+    name: '3: takes all pods of a workload for successors of each other',
+    edits: [
+      {
+        file: 'rules/drain/workload.ts',
+        name: 'roleOf',
+        replace: 'workload === undefined ? undefined : `${namespace} ${workload}`'
+      }
+    ],
+    found: { expected: /alone were answered by .*, of another role/, only: ['barrier'] }
+  },
+  {
     name: '3: names no successor while the last one ends',
     edits: [
       { file: 'round/entries/succession.ts', name: 'createSuccession.remaining', replace: 'NO_SUCCESSORS' }

@@ -10,6 +10,8 @@ export interface Owner {
   write(pods: readonly TestPod[]): Promise<void>
   /** Adds one pod to the present nodes. */
   add(pod: TestPod): Promise<void>
+  /** Gives the pod a place of its own, for requests to `/own/`; `undefined`: removes that place. */
+  listAlone(pod: TestPod | undefined): Promise<void>
 }
 
 export const HOLDER = 'upstreams/web'
@@ -43,12 +45,28 @@ function byHand(rig: Rig, form: 'map' | 'array'): Owner {
     async add(pod) {
       const known = rig.pods().filter(({ node }) => rig.nodes(HOLDER).includes(node))
       rig.upstream('web', [...known.filter(({ node }) => node !== pod.node), pod], form)
-    }
+    },
+    listAlone: pod => listAlone(rig, pod)
+  }
+}
+
+const OWN = 'own'
+const OWN_ROUTE = { uri: `/${OWN}/*`, upstream_id: OWN }
+const ownUpstream = (pod: TestPod) => ({ type: 'roundrobin', nodes: arrayOf([pod]) })
+
+async function listAlone(rig: Rig, pod: TestPod | undefined): Promise<void> {
+  if (pod) {
+    rig.put('upstreams', OWN, ownUpstream(pod))
+    rig.put('routes', OWN, OWN_ROUTE)
+  } else {
+    rig.remove('routes', OWN)
+    rig.remove('upstreams', OWN)
   }
 }
 
 function documents(rig: Rig): Owner {
   let listed: readonly TestPod[] = []
+  let alone: TestPod | undefined
   const targets = new Map<string, AdcTarget>()
   const target = (url: string): AdcTarget => {
     const known = targets.get(url) ?? standaloneTarget(() => [{ url, key: rig.barrierToken }])
@@ -58,9 +76,12 @@ function documents(rig: Rig): Owner {
   const put = async () => {
     const pods = listed
     const objects = {
-      upstreams: [{ id: 'web', type: 'roundrobin', nodes: arrayOf(pods) }],
+      upstreams: [
+        { id: 'web', type: 'roundrobin', nodes: arrayOf(pods) },
+        ...(alone ? [{ id: OWN, ...ownUpstream(alone) }] : [])
+      ],
       services: [],
-      routes: [{ id: 'all', uri: '/*', upstream_id: 'web' }]
+      routes: [{ id: 'all', uri: '/*', upstream_id: 'web' }, ...(alone ? [{ id: OWN, ...OWN_ROUTE }] : [])]
     }
     // An unreachable gateway has an old list until the next write, as with the real owner.
     await Promise.allSettled(
@@ -76,7 +97,14 @@ function documents(rig: Rig): Owner {
     last = last.then(put)
     return last
   }
-  return { write, add: pod => write([...listed, pod]) }
+  return {
+    write,
+    add: pod => write([...listed, pod]),
+    listAlone(pod) {
+      alone = pod
+      return write(listed)
+    }
+  }
 }
 
 function discovery(rig: Rig): Owner {
@@ -94,5 +122,5 @@ function discovery(rig: Rig): Owner {
     }
     rig.discovery?.set(SERVICE, { http: pods.map(({ ip, port }) => ({ host: ip, port, weight: 50 })) })
   }
-  return { write, add: pod => write([...listed, pod]) }
+  return { write, add: pod => write([...listed, pod]), listAlone: pod => listAlone(rig, pod) }
 }

@@ -208,7 +208,12 @@ async function perform(
     }
   }
   const arrive = async (name: string, ip?: string): Promise<TestPod> => {
-    const pod = rig.pod(name, { graceSeconds: GRACE_SECONDS, ...(ip !== undefined && { ip }) })
+    const { ownPlace: kind } = scenario
+    const pod = rig.pod(name, {
+      graceSeconds: GRACE_SECONDS,
+      ...(ip !== undefined && { ip }),
+      ...(kind !== 'none' && name !== OTHER && { owner: { kind, name: 'web' }, host: `host-of-${name}` })
+    })
     backends.set(pod.uid, await rig.serve(pod))
     return pod
   }
@@ -223,6 +228,8 @@ async function perform(
   await arrive(OTHER)
   showEndpoints()
   await owner.write([...ending, ...staying])
+  const alone = scenario.ownPlace === 'none' ? undefined : ending[0]
+  if (alone) await owner.listAlone(alone)
   await stage.startAgent()
   if (scenario.agents !== 'one') await stage.startAgent()
   await until('the agents are ready', () => agents.every(one => one.missing().length === 0), START_MS)
@@ -238,12 +245,15 @@ async function perform(
     'every worker routes',
     () =>
       rig.gateways.every(({ workers }) =>
-        workers.every(({ config }) => config.get('upstreams', 'web') !== undefined)
+        workers.every(({ config }) =>
+          (alone ? ['web', 'own'] : ['web']).every(id => config.get('upstreams', id) !== undefined)
+        )
       ),
     START_MS
   )
 
   const load = startLoad(proxies, PER_SECOND)
+  const loadAlone = alone && startLoad(proxies, PER_SECOND, '/own/')
   const release = () => {
     for (const backend of backends.values()) backend.release()
   }
@@ -333,6 +343,16 @@ async function perform(
     rig.gone(pod)
   }
   showEndpoints()
+  if (loadAlone) {
+    await wait(ALONE_MS)
+    const { by } = await releasing(loadAlone.stop())
+    for (const name of Object.keys(by))
+      if (name !== alone?.name)
+        violations.push(
+          `${by[name]} requests to ${alone?.name} alone were answered by ${name}, of another role`
+        )
+    await owner.listAlone(undefined)
+  }
   if (scenario.sameAddress) {
     if (isWritten(scenario.mode) && !scenario.addressAtOnce) {
       await Promise.all(mends)

@@ -56,8 +56,12 @@ const HARMLESS: ReadonlySet<FaultName> = new Set([
 ])
 
 /** Whether no fault makes a hook wait until its deadline. */
-export const isUnhurt = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
-  mode.endsWith('barrier') && breaks.every(({ fault }) => HARMLESS.has(fault))
+export const isUnhurt = ({
+  mode,
+  breaks,
+  ownPlace
+}: Pick<Scenario, 'mode' | 'breaks' | 'ownPlace'>): boolean =>
+  mode.endsWith('barrier') && ownPlace === 'none' && breaks.every(({ fault }) => HARMLESS.has(fault))
 
 export const isCounted = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
   mode.endsWith('barrier') && breaks.every(({ fault }) => ASKABLE.has(fault))
@@ -91,6 +95,8 @@ export interface Scenario {
   /** The time from the calls of the hooks to that addition, in ms: before, between or after the agent's read and write. */
   readonly addsAfterMs: number
   readonly breaks: readonly Breakage[]
+  /** All pods are of one such workload, and the first one that ends also has a place of its own, where no other pod may answer. */
+  readonly ownPlace: 'none' | 'StatefulSet' | 'DaemonSet'
 }
 
 /** Returns random scenarios. `only`: faults, modes or moments, by name or by the part before the colon; empty: any scenario. */
@@ -120,7 +126,8 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
       // Some scenarios have no fault, and then nothing may fail.
       { minLength: only.length > 0 ? 1 : 0, maxLength: 3, size: 'max' }
     ),
-    addsAfterMs: fc.constantFrom(0, 150, 400)
+    addsAfterMs: fc.constantFrom(0, 150, 400),
+    ownPlace: fc.constantFrom('none', 'none', 'StatefulSet', 'none', 'none', 'DaemonSet')
   })
   return knownGaps ? any : any.map(withoutKnownGaps)
 }
