@@ -63,7 +63,7 @@ const barrier = z.strictObject({
     .describe('PEM file with the CA of an https Barrier listener. Read again when it is replaced.'),
   serverName: text().optional().meta({
     description:
-      'Name that the certificate of an https Barrier listener must have. The agent calls gateways by their addresses, which a certificate for all of them cannot list. Without it the certificate must have the address.',
+      'Name that the certificate of an https Barrier listener must have. Without it the certificate must have the address of the gateway.',
     example: 'barrier.apisix-drain'
   }),
   timeout: duration(

@@ -6,7 +6,7 @@ export const drain = z.strictObject({
   reserve: duration(
     '7s',
     { min: '250ms', max: '29s' },
-    'Every hook is answered this long before the grace ends, so that the application can still stop in order. The documented hook counts on 7s: 30 s of grace, `timeout 24`, 5 s of fallback.'
+    'Every hook is answered this long before the grace ends, so that the application can stop in order. The documented hook counts on 7s.'
   ),
   minimumEvidence: z
     .enum(['barrier', 'observed', 'accepted', 'timer'])
@@ -25,7 +25,7 @@ export const drain = z.strictObject({
   observedSettle: duration(
     '250ms',
     { min: '0s', max: '30s' },
-    'Wait after the removal and the first of the clean reads: for requests that had been given the node before.'
+    'Wait after the removal and the first clean read, for requests that had been given the node before.'
   ),
   acceptedSettle: duration(
     '5s',
@@ -35,22 +35,22 @@ export const drain = z.strictObject({
   floor: duration(
     '15s',
     { min: '0s', max: '10m' },
-    'The sleep that this tool replaces: how long a hook is held where nothing could be proved, if `minimumEvidence` is `timer`. Else it is held until its deadline.'
+    'How long a hook is held if nothing could be proved and `minimumEvidence` is `timer`, or if a place hides its pod.'
   ),
   foreignHold: duration(
     '5s',
     { min: '0s', max: '10m' },
-    'From the start of a drain, how long the APISIX objects of other namespaces can hold a pod that is the last node in them. After that the barrier seals the pod, and those objects answer 503 until they list another node. Counted for objects of an ingress controller, and with the plugin only. A route to the Service of another namespace (ReferenceGrant) is such an object. `10m` holds every pod until its deadline.'
+    'How long objects of other namespaces, made by an ingress controller, hold a pod that is their last node. Then the barrier seals it, and they answer 503 until they list another node. A route by a ReferenceGrant is such an object.'
   ),
   longLivedWait: duration(
     '0s',
     { min: '0s', max: '1h' },
-    'From the start of a drain, how long websockets, server-sent events and streams are waited for at most. They do not end by themselves: the pod can end them properly once it has received SIGTERM, so waiting only takes time from it. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
+    'How long a drain waits for websockets, server-sent events and streams at most, from its start. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
   ),
   kubeletStatusDelay: duration(
     '3s',
     { min: '0s', max: '10s' },
-    'How late a kubelet may report that it ends a pod by itself (its host shuts down, or lacks memory or disk). After this time the agent asks Kubernetes again. Only then a hook gets the answer that its pod stays, so a container restart takes this much longer.'
+    'How late a kubelet may report that it ends a pod by itself (shutdown, eviction). A container restart takes this much longer.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
   liftForeign: z
@@ -71,6 +71,6 @@ export const drain = z.strictObject({
   deferWrites: duration(
     '2s',
     { min: '0s', max: '25s' },
-    'Leave a removal to the owner of the holder (an ingress controller) for this long before doing it ourselves, while the barrier of every gateway keeps requests away. A list of nodes is written when the pod is gone. Where a barrier does not keep requests away, the owner gets as long as it was seen to take, and at most 1s of this.'
+    'How long a removal is left to the owner of the holder (an ingress controller), while every barrier keeps requests away. Without the barrier: as long as the owner usually takes, at most 1s.'
   )
 })

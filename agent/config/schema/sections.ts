@@ -49,12 +49,12 @@ export const ghosts = z.strictObject({
     .enum(['report', 'repair'])
     .default('report')
     .describe(
-      'What becomes of a node whose pod is gone: a line in the log, or it is taken out. The last node of a holder is only replaced: by the pods that take over from it (with the plugin).'
+      'What becomes of a node whose pod is gone: a line in the log, or it is removed. The last node of a holder is only replaced, by its successors (with the plugin).'
     ),
   after: duration(
     '10m',
     { min: '1s', max: '168h' },
-    'How long a drained pod must be gone before its node is a ghost. Also how long no pod must have had an address of `sync.podRanges` before a node there is a ghost, if the agent did not see its pod end.'
+    'How long a drained pod must be gone, or an address of `sync.podRanges` without a pod, before its node is a ghost.'
   )
 })
 
@@ -64,7 +64,7 @@ export const leader = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Elect one of several agents for what needs to be done once only: Admin API writes, repairs, Events. Off: each does all the work.'
+      'Elect one of several agents for Admin API writes, repairs and Events. Off: each does all the work.'
     ),
   namespace: text()
     .optional()
@@ -82,7 +82,7 @@ export const sync = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Keep the nodes of an upstream what the endpoints of a Service are, where the Service asks for it: docs/sync.md.'
+      'Keep the nodes of upstreams equal to the endpoints of the Services that ask for it: docs/sync.md.'
     ),
   allow: z
     .array(
@@ -99,7 +99,7 @@ export const sync = z.strictObject({
     .default([])
     .meta({
       description:
-        'Ranges in which only pods have addresses. A node in there that no pod has is taken out of a synced upstream, also by an agent that never saw its pod, and is a ghost elsewhere.',
+        'Ranges in which only pods have addresses. A node there that no pod has is removed from a synced upstream, and is a ghost elsewhere.',
       example: ['10.244.0.0/16']
     })
 })

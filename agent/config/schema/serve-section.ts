@@ -55,7 +55,7 @@ const dashboard = z.strictObject({
     .default([])
     .meta({
       description:
-        'Where all agents are, itself included: `host:port`. A name stands for all its addresses, as that of a headless Service does. Each agent asks the others once a second with a short session made from the token, and shows the drains and answers of all. The chart fills it in.',
+        'Where all agents are, itself included: `host:port`; a name stands for all its addresses. Each agent asks the others once a second, and shows what all know. The chart fills it in.',
       example: ['apisix-drain-agents.apisix.svc:8080']
     })
 })
@@ -66,7 +66,7 @@ export const serve = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
   pagePort: z.int().min(0).max(65_535).optional().meta({
     description:
-      'Port of the dashboard and `/metrics`, if they are to be apart from the hooks: a NetworkPolicy can then tell them apart. Without it they are on `port`. Hooks, `/healthz` and `/readyz` are never on this port; 0 lets the system pick one.',
+      'Port of the dashboard and `/metrics`, apart from the hooks, for NetworkPolicies. Without it they are on `port`; 0 lets the system pick one.',
     example: 8081
   }),
   trustedQuery: z
