@@ -9,7 +9,6 @@ import type { DrainStore } from './drain-store.ts'
 import { createOldGateways } from './blindness.ts'
 import { createDesired } from './entries/desired.ts'
 import { sealLookAt } from './entries/seal-decision.ts'
-import { keptSessions } from './entries/kept-sessions.ts'
 import { remember } from './gather/gather.ts'
 import { createEarlyEnds } from './hold/early-ends.ts'
 import { createFindPod } from './hold/find-pod.ts'
@@ -65,8 +64,6 @@ export interface Loop {
   lastPlan(): Plan
   /** Adds an observer that needs the loop, and so is made after the loop. */
   observe(observer: Observer): void
-  /** Runs no further round. A seal cannot be undone, so an agent that leaves its hooks to other agents must not begin a seal. */
-  rest(): void
   stop(): void
 }
 
@@ -84,7 +81,6 @@ interface LoopOptions {
  * drains are proven. A round for each hook would delay the next answers.
  */
 const SHOWN_MS = 250
-const NOTHING_KEPT: ReturnType<typeof keptSessions> = new Map()
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -166,16 +162,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const unsure = new Set(
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
-    const keeping =
-      barrier && !settings.plan.dryRun
-        ? keptSessions(next, memories, hooks.uids(), now, cluster.serverBehindMs())
-        : NOTHING_KEPT
-    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure, keeping))
+    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure))
     entries.renew({
       drains: next,
       held: hooks.uids(),
       unsure,
-      keeping,
       isSureOfGone: ownership.isSureOfGone(now),
       now
     })
@@ -228,12 +219,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     store.replace(next, entries.current(), planned.kept, now)
     lookedAt = now
-    const behindMs = cluster.serverBehindMs()
-    const deferred = deferredUntil(planned, next, settings.plan.deferMs, behindMs)
+    const deferred = deferredUntil(planned, next, settings.plan.deferMs)
     const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
-      times.push(drain.deadline, sealLookAt(drain, now, behindMs, settings.foreignHoldMs))
+      times.push(drain.deadline, sealLookAt(drain, now, settings.foreignHoldMs))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
     memories.keep(next, hooks.uids())
@@ -268,7 +258,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     held: () => hooks.held(),
     lastPlan: () => planned,
     observe: observer => void all.push(observer),
-    rest: () => schedule.stop(),
     stop() {
       schedule.stop()
       earlyEnds.stop()

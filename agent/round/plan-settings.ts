@@ -1,5 +1,4 @@
 import type { Drains } from '../rules/drain/drain.ts'
-import { keepTime } from '../rules/drain/budget.ts'
 import type { Millis, PodUid } from '../rules/drain/facts.ts'
 import type { Plan } from '../rules/plan/change.ts'
 import { returnsUntil, sealedUntil } from '../rules/plan/policies.ts'
@@ -11,8 +10,7 @@ export function planSettings(
   settings: PlanSettings,
   { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,
   drains: Drains,
-  unsure: ReadonlySet<PodUid>,
-  keeping: PlanSettings['keeping'] = new Set()
+  unsure: ReadonlySet<PodUid>
 ): PlanSettings {
   const gateways = cluster.gateways()
   /**
@@ -31,7 +29,6 @@ export function planSettings(
   return {
     ...settings,
     unsure,
-    keeping,
     unbarred: new Set(unbarred),
     ownersMs: owner => writer.ownersTime(owner),
     standalone: mode.current().mode === 'standalone'
@@ -39,16 +36,10 @@ export function planSettings(
 }
 
 /** The times until which nodes stay listed. At each of these times a new plan is due, even without an event. */
-export function deferredUntil(
-  { kept }: Plan,
-  drains: Drains,
-  deferMs: number,
-  serverBehindMs: Millis
-): readonly Millis[] {
+export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
   return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)
     if (drain && why === 'deferred') return [drain.since + deferMs]
-    if (drain && why === 'sessions') return [keepTime(drain, serverBehindMs)?.until ?? drain.since]
     if (drain && why === 'whole-write') return [sealedUntil(drain)]
     return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
   })

@@ -39,10 +39,6 @@ export async function run(config: Config, version: string): Promise<number> {
   const dryRun = config.drain.dryRun
   log.info({ version, host: config.serve.host, port, pagePort, dryRun }, 'listening')
 
-  const releaseHooks = (): void => {
-    loop.rest()
-    slots.releaseAll()
-  }
   return supervise({
     parts: [
       { name: 'http', run: signal => Promise.race([ports.failed, aborted(signal)]) },
@@ -69,11 +65,11 @@ export async function run(config: Config, version: string): Promise<number> {
     },
     finishHolds: signal => slots.emptied(signal),
     async handOver(signal) {
-      releaseHooks()
+      slots.releaseAll()
       await page?.handOver(signal)
     },
     async close() {
-      releaseHooks()
+      slots.releaseAll()
       await stopInjection()
       await ports.close()
       await stop()

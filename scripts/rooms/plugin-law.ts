@@ -21,7 +21,7 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
   },
   pick: {
     holds: 'a request: which node it may use, and what is counted',
-    files: 'bound install offer pick plan present request_state sticky wrappers'
+    files: 'install offer pick plan present request_state wrappers'
   },
   parts: {
     holds: 'all parts of one nginx process, and the other workers',

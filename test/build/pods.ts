@@ -39,8 +39,6 @@ export interface PodOptions {
   readonly labels?: Readonly<Record<string, string>>
   /** The Kubernetes host that it runs on; default: `host-1`. */
   readonly host?: string
-  /** The shell command of its preStop hook. */
-  readonly preStop?: string
   /** Conditions of its `readinessGates`. It is Ready only if they are true and a kubelet reports it. */
   readonly gates?: readonly string[]
 }
@@ -102,10 +100,7 @@ export function createPods(store: Store, addresses: Addresses): Pods {
           containers: [
             {
               name: 'app',
-              ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }],
-              ...(options.preStop && {
-                lifecycle: { preStop: { exec: { command: ['sh', '-c', options.preStop] } } }
-              })
+              ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }]
             }
           ],
           ...(options.gates && { readinessGates: options.gates.map(conditionType => ({ conditionType })) })

@@ -307,8 +307,7 @@ describe('feature: hooks', () => {
       barrier: true,
       config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'timer', DRAIN_DRY_RUN: 'true' }
     })
-    // No gateway keeps sessions in a dry run, so no hook is held for them.
-    const { old, fresh } = await two(rig, { annotations: { 'apisix-drain.io/keep-sessions': '8s' } })
+    const { old, fresh } = await two(rig)
     rig.end(old)
     const { status, body, ms, ranMs } = await rig.hook(old)
     expect({ status, ...body }).to.include({ status: 503, result: 'deadline', evidence: 'none' })

@@ -79,6 +79,34 @@ describe('The barrier holds with every balancer of APISIX:', () => {
       expect(backends(await requests(24))).to.deep.equal([b.name])
     })
 
+  for (const hash_on of ['cookie', 'header'] as const)
+    it(`chash by ${hash_on}: only the sessions of the ending pod move, and come back if its end is undone`, async () => {
+      const c = await Backend.start()
+      const reached = async () => {
+        const replies = Array.from({ length: 60 }, async (_, i) => {
+          const headers = hash_on === 'cookie' ? { cookie: `sid=s-${i}` } : { sid: `s-${i}` }
+          return (await send(`${gateway.url}/u`, { headers })).backend
+        })
+        return await Promise.all(replies)
+      }
+      try {
+        const u = { type: 'chash', hash_on, key: 'sid', nodes: [a.node, b.node, c.node] } as const
+        await gateway.configured({ u })
+        const before = await reached()
+        expect(new Set(before).size).to.equal(3)
+        for (const entry of [a.entry(), a.sealed]) {
+          await gateway.barrier.put(entry)
+          const during = await reached()
+          expect(during).not.to.include(a.name)
+          before.forEach((pod, i) => pod === a.name || expect(during[i]).to.equal(pod))
+        }
+        await gateway.barrier.remove(a.uid)
+        expect(await reached()).to.deep.equal(before)
+      } finally {
+        await c.kill()
+      }
+    })
+
   it('a name with several records: a request whose record is sealed gets another one', async () => {
     const twin = await Backend.start(a.node.port)
     try {

@@ -52,7 +52,7 @@ describe('Barrier API', () => {
       expect(worker.seen).to.be.within(state.now - 3, state.now)
     }
     expect(state.entries).to.deep.equal([])
-    expect(state.counts).to.have.all.keys('moved', 'bypasses', 'refused', 'errors', 'succeeded', 'kept')
+    expect(state.counts).to.have.all.keys('moved', 'bypasses', 'refused', 'errors', 'succeeded')
     expect(state.dictionary.capacity).to.equal(2 * 1024 * 1024)
     expect(state.dictionary.free).to.be.within(1, state.dictionary.capacity)
   })

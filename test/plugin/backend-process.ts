@@ -20,8 +20,6 @@ const server = createServer((request, response) => {
         response.setHeader('x-host', request.headers.host ?? '')
         const redirect = url.searchParams.get('accel')
         if (redirect) response.setHeader('x-accel-redirect', redirect)
-        const cookie = url.searchParams.get('cookie')
-        if (cookie) response.setHeader('set-cookie', cookie)
         response.statusCode = Number(url.searchParams.get('status') ?? 200)
         response.end(`${name} ${bytes}\n`)
       },

@@ -11,10 +11,6 @@ export interface EntryIn {
   successors?: Record<string, readonly string[]>
   /** The release of the agent that puts the entry. */
   by?: string
-  /** For how many seconds its pod keeps its sessions. */
-  keep?: number
-  /** For how many seconds the pod has kept its sessions already. */
-  kept?: number
 }
 
 export interface EntryOut {
@@ -36,8 +32,6 @@ export interface EntryOut {
   sealedFor?: number
   idleFor?: number
   word: Word
-  /** For how many more seconds the pod keeps its sessions. */
-  keep?: number
   /** Only the answer to a read of the state has these fields. */
   successors?: Record<string, string[]>
   by?: string

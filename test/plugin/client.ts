@@ -6,8 +6,6 @@ export interface Reply {
   backend: string | undefined
   host: string | undefined
   body: string
-  /** The values of all Set-Cookie headers. */
-  cookies: string[]
 }
 
 export interface Sending {
@@ -42,13 +40,12 @@ export async function send(url: string, options: Sending = {}): Promise<Reply> {
       response.on('error', reject)
       response.on('end', () => {
         if (!response.complete) return reject(new Error('the answer broke off'))
-        const { 'x-backend': backend, 'x-host': host, 'set-cookie': cookies = [] } = response.headers
+        const { 'x-backend': backend, 'x-host': host } = response.headers
         resolve({
           status: response.statusCode ?? 0,
           backend: backend === undefined ? undefined : String(backend),
           host: host === undefined ? undefined : String(host),
-          body: text,
-          cookies
+          body: text
         })
       })
     })

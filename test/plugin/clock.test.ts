@@ -51,20 +51,6 @@ describe('A gateway whose wall clock is set', () => {
     })
   }
 
-  it('back keeps new sessions away from a pod that began to end before', async () => {
-    const { barrier, url } = gateway
-    const nodes = [a, b].map(({ node }) => ({ ...node, weight: 1 }))
-    await gateway.configured({ u: { type: 'chash', hash_on: 'cookie', key: 'sid', nodes } })
-    await set(130)
-    await barrier.put({ ...a.entry({ keep: 60 }), ttl: 60 })
-    await set(0)
-    for (let session = 0; session < 20; session += 1) {
-      const { cookies } = await send(`${url}/u?cookie=sid%3D${session}`)
-      const { backend } = await send(`${url}/u`, { headers: { cookie: cookies.join('; ') } })
-      expect(backend, cookies.join('; ')).to.equal(b.name)
-    }
-  })
-
   it('forward keeps its entries for as long as they were put for', async () => {
     const { barrier, url } = gateway
     await barrier.put({ ...a.sealed, ttl: 60 })

@@ -11,7 +11,7 @@ import { callHook, type HookReply } from '../build/hook.ts'
 import { createPods, type PodOptions, type TestPod } from '../build/pods.ts'
 import type { Backend } from './backend.ts'
 import { eventually } from './eventually.ts'
-import type { Gateway, Node, Upstream } from './gateway.ts'
+import type { Gateway, Node } from './gateway.ts'
 
 /** A pod in the stand-in for Kubernetes, whose program runs at the same address. */
 export interface LivePod extends TestPod {
@@ -26,10 +26,10 @@ export interface WithAgent {
   readonly agent: TestAgent
   /** Makes a pod that is Running and Ready. Resolves when the agent knows the pod. */
   pod(backend: Backend, options?: PodOptions): Promise<LivePod>
-  /** Gives these pods to the Admin API and the gateway: as upstream `u`, and on their gRPC ports as `g`. `differs`: fields of `u`. */
-  route(pods: readonly LivePod[], differs?: Partial<Upstream>): Promise<void>
-  /** Deletes the pod and calls its hook. `signal` aborts the call, as a caller that goes away. */
-  end(pod: LivePod, signal?: AbortSignal): Promise<HookReply>
+  /** Gives these pods to the Admin API and the gateway: as upstream `u`, and on their gRPC ports as `g`. */
+  route(pods: readonly LivePod[]): Promise<void>
+  /** Deletes the pod and calls its hook. */
+  end(pod: LivePod): Promise<HookReply>
   /** Removes the pod's object. */
   gone(pod: LivePod): void
   close(): Promise<void>
@@ -70,11 +70,10 @@ export async function withAgent(gateway: Gateway): Promise<WithAgent> {
       await eventually('the agent knows the pod', () => agent.knows(ip))
       return { ...pod, backend }
     },
-    async route(list, differs = {}) {
+    async route(list) {
       const upstreams = {
         u: {
           type: 'roundrobin' as const,
-          ...differs,
           nodes: list.map(({ backend }) => weighted(backend.node))
         },
         g: { scheme: 'grpc' as const, nodes: list.map(({ backend }) => weighted(backend.grpc)) }
@@ -90,10 +89,10 @@ export async function withAgent(gateway: Gateway): Promise<WithAgent> {
       for (const route of routes) store.put(keyOf('routes', route.id), route)
       await gateway.configured({ ...upstreams, objects: { kinds: { upstreams: objects, routes } } })
     },
-    async end(pod, signal) {
+    async end(pod) {
       pods.end(pod)
       const query = new URLSearchParams({ namespace: pod.namespace, pod: pod.name }).toString()
-      return await callHook({ port: agent.port, from: pod.ip, query, signal })
+      return await callHook({ port: agent.port, from: pod.ip, query })
     },
     gone: pod => pods.gone(pod),
     async close() {

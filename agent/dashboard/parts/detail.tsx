@@ -16,7 +16,6 @@ const STORY: readonly (readonly [keyof Moments, string])[] = [
   ['seenAt', 'the agent saw it'],
   ['hookAt', 'the hook called'],
   ['sliceAt', 'EndpointSlice says terminating'],
-  ['keptUntil', 'the pod keeps its sessions until then'],
   ['acceptedAt', 'Admin API accepted the removal'],
   ['sealedAt', 'every gateway had sealed it: no new request'],
   ['confirmedAt', 'every gateway had confirmed'],
@@ -38,7 +37,7 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
   useEffect(() => box.current?.focus(), [lane.id])
   const story = STORY.flatMap(([moment, label]) => {
     const at = drain.moments[moment]
-    return at == null ? [] : [{ label, at }]
+    return at === null ? [] : [{ label, at }]
   }).sort((a, b) => a.at - b.at)
   const grade = drain.verdict?.grade
   return (

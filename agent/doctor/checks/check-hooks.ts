@@ -17,8 +17,6 @@ export interface HookSpec {
   readonly container: string
   /** The longest time of the hook in ms: `timeout`, curl's `-m` or `?timeout=`, plus the fallback's sleep; or the helper's budget. */
   readonly longestMs: number | undefined
-  /** The longest time of the call alone, in ms. An agent can hold the hook for this time. */
-  readonly callMs: number | undefined
   /** Whether the call identifies its pod by name. A call without it may be refused (docs/decisions/0022). */
   readonly named: boolean
   /** Whether the call uses a proxy from the container's environment. The agent then sees the proxy's address instead of the pod's. */
@@ -74,7 +72,6 @@ function getHook(path: string, { host, port }: { readonly host: unknown; readonl
   const number = portOf(port)
   return {
     longestMs: timeoutOfQuery(path),
-    callMs: timeoutOfQuery(path),
     named: isNamed(path),
     followsProxy: false,
     target: number === undefined ? undefined : { host: textOf(host) ?? '', port: number },
@@ -91,7 +88,6 @@ function helperHook(command: readonly string[], env: readonly unknown[]): Rest {
   const budgetMs = parseDuration(budget ?? '') ?? HELPER.budgetMs
   return {
     longestMs: budgetMs,
-    callMs: budgetMs,
     named: true,
     followsProxy: false,
     target: targetOf(url ?? ''),
@@ -111,7 +107,6 @@ function shellHook(text: string): Rest {
   const callMs = waits.length === 0 ? undefined : Math.min(...waits)
   return {
     longestMs: callMs === undefined ? undefined : callMs + (fallbackMs(words) ?? 0),
-    callMs,
     named: isNamed(text),
     followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text),
     target: targetOf(words[at] ?? ''),

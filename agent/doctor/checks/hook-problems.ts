@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { KEEP_SESSIONS, readOptions } from '../../rules/drain/annotations.ts'
 import type { PodFact, ServiceFact } from '../../rules/drain/facts.ts'
 import { formatDuration } from '../../rules/drain/duration.ts'
 import type { HookSpec } from './check-hooks.ts'
@@ -9,18 +8,12 @@ export type FindService = (namespace: string, name: string) => ServiceFact | 'no
 
 /** The mistakes in one hook, each with a remedy; empty if there are none. */
 export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindService): readonly string[] {
-  const { container, longestMs, callMs, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
+  const { container, longestMs, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
   const its = `the hook of container ${container}`
   const problems = [targetProblem(hook, pod, findService)]
   if (longestMs !== undefined && longestMs > pod.graceMs) {
     problems.push(
       `${its} may take ${formatDuration(longestMs)} with its fallback, longer than terminationGracePeriodSeconds (${formatDuration(pod.graceMs)}): raise the grace or lower the hook's -m`
-    )
-  }
-  const { keepSessionsMs } = readOptions(pod.annotations)
-  if (callMs !== undefined && callMs < keepSessionsMs) {
-    problems.push(
-      `${its} ends its call after ${formatDuration(callMs)}, so sessions are not kept for ${KEEP_SESSIONS} (${formatDuration(keepSessionsMs)}): raise its timeout, or --budget of apisix-drain-hook`
     )
   }
   if (!named) {

@@ -15,10 +15,6 @@ export interface BarrierEntry {
   readonly successors?: Readonly<Record<string, readonly string[]>>
   /** The release of agents that puts the entry. An older plugin refuses the field. */
   readonly by?: string
-  /** Seconds for which the pod still keeps its sessions, 0 to 86 400; only with `draining`. An older plugin refuses `keep` and `kept`. */
-  readonly keep?: number
-  /** Seconds for which the pod has kept its sessions already. */
-  readonly kept?: number
 }
 
 /** An entry as the gateway reports it. */

@@ -8,7 +8,7 @@ import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 import { lookPause } from './look-pause.ts'
-import { entriesOf, hasExtras, type DesiredEntry } from './desired-entry.ts'
+import { entriesOf, hasSuccessors, type DesiredEntry } from './desired-entry.ts'
 import { createEntryTable } from './entry-table.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { doubled } from '../../rules/drain/times.ts'
@@ -109,7 +109,7 @@ export function createBarrierLane({
   const learn = (told: readonly string[] | undefined): void => {
     if (told === undefined || told.join() === features.join()) return
     features = told
-    if (!desired().values().some(hasExtras)) return
+    if (!desired().values().some(hasSuccessors)) return
     restarts++
     table.forget()
     bell.ring()
@@ -129,10 +129,7 @@ export function createBarrierLane({
     const asked = restarts
     table.sent(due, sentAt)
     const names = knows('successors')
-    const extras = {
-      by: knows('by') ? by : undefined,
-      keepFrom: knows('keep') ? sentAt : undefined
-    }
+    const extras = { by: knows('by') ? by : undefined }
     const answer = await api.put(
       due.flatMap(entry =>
         entriesOf(entry, ttlMs, { ...extras, successors: names && table.tellsSuccessors(entry, sentAt) })

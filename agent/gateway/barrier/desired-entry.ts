@@ -1,4 +1,4 @@
-import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Successors } from '../../rules/plan/successors.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { addressOf } from '../apisix/nodes.ts'
@@ -13,8 +13,6 @@ export interface DesiredEntry {
   readonly sealIf?: readonly string[]
   /** The successors' nodes, by port of the pod. The same object until a successor changes. */
   readonly successors?: Successors
-  /** When the pod keeps the sessions that are bound to it, on the agent's clock; `until` may be past. Sent with `draining` only. */
-  readonly keep?: { readonly from: Millis; readonly until: Millis }
   /** A hook still waits for this drain. Then the entry is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
@@ -45,29 +43,22 @@ export const sameNodes = (
 
 /** Whether a put of one entry equals a put of the other. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
-  a.state === b.state &&
-  a.keep?.until === b.keep?.until &&
-  sameNodes(a, b) &&
-  sameList(a.sealIf, b.sealIf) &&
-  a.successors === b.successors
+  a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
 
 /** Which optional fields are sent, because the plugin knows them. */
 interface Extras {
   readonly successors?: boolean
   /** The name of this release, if the plugin knows `by`. */
   readonly by?: string | undefined
-  /** The current time, if the plugin knows `keep`. */
-  readonly keepFrom?: Millis | undefined
 }
 
 /** The entries to put for one drain, one for each address. */
 export function entriesOf(
-  { uid, nodes, state, sealIf, successors, keep }: DesiredEntry,
+  { uid, nodes, state, sealIf, successors }: DesiredEntry,
   ttlMs: number,
   extras: Extras = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
-  const kept = state === 'draining' ? keepFields(keep, extras.keepFrom) : undefined
   return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
     const tag = sealIf?.[i]
@@ -79,26 +70,10 @@ export function entriesOf(
       ttl,
       ...(tag !== undefined && { sealIf: tag }),
       ...(extras.successors && successors && { successors: ofFamily(successors, host) }),
-      ...(extras.by !== undefined && { by: extras.by }),
-      ...kept
+      ...(extras.by !== undefined && { by: extras.by })
     }
   })
 }
-
-/** The longest time that the plugin keeps sessions without another put, in s. */
-const MOST_KEPT = 86_400
-
-function keepFields(
-  keep: DesiredEntry['keep'],
-  now: Millis | undefined
-): Pick<BarrierEntry, 'keep' | 'kept'> | undefined {
-  if (keep === undefined || now === undefined) return undefined
-  const left = Math.min(MOST_KEPT, Math.max(0, keep.until - now) / 1000)
-  return { keep: left, kept: Math.max(0, now - keep.from) / 1000 }
-}
-
-/** Whether the entry has fields that only some plugins know. */
-export const hasExtras = (entry: DesiredEntry): boolean => hasSuccessors(entry) || entry.keep !== undefined
 
 export const hasSuccessors = ({ successors = {} }: Pick<DesiredEntry, 'successors'>): boolean =>
   Object.keys(successors).length > 0

@@ -5,7 +5,6 @@ import type {
   V1ContainerStateRunning,
   V1ContainerStatus,
   V1Lifecycle,
-  V1LifecycleHandler,
   V1ObjectMeta,
   V1OwnerReference,
   V1Pod,
@@ -145,7 +144,6 @@ function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
       if (text.includes('apisix-drain-hook') || (text.includes('/v1/prestop') && text.includes('||')))
         found = found === 'bare' ? found : 'safe'
       else if (text.includes('/v1/prestop')) found = 'bare'
-      else if ('exec' in fieldsOf<V1LifecycleHandler>(preStop)) found ??= 'other'
     }
   }
   return found

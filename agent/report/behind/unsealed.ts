@@ -1,7 +1,7 @@
 import type { Drain } from '../../rules/drain/drain.ts'
-import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { PodUid } from '../../rules/drain/facts.ts'
 import type { BehindView } from '../snapshot/holder-view.ts'
-import { sealDueAt } from '../snapshot/lag.ts'
+import { latestDecision } from '../snapshot/lag.ts'
 import { momentsOf } from '../snapshot/moments.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Memory } from '../../round/gather/memory.ts'
@@ -12,20 +12,18 @@ type GatewayBehind = BehindView['gateways'][number]
 /**
  * The gateways that have not sealed an ending pod yet, by holder that lists or listed it. Such a gateway is behind from Kubernetes'
  * decision until it seals the pod; without the plugin, until it was seen without the pod. A last endpoint that is held as planned is
- * not behind, and neither is a pod that keeps its sessions.
+ * not behind.
  */
 export function unsealedIn(
   drains: readonly Drain[],
-  memory: (uid: PodUid) => Memory,
-  now: Millis
+  memory: (uid: PodUid) => Memory
 ): ReadonlyMap<HolderKey, readonly GatewayBehind[]> {
   const found = new Map<HolderKey, GatewayBehind[]>()
   for (const drain of drains) {
     if (drain.phase !== 'draining' || drain.verdict.kind !== 'waiting' || drain.verdict.lastEndpoint) continue
     const late = drain.verdict.gateways.filter(({ sealedAt, at }) => (sealedAt ?? at) === undefined)
     if (late.length === 0) continue
-    const since = sealDueAt(momentsOf(drain, memory(drain.uid)))
-    if (since > now) continue
+    const since = latestDecision(momentsOf(drain, memory(drain.uid)))
     const { namespace, name } = drain.pod
     for (const { key } of drain.verdict.holders) {
       const behind = late.map(({ name: gateway, why, grade }) => ({

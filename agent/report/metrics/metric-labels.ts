@@ -46,14 +46,13 @@ export const KEPT_REASONS = keysOf({
   discovery: 1,
   standalone: 1,
   deferred: 1,
-  sessions: 1,
   'fixed-address': 1,
   'whole-write': 1,
   'dry-run': 1,
   'address-unknown': 1
 } satisfies Record<Kept['why'], 1>)
 /** The decisions of the plugin about requests. */
-export const DECISIONS = ['moved', 'succeeded', 'refused', 'bypassed', 'kept', 'late', 'error'] as const
+export const DECISIONS = ['moved', 'succeeded', 'refused', 'bypassed', 'late', 'error'] as const
 export const RESULTS = keysOf(ANSWERS)
 export const DIRECTIONS = ['removal', 'arrival'] as const
 export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const

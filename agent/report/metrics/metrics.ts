@@ -125,7 +125,7 @@ export function createMetrics() {
     syncLag: histogram(
       LAGS,
       'sync_lag_seconds',
-      'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it. If a pod keeps its sessions, this lag and those by gateway and by holder count from the end of that time.',
+      'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it.',
       { direction: DIRECTIONS }
     ),
     gatewayLag,
@@ -176,7 +176,7 @@ export function createMetrics() {
     // Begins with the gateway's own count, because 0 before the first answer would show as an increase.
     pluginRequests: counter(
       'plugin_requests_total',
-      `Requests on which the plugin of a gateway decided since the gateway started. moved: to another node; succeeded: to a successor; refused: 503, only sealed nodes were left; bypassed: to a pod that ends, without another choice; kept: of a session that a pod keeps while it ends; late: to a sealed node; error: as without the plugin, because it failed. Gateways that would share the label ${OTHER} are left out.`,
+      `Requests on which the plugin of a gateway decided since the gateway started. moved: to another node; succeeded: to a successor; refused: 503, only sealed nodes were left; bypassed: to a pod that ends, without another choice; late: to a sealed node; error: as without the plugin, because it failed. Gateways that would share the label ${OTHER} are left out.`,
       { gateway: `name of the gateway; at most ${MOST} at a time`, decision: DECISIONS },
       []
     ),

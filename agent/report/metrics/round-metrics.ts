@@ -3,7 +3,7 @@ import type { Drain, Verdict } from '../../rules/drain/drain.ts'
 import { LONG_LIVED } from './metric-labels.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observer } from '../../round/observer.ts'
-import { lagOf, sealDueAt } from '../snapshot/lag.ts'
+import { lagOf, latestDecision } from '../snapshot/lag.ts'
 import { isRiskless, type Memory } from '../../round/gather/memory.ts'
 import { acceptedAt, momentsOf } from '../snapshot/moments.ts'
 
@@ -35,7 +35,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
 
   function observeHolderLags(drain: Drain, memory: Memory): void {
     if (drain.phase === 'undone') return
-    const due = sealDueAt(momentsOf(drain, memory))
+    const due = latestDecision(momentsOf(drain, memory))
     for (const { holder, removedAt } of memory.places.values()) {
       if (removedAt === undefined) continue
       const lag = Math.max(0, removedAt - due) / 1000
@@ -61,7 +61,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (moments.idleAt !== null) since('seen-idle', drain.since, moments.idleAt)
     const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
-    const seconds = (to: number) => Math.max(0, to - sealDueAt(moments)) / 1000
+    const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000
     for (const { name, at: confirmedAt, sealedAt } of drain.verdict.gateways) {
       const gateway = metrics.gatewayNames.labelOf(name)
       const at = sealedAt ?? confirmedAt

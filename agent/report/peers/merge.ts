@@ -82,17 +82,11 @@ const claim = ({ verdict, why }: DrainView): Order => [
   why
 ]
 
-function keptBy(a: Moments, b: Moments): Pick<Moments, 'keptUntil'> {
-  const keptUntil = earlier(a.keptUntil, b.keptUntil)
-  return keptUntil === null ? {} : { keptUntil }
-}
-
 const joinMoments = (a: Moments, b: Moments): Moments => ({
   decidedAt: earlier(a.decidedAt, b.decidedAt),
   seenAt: Math.min(a.seenAt, b.seenAt),
   hookAt: earlier(a.hookAt, b.hookAt),
   sliceAt: earlier(a.sliceAt, b.sliceAt),
-  ...keptBy(a, b),
   acceptedAt: earlier(a.acceptedAt, b.acceptedAt),
   sealedAt: earlier(a.sealedAt, b.sealedAt),
   confirmedAt: earlier(a.confirmedAt, b.confirmedAt),

@@ -57,7 +57,6 @@ const drain = z.looseObject({
     seenAt: time,
     hookAt: moment,
     sliceAt: moment,
-    keptUntil: time.optional(),
     acceptedAt: moment,
     sealedAt: moment,
     confirmedAt: moment,

@@ -119,13 +119,12 @@ function pluginCounts(
     const gateway = gatewayNames.labelOf(name)
     // A sum would fall when one of several gateways leaves, which looks like a restart.
     if (!told || gateway === OTHER) continue
-    const { moved, succeeded, refused, bypasses, kept, errors } = told.counts
+    const { moved, succeeded, refused, bypasses, errors } = told.counts
     const counts = {
       moved,
       succeeded,
       refused,
       bypassed: bypasses,
-      kept,
       late: told.held?.late,
       error: errors
     }

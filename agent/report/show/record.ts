@@ -40,11 +40,9 @@ export function createRecord({ clock, sleepMs, shown }: RecordOptions): AgentRec
         if (after?.phase === 'proven' || after?.phase === 'undone') totals[after.phase] += 1
         if (after?.phase === 'expired' && !isRiskless(memory)) totals.expired += 1
       },
-      ack(ack, _drain, memory) {
+      ack(ack) {
         totals.hooks += 1
-        // A hook that was held for the pod's sessions replaces no sleep.
-        const replacedMs = memory.keptUntil === undefined ? sleepMs : ack.elapsedMs
-        history = withAck(history, ack, clock.now(), replacedMs)
+        history = withAck(history, ack, clock.now(), sleepMs)
       },
       round() {
         totals.rounds += 1

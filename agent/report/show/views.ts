@@ -176,7 +176,7 @@ export function createViews(options: ViewsOptions): Views {
       const holders = [...inventory.holders().values()]
       const differs = look(loop)
       const known = common(loop)
-      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid), clock.now())
+      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid))
       const succeeded = holdersOnSuccessors(known.drains, uid => loop.memory(uid), inventory)
       return buildSnapshot({
         ...known,
@@ -220,7 +220,7 @@ export function createViews(options: ViewsOptions): Views {
       metrics.lacking.set({ lacks: 'hook' }, without)
       metrics.lacking.set({ lacks: 'fallback' }, bare)
       driftGauges(metrics, drift.counts(clock.now()))
-      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid), clock.now())
+      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid))
       behindGauges(metrics, {
         clocks: behind.all(),
         unsealed: [...unsealed.values()].flat(),

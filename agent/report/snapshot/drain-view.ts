@@ -13,8 +13,6 @@ export interface Moments {
   readonly seenAt: Millis
   readonly hookAt: Millis | null
   readonly sliceAt: Millis | null
-  /** The end of the time for which the pod keeps its sessions; in the future while it does. Absent: it keeps none. */
-  readonly keptUntil?: Millis
   /** The Admin API accepted the removal from the last of the holders. */
   readonly acceptedAt: Millis | null
   /** The last gateway sealed the pod: no new request from then on. `null` if a gateway without the plugin cannot. */

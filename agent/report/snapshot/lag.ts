@@ -12,26 +12,19 @@ export function latestDecision({ decidedAt, seenAt }: Pick<Moments, 'decidedAt' 
   return decidedAt === null ? seenAt : Math.max(decidedAt, Math.min(seenAt, decidedAt + SECOND_MS - 1))
 }
 
-/**
- * When the gateways had to have sealed the pod: at the decision, or, if the pod keeps its sessions, at the end of that time. Later times
- * are lag.
- */
-export const sealDueAt = (moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'keptUntil'>): Millis =>
-  Math.max(latestDecision(moments), moments.keptUntil ?? -Infinity)
-
-type Due = 'decidedAt' | 'seenAt' | 'keptUntil'
+type Due = 'decidedAt' | 'seenAt'
 
 /**
- * Sync lag in ms, from the decision of Kubernetes (see `sealDueAt`). It ends when every gateway had sealed the pod (no new request from
+ * Sync lag in ms, from the decision of Kubernetes (see `latestDecision`). It ends when every gateway had sealed the pod (no new request from
  * then on), or was seen without it. `null` if neither is known. Requests in flight are not part of it. A lower bound: the true lag is less
  * than a second longer, if the agent saw the deletion late.
  */
 export const lagOf = (moments: Pick<Moments, Due | 'sealedAt' | 'confirmedAt'>): number | null =>
   elapsed(moments, moments.sealedAt ?? moments.confirmedAt)
 
-/** From the decision of Kubernetes (see `sealDueAt`) until the pod's last request had ended, in ms; `null` if nothing counted them. */
+/** From the decision of Kubernetes until the pod's last request had ended, in ms; `null` if nothing counted them. */
 export const idleLagOf = (moments: Pick<Moments, Due | 'idleAt'>): number | null =>
   elapsed(moments, moments.idleAt)
 
 const elapsed = (moments: Pick<Moments, Due>, to: Millis | null): number | null =>
-  to === null ? null : Math.max(0, to - sealDueAt(moments))
+  to === null ? null : Math.max(0, to - latestDecision(moments))

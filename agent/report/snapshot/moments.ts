@@ -36,7 +36,6 @@ export function momentsOf(drain: Drain, memory: Memory): Moments {
     seenAt: seenAt(drain, memory),
     hookAt: memory.hookAt ?? null,
     sliceAt: memory.sliceAt ?? null,
-    ...(memory.keptUntil !== undefined && { keptUntil: memory.keptUntil }),
     acceptedAt: acceptedAt(memory) ?? null,
     sealedAt: sealedAt(drain) ?? null,
     confirmedAt: confirmed ? confirmedAt(proven) : null,

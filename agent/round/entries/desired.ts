@@ -5,7 +5,6 @@ import type { World } from '../../rules/plan/world.ts'
 import type { Memories, Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
 import { desiredEntry, entryContext } from './seal-decision.ts'
-import type { keptSessions } from './kept-sessions.ts'
 import { createLingering } from './lingering.ts'
 import { takePredecessors } from './predecessor.ts'
 import { createSuccession } from './succession.ts'
@@ -26,8 +25,6 @@ interface EntryFacts {
   readonly held: ReadonlySet<PodUid>
   /** The pods whose addresses may belong to other pods now. */
   readonly unsure: ReadonlySet<PodUid>
-  /** See `keptSessions`. */
-  readonly keeping: ReturnType<typeof keptSessions>
   /** Whether addresses of gone pods can be distinguished from those of new pods. */
   readonly isSureOfGone: boolean
   readonly now: Millis
@@ -57,19 +54,9 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
     ended(drain, memory, now) {
       if (barrier) lingering.add(drain, memory, now)
     },
-    renew({ drains, held, unsure, keeping, isSureOfGone, now }) {
+    renew({ drains, held, unsure, isSureOfGone, now }) {
       if (!barrier) return
-      const context = entryContext(
-        sources,
-        barrier,
-        world,
-        drains,
-        succession,
-        now,
-        foreignHoldMs,
-        keeping,
-        held
-      )
+      const context = entryContext(sources, barrier, world, drains, succession, now, foreignHoldMs, held)
       const entries: DesiredDrain[] = []
       for (const drain of drains.values()) {
         const entry = desiredEntry(drain, memories.of(drain.uid), context)

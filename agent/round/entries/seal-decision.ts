@@ -1,15 +1,13 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
-import { HOLD_ALL, judge, KEEPS_SESSIONS } from '../../rules/proof/seal.ts'
+import { HOLD_ALL, judge } from '../../rules/proof/seal.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import { keepTime } from '../../rules/drain/budget.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import { letGoOf } from './let-go.ts'
 import { leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memory } from '../gather/memory.ts'
-import type { Keeping } from './kept-sessions.ts'
 import type { Successors } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
 import type { Succession } from './succession.ts'
@@ -34,8 +32,6 @@ export interface EntryContext {
   readonly serves: (node: string) => boolean
   readonly successors: (drain: Drain, memory: Memory) => Successors
   readonly now: Millis
-  /** See `keptSessions`. */
-  readonly keeping: ReadonlyMap<PodUid, Keeping>
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
   /** How long holders of other namespaces may delay a pod's seal, in ms. Absent: until the pod's deadline. */
@@ -51,7 +47,6 @@ export function entryContext(
   succession: Pick<Succession, 'of'>,
   now: Millis,
   foreignHoldMs?: number,
-  keeping: ReadonlyMap<PodUid, Keeping> = new Map(),
   held: ReadonlySet<PodUid> = new Set()
 ): EntryContext {
   // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
@@ -63,7 +58,7 @@ export function entryContext(
     return found
   }
   const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
-  return { cluster, barrier, world, serves: mayServe, successors, now, keeping, held, foreignHoldMs }
+  return { cluster, barrier, world, serves: mayServe, successors, now, held, foreignHoldMs }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
@@ -75,15 +70,6 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   // A hook that is held after the proof waits for a gateway that has restarted or joined. So the entry is still watched.
   if (drain.phase !== 'draining')
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
-  const keeping = context.keeping.get(drain.uid)
-  if (keeping !== undefined) {
-    memory.keptUntil = keeping.until
-    for (const { id } of context.cluster.gateways()) memory.unsealed.set(id, KEEPS_SESSIONS)
-    const { from, sureUntil: until } = keeping
-    return { ...entry, state: 'draining', watch: true, ...(context.now < until && { keep: { from, until } }) }
-  }
-  // The time for the sessions may end early, because the caller of the hook has disconnected.
-  if (memory.keptUntil !== undefined) memory.keptUntil = Math.min(memory.keptUntil, context.now)
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
   const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
   if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
@@ -96,9 +82,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
     ...entry,
     state: memory.sealing ? 'sealed' : 'draining',
     watch: true,
-    ...(memory.sealing && { agreed }),
-    // All gateways stop keeping sessions at the same time, even if some cannot be sealed yet.
-    ...(memory.keptUntil !== undefined && { keep: { from: drain.since, until: memory.keptUntil } })
+    ...(memory.sealing && { agreed })
   }
 }
 
@@ -106,19 +90,9 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
 const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => since + foreignHoldMs
 
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
-export function sealLookAt(
-  drain: Drain,
-  now: Millis,
-  serverBehindMs: Millis,
-  foreignHoldMs?: number
-): Millis | undefined {
+export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
   if (drain.phase !== 'draining') return undefined
-  const times = [
-    drain.since + NAME_MS,
-    foreignUntil(drain, foreignHoldMs),
-    keepTime(drain, serverBehindMs)?.until ?? Infinity,
-    drain.deadline - SEAL_BEFORE_MS
-  ]
+  const times = [drain.since + NAME_MS, foreignUntil(drain, foreignHoldMs), drain.deadline - SEAL_BEFORE_MS]
   return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]
 }
 

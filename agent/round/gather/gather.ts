@@ -27,7 +27,6 @@ const KEPT_STATE = {
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
   'fixed-address': { state: 'listed', why: 'left for its next pod, which has the same address' },
   deferred: { state: 'listed', why: 'left to its owner for now' },
-  sessions: { state: 'listed', why: 'left while the pod keeps its sessions' },
   'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
 } as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
 
@@ -99,7 +98,6 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
       return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '', unsealed }
     }),
     gatewaysKnown,
-    keptUntil: memory.keptUntil,
     sealForced: memory.sealForced,
     succeeded: memory.succeeded,
     standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),

@@ -45,8 +45,6 @@ export interface Memory {
   letGo: boolean
   /** The entry was sealed because the deadline was near. */
   sealForced: boolean
-  /** The end of the time for which the pod keeps its sessions, as far as it is known now. `undefined`: it keeps none. */
-  keptUntil: Millis | undefined
   /** When the agent saw the pod's deletion, a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
@@ -87,7 +85,6 @@ export function createMemories(): Memories {
         letGo: false,
         tookOver: false,
         sealForced: false,
-        keptUntil: undefined,
         heardAt: undefined,
         hookAt: undefined,
         sliceAt: undefined,

@@ -157,8 +157,6 @@ export function createHooks({
         const away = () => {
           end()
           reject(signal.reason as Error)
-          // A pod keeps its sessions only while a hook is held, so a round must decide again.
-          wake()
         }
         if (signal.aborted) return away()
         signal.addEventListener('abort', away, { once: true })

@@ -15,8 +15,6 @@ const UNTIL = `${PREFIX}until`
 const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 /** The longest wait for websockets and streams of this pod, such as `10s`; overrides `drain.longLivedWait`. */
 const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
-/** For how long the pod keeps the sessions that a cookie binds to it, such as `10m`. New ones go elsewhere. Default: not at all. */
-export const KEEP_SESSIONS = `${PREFIX}keep-sessions`
 /** `false`: no other pod takes over from this one in a gateway, and this pod takes over from no other. */
 const SUCCESSORS = `${PREFIX}successors`
 /** Of a Service: the upstream that lists its endpoints as nodes, as an id, or as `port=id` for each port, separated by commas. */
@@ -31,7 +29,6 @@ interface PodOptions {
   readonly until: 'barrier' | 'drained' | undefined
   readonly minimumGrade: Grade | undefined
   readonly longLivedMs: number | undefined
-  readonly keepSessionsMs: number
   readonly successors: boolean
   readonly problems: readonly string[]
 }
@@ -72,7 +69,6 @@ export function readOptions(annotations: Annotations): PodOptions {
     until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
     minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
     longLivedMs: read(LONG_LIVED_WAIT, parseDuration, DURATION_FORM),
-    keepSessionsMs: read(KEEP_SESSIONS, parseDuration, DURATION_FORM) ?? 0,
     successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,
     problems
   }

@@ -1,5 +1,4 @@
-import { KEEP_SESSIONS, RESERVE, readOptions } from './annotations.ts'
-import type { Drain } from './drain.ts'
+import { RESERVE, readOptions } from './annotations.ts'
 import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings } from './seen.ts'
@@ -36,23 +35,6 @@ export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Mil
   return Math.min(deletionAt, since + (pod.deletionGraceMs ?? pod.graceMs))
 }
 
-/** How long before the deadline kept sessions end at the latest, in ms: the seal, and its proof, need this time. */
-const SEAL_MS = 1000
-
-/**
- * The time in which an ending pod may keep its sessions (ms, the agent's clock); `undefined` if the pod does not ask for that. The time
- * begins with the decision of Kubernetes, so it is the same for all agents, even for one that has just started.
- */
-export function keepTime(
-  { pod, since, decidedAt, deadline }: Pick<Drain, 'pod' | 'since' | 'decidedAt' | 'deadline'>,
-  serverBehindMs: Millis
-): { readonly from: Millis; readonly until: Millis } | undefined {
-  const { keepSessionsMs } = readOptions(pod.annotations)
-  if (keepSessionsMs === 0) return undefined
-  const from = Math.min(since, (decidedAt ?? Infinity) + serverBehindMs)
-  return { from, until: Math.min(from + keepSessionsMs, deadline - SEAL_MS) }
-}
-
 /**
  * Problems with the time that a pod gives its hook, for `doctor`; empty if there are none. `needMs` is the longest wait for the
  * weakest evidence that counts (the floor, or the settle time).
@@ -78,12 +60,6 @@ export function budgetProblems(
     return [
       ...options.problems,
       `a hook is held for at most ${formatDuration(hold)}, but the evidence may take ${formatDuration(need)}: raise ${grace} or lower ${lower}`
-    ]
-  }
-  if (options.keepSessionsMs > hold - SEAL_MS) {
-    return [
-      ...options.problems,
-      `${KEEP_SESSIONS} (${formatDuration(options.keepSessionsMs)}) is longer than a hook is held (${formatDuration(hold)}), so sessions move before that: raise ${grace} or lower ${lower}`
     ]
   }
   return [...options.problems]

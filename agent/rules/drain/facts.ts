@@ -49,11 +49,8 @@ export interface PodFact {
    * `waiting`: only this gate keeps the pod from being Ready.
    */
   readonly gate?: 'waiting' | 'open'
-  /**
-   * `bare`: a preStop hook asks the agent and has no fallback. `safe`: such a hook has a fallback. `other`: a command that may ask the
-   * agent.
-   */
-  readonly hook?: 'bare' | 'safe' | 'other' | undefined
+  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has a fallback. For display only. */
+  readonly hook?: 'bare' | 'safe' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
   /** The labels that distinguish pods of one workload, as one string, without those that controllers generate. */

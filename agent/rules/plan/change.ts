@@ -20,7 +20,6 @@ export interface Kept {
     | 'discovery'
     | 'standalone'
     | 'deferred'
-    | 'sessions'
     | 'fixed-address'
     | 'whole-write'
     | 'dry-run'

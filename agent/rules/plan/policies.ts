@@ -88,15 +88,6 @@ const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
 /**
- * A removal would move the sessions that the pod keeps, because a gateway that starts later would not know the node. The barrier may not
- * cover L4.
- */
-const keepSessions: Policy = (plan, { settings }) =>
-  keep(plan, 'sessions', ({ holder, nodes }) =>
-    holder.l4 ? [] : nodes.filter(({ uid }) => settings.keeping?.has(uid) && !settings.unbarred?.has(uid))
-  )
-
-/**
  * How long the write of a whole list waits for the seal of the entry, in ms from the start of the drain. A seal takes milliseconds, and an
  * owner's removal at most 1 s.
  */
@@ -142,7 +133,6 @@ export const POLICIES: readonly Policy[] = [
   keepLastNode,
   deferToOwner,
   fixedAddress,
-  keepSessions,
   wholeWrite,
   dryRun
 ]

@@ -26,8 +26,6 @@ export interface PlanSettings {
   readonly standalone?: boolean
   /** Drains for which some gateway has no barrier, so that only the removal keeps requests away. Absent: none. */
   readonly unbarred?: ReadonlySet<PodUid>
-  /** Drains whose pods keep their sessions now. Absent: none. */
-  readonly keeping?: { has(uid: PodUid): boolean }
   /** How long after the start of a drain a holder is left to its ingress controller, in ms; 0 = not at all. */
   readonly deferMs: number
   /**

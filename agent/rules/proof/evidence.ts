@@ -93,8 +93,6 @@ export interface Evidence {
   }[]
   /** The gateway watch is synced, so the list above is complete. */
   readonly gatewaysKnown: boolean
-  /** Until when the pod keeps its sessions: workers may choose it although no holder lists it any more. */
-  readonly keptUntil?: Millis | undefined
   /** The entry was sealed because the deadline was near, although some gateway may know no other node. */
   readonly sealForced: boolean
   /** Places in which only successors of the pod are left, by the words that allowed the seal. */

@@ -7,7 +7,6 @@ import { GRADES, atLeast } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import { standbyWords } from '../plan/standby.ts'
 import type { Evidence, ProofSettings } from './evidence.ts'
-import { KEEPS_SESSIONS } from './seal.ts'
 import { isNowhere } from './word.ts'
 import { earliest, latest, plus } from '../drain/times.ts'
 import { assess, type Assessment } from './gateway-proof.ts'
@@ -17,8 +16,7 @@ import { assess, type Assessment } from './gateway-proof.ts'
  * taken if it reaches the pod's own minimum (annotation), or else the configured one. There are two more conditions:
  * - No holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain
  *   waits for a replacement until its deadline.
- * - No gateway is known to send requests still, and the pod keeps no sessions. A weaker grade cannot outweigh this, because it only shows
- *   that time has passed.
+ * - No gateway is known to send requests still. A weaker grade cannot outweigh this, because it only shows that time has passed.
  * In a dry run the agent writes nothing, but a proof can still be true, because another writer may remove the node.
  */
 export function prove(
@@ -37,10 +35,7 @@ export function prove(
   const grade = GRADES.find(grade => (holds[grade] ?? Infinity) <= now)
   const minimum = options.minimumGrade ?? settings.minimumGrade
   const lastEndpoint = evidence.holders.some(holder => holder.state === 'kept-last')
-  // A gateway that cannot be read may keep the pod's sessions too. They end at `keptUntil` in every gateway.
-  const { keptUntil = 0 } = evidence
-  const isKept = now < keptUntil && grade !== 'barrier'
-  const contrary = isKept || assessed.some(one => one.contrary !== '')
+  const contrary = assessed.some(one => one.contrary !== '')
   const gateways = assessed.map(one => one.report)
   const holders = [
     ...evidence.holders.map(({ key, state, why }): HolderReport => ({ key, state, why })),
@@ -49,11 +44,7 @@ export function prove(
       .map(({ holder, why }): HolderReport => ({ key: holder, state: 'foreign', why }))
   ]
   const longLived = longLivedOf(evidence)
-  const obstacles = [
-    ...(isKept ? [KEEPS_SESSIONS] : []),
-    ...hidden.map(nameOfHidden),
-    ...obstaclesTo(grade, evidence, assessed)
-  ]
+  const obstacles = [...hidden.map(nameOfHidden), ...obstaclesTo(grade, evidence, assessed)]
   const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
 
   // A hidden place whose best grade is `timer` never allows a better one, so the drain does not wait.
@@ -91,8 +82,7 @@ export function prove(
   const better = GRADES.slice(0, grade === undefined ? GRADES.length : GRADES.indexOf(grade))
   const until = Math.min(
     ...better.map(grade => holds[grade] ?? Infinity),
-    ...assessed.map(one => one.waitsUntil ?? Infinity),
-    isKept ? keptUntil : Infinity
+    ...assessed.map(one => one.waitsUntil ?? Infinity)
   )
   return {
     kind: 'waiting',

@@ -1,4 +1,3 @@
-import { KEEP_SESSIONS } from '../drain/annotations.ts'
 import type { NodeKey } from '../drain/facts.ts'
 import type { Word } from './word.ts'
 
@@ -19,9 +18,6 @@ export const HOLD_ALL: LetGo = { place: () => false, others: () => false, cut: f
 type Judged =
   /** The tags of the judged words. The gateway seals only if its workers still report these words. */
   { readonly tags: readonly string[] } | { readonly why: string }
-
-/** Why a pod is neither sealed nor proved while it keeps its sessions. */
-export const KEEPS_SESSIONS = `its sessions are kept (${KEEP_SESSIONS})`
 
 /** The problem of a gateway whose plugin reports no words. */
 export const OLDER_PLUGIN =

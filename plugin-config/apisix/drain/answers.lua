@@ -18,7 +18,7 @@ local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
 
 -- the features of this plugin, for an agent that may be newer
-local FEATURES = json.list({ "successors", "by", "keep" })
+local FEATURES = json.list({ "successors", "by" })
 
 local _M = {}
 
@@ -60,12 +60,11 @@ local told = { text = function(entry)
         ages = ages .. format(',"idleFor":%.4f', entry.idle_for)
     end
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s%s%s}',
+                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
                   entry.inflight.long > 0 and kinds_of(entry.inflight) or "",
                   entry.bypasses, entry.late, ages,
-                  entry.keep and format(',"keep":%.3f', entry.keep) or "",
                   entry.word and ',"word":' .. json.encode(entry.word) or "",
                   entry.successors and ',"successors":' .. json.encode(entry.successors) or "",
                   entry.by and ',"by":"' .. entry.by .. '"' or "")
@@ -84,7 +83,6 @@ function _M.entry(barrier, entry, mute)
                                entry.ip, entry.port),
         bypasses = bypasses, late = late,
     }, told)
-    body.keep = not entry.sealed and barrier.entries:keeps(entry) or nil
     if entry.sealed then
         -- read after the count: each request that the count leaves out has stored its end by then
         body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
@@ -186,7 +184,7 @@ function _M.state(barrier, which, long, mute)
     body.counts = {
         moved = counts:get("moved") or 0, bypasses = counts:get("bypasses") or 0,
         refused = counts:get("refused") or 0, errors = counts:get("errors") or 0,
-        succeeded = counts:get("succeeded") or 0, kept = counts:get("kept") or 0,
+        succeeded = counts:get("succeeded") or 0,
     }
     body.dictionary = size_of(barrier.entries.dict)
     body.counters = size_of(counts)

@@ -128,20 +128,12 @@ local function refresh(self, id, now, number)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
-    local kept, began
-    if not entry.sealed then
-        kept, began = dict:get("k|" .. id)
-    end
-    -- `kept`: until when the pod keeps its sessions. `began`: the second of the wall clock in which
-    -- the pod began to keep them. `due`: when the entry must be read again
-    entry.kept, entry.began = kept and kept > now and kept or nil, began or 0
-    entry.due = min(till, entry.kept or huge)
     name(self, entry, successors.parse(dict:get("n|" .. id)))
     if number then
         entry.since = number
         touch(self, id)
     end
-    self.expires = min(self.expires, entry.due)
+    self.expires = min(self.expires, till)
 end
 
 
@@ -176,16 +168,15 @@ local function follow(self, after, upto, now)
 end
 
 
--- Reads entries that are due, because workers are not notified of renewals, nor of the end of kept
--- sessions.
+-- Reads entries that are about to expire, because workers are not notified of renewals.
 local function renew(self, now)
     local soon, expires = now + TOGETHER, huge
     for id, entry in pairs(self.by_id) do
-        if entry.due < soon then
+        if entry.expires < soon then
             refresh(self, id, now)
         end
         if self.by_id[id] then
-            expires = min(expires, entry.due)
+            expires = min(expires, entry.expires)
         end
     end
     self.expires = expires
@@ -221,25 +212,23 @@ end
 
 --- The state of an address in a set.
 -- @treturn string|nil "sealed", "draining" or nil
--- @treturn table|nil an entry that keeps the sessions of the address; nil unless all its entries do
 function _M.level(set, addr)
     local same = set.ips[addr.ip]
     if not same then
         return nil
     end
 
-    local level, kept
+    local level
     for i = 1, #same do
         local entry = same[i]
         if not entry.port or entry.port == addr.port then
             if entry.sealed then
                 return "sealed"
             end
-            kept = (level == nil or kept) and entry.kept and entry or nil
             level = "draining"
         end
     end
-    return level, kept
+    return level
 end
 
 

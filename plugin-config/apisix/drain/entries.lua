@@ -80,12 +80,6 @@ function _M:ages(entry, now)
 end
 
 
---- See entry.keeps.
-function _M:keeps(entry)
-    return entry_mod.keeps(self.dict, entry.id)
-end
-
-
 --- See entry.passes.
 function _M:passes(entry)
     return entry_mod.passes(self.dict, entry.id)

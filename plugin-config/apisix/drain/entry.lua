@@ -14,8 +14,6 @@
 --                  t|, the entry is sealed all the same, and only the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
---   k|uid|ip|port  until when its pod keeps its sessions (clock.now); absent if it keeps none. Its
---                  flags: the second of the wall clock in which the pod began to keep them
 --   late           the sum of late requests over all entries, ever
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
@@ -42,8 +40,6 @@ local CLEARING = 10
 -- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
--- two ends of kept sessions that differ by less than this count as the same, in seconds
-local SAME     = 0.5
 
 local _M = { DRAINING = "draining", SEALED = SEALED }
 
@@ -69,7 +65,6 @@ function _M.forget(dict, id)
     dict:delete("t|" .. id)
     dict:delete("f|" .. id)
     dict:delete("n|" .. id)
-    dict:delete("k|" .. id)
 end
 
 
@@ -108,22 +103,6 @@ local function follow(dict, id, successors)
 end
 
 
--- Stores until when the pod keeps its sessions. If two agents name different ends, the later end
--- counts. `keep` = 0 ends the time at once. A renewal names the same end again, a little later
--- because of its delay: that is not a change that workers must see.
-local function keep(dict, id, entry, now)
-    local before, began = dict:get("k|" .. id)
-    if entry.keep == 0 then
-        dict:delete("k|" .. id)
-        return true, nil, before ~= nil
-    end
-    local till = max(now + entry.keep, before or 0)
-    local ok, err = dict:safe_set("k|" .. id, till, 0,
-                                  began or floor(ngx.time() - (entry.kept or 0)))
-    return ok, err, ok and till - (before or 0) > SAME
-end
-
-
 -- The dictionary is full. A new entry is removed again. An older entry stays, and some of its
 -- fields may have changed.
 local function refuse(dict, id, is_new, err)
@@ -158,20 +137,13 @@ local function write(dict, id, entry)
     end
 
     local changed = not till
-    local ok, err, differs
+    local ok, err
     if entry.successors and entry.successors ~= (dict:get("n|" .. id) or "") then
         ok, err = follow(dict, id, entry.successors)
         if not ok then
             return refuse(dict, id, not till, err)
         end
         changed = true
-    end
-    if entry.keep then
-        ok, err, differs = keep(dict, id, entry, now)
-        if not ok then
-            return refuse(dict, id, not till, err)
-        end
-        changed = changed or differs
     end
     if entry.state == SEALED then
         -- before the seal, so that a sealed entry has its time; a later put does not change it
@@ -187,8 +159,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by?, keep?, kept? }:
---   if one of the last four is absent, its stored value stays
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by? }: if one of the
+--   last two is absent, its stored value stays
 -- @treturn boolean stored
 -- @treturn string|nil why not: "no memory" (see refuse), or the entry is just being removed
 function _M.put(dict, entry)
@@ -273,14 +245,6 @@ end
 function _M.by(dict, id)
     local _, flags = dict:get("e2|" .. id)
     return writers.name(dict, flags)
-end
-
-
---- Seconds for which the pod of a draining entry keeps its sessions; nil if it keeps none.
-function _M.keeps(dict, id)
-    local till = dict:get("k|" .. id)
-    local left = till and till - clock_now()
-    return left and left > 0 and left or nil
 end
 
 

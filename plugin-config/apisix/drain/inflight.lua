@@ -155,13 +155,6 @@ function _M:leave(holder, was_sent)
 end
 
 
---- The address that a request is counted on. @treturn table|nil nil if it is not known
-function _M:addr_of(holder)
-    local tally = self.opened[self.held[holder]]
-    return tally and tally.addr
-end
-
-
 --- Counts an ordinary request as a long-lived one from now on.
 -- @tparam string kind one of _M.KINDS
 function _M:lengthen(holder, kind)

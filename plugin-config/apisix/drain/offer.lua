@@ -127,33 +127,26 @@ end
 -- @tparam table set from entries
 -- @tparam table nodes of the upstream
 -- @tparam function records the addresses of a name by the last answer, or nil; sends no query
--- @tparam boolean binds whether the upstream binds sessions that a pod can keep (sticky.lua)
 -- @treturn table
 --   free        nodes
 --   following   the free successors of the denied nodes, if no node is free
 --   soft        the draining nodes and successors, and standbys that come after these
---   kept        the nodes that keep their sessions: { node, entry }
---   unbound     the free nodes of any weight, standbys included
 --   mark        a text about all these lists: equal marks mean equal lists
-function _M.of(set, nodes, records, binds)
-    local free, soft, kept, marks, met, others = {}, {}, {}, {}, {}, {}
+function _M.of(set, nodes, records)
+    local free, soft, marks, met, others = {}, {}, {}, {}, {}
     for _, node in ipairs(nodes) do
         met[address.of(node.host, node.port).id] = true
     end
     for i, node in ipairs(nodes) do
         local addr = address.of(node.host, node.port)
-        local level, keeping = level_of(set, addr)
-        keeping = binds and keeping or nil
+        local level = level_of(set, addr)
         if not level then
             free[#free + 1] = node
         elseif level == DRAINING then
             soft[#soft + 1] = node
         end
-        if keeping then
-            kept[#kept + 1] = { node = node, entry = keeping }
-        end
         marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
-                   .. " " .. (level or "") .. (keeping and " " .. keeping.uid or "")
+                   .. " " .. (level or "")
         if level and node.domain then
             other_records(records, set, node, met, others)
         end
@@ -172,10 +165,8 @@ function _M.of(set, nodes, records, binds)
     for _, node in ipairs(ending) do
         soft[#soft + 1], marks[#marks + 1] = node, node.host .. ":" .. node.port .. "s"
     end
-    local unbound = free
     free, soft = standby(free, soft)
-    return { free = free, following = following, soft = soft, kept = kept, unbound = unbound,
-             mark = concat(marks, ",") }
+    return { free = free, following = following, soft = soft, mark = concat(marks, ",") }
 end
 
 

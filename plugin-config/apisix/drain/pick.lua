@@ -7,17 +7,14 @@
 -- Free nodes are offered first. If the request knows no free node, the present configuration may
 -- have some. Otherwise successors are offered (counted), and then a draining node (a bypass,
 -- counted). Nodes that this request has tried do not count as an offer. A sealed node is never
--- offered. A session that a pod keeps (sticky.lua) is offered its ring first.
+-- offered.
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
-local bound        = require("apisix.drain.bound")
 local entries_mod  = require("apisix.drain.entries")
 local request      = require("apisix.drain.request_state")
-local sticky       = require("apisix.drain.sticky")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
-local select       = select
 local setmetatable = setmetatable
 local state_of, use, offers = request.of, request.use, request.offers
 local clock_now    = require("apisix.drain.clock").now
@@ -25,16 +22,15 @@ local clock_now    = require("apisix.drain.clock").now
 -- how long a successor that failed is skipped if there is another successor, in seconds
 local SKIP = 2
 
-local _M = { PLAIN = "plain", KEPT = "kept", FREE = "free", NEXT = "next", BYPASS = "bypass",
-             NONE = "none" }
+local _M = { PLAIN = "plain", FREE = "free", NEXT = "next", BYPASS = "bypass", NONE = "none" }
 local mt = { __index = _M }
 -- if APISIX picks no node from one of these offers, another offer may follow
-local HAS_MORE = { [_M.KEPT] = true, [_M.FREE] = true, [_M.NEXT] = true }
+local HAS_MORE = { [_M.FREE] = true, [_M.NEXT] = true }
 _M.HAS_MORE = HAS_MORE
 
 
 --- @tparam table deps { entries, inflight, plans, count = function("moved", "bypasses",
--- "succeeded", "kept" or "refused"), present = function(base) -> conf, version: see present.of }
+-- "succeeded" or "refused"), present = function(base) -> conf, version: see present.of }
 function _M.new(deps)
     return setmetatable({
         entries = deps.entries, inflight = deps.inflight, plans = deps.plans,
@@ -58,7 +54,7 @@ local function renew(self, ctx, plan, set)
     if not conf then
         return plan
     end
-    local new = self.plans:of(state.key, version, conf, set)
+    local new = self.plans:of(ctx.upstream_key, version, conf, set)
     local free = not new.denied or offers(state, new.free)
     if not free and (plan.next or plan.soft or not (new.next or new.soft)) then
         return plan
@@ -78,36 +74,29 @@ function _M:prepare(ctx, failed, connecting)
     local state = ctx._drain
     local base = state and state.base
     local version = base and state.version or ctx.upstream_version
-    local key = base and state.key or ctx.upstream_key
     base = base or ctx.upstream_conf
 
     -- the access phase does not read the dictionary first: nearly every request has no denied
     -- node, and settle checks again
     local set = connecting and self.entries:current() or self.entries.set
-    local plan = self.plans:of(key, version, base, set)
+    local plan = self.plans:of(ctx.upstream_key, version, base, set)
     if plan.denied and not connecting then
         set = self.entries:current()
-        plan = self.plans:of(key, version, base, set)
+        plan = self.plans:of(ctx.upstream_key, version, base, set)
     end
     if not plan.denied and not plan.free and not (state and state.base) then
         return _M.PLAIN
     end
 
     state = state_of(ctx)
-    request.restore_checker(ctx)
     if plan.denied and connecting and not offers(state, plan.free) then
         plan = renew(self, ctx, plan, set)
     end
-    state.next, state.kept = nil, nil
+    state.next = nil
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
     end
-    local ring = plan.kept and not failed and sticky.ring(ctx, plan.kept)
-    if ring and bound.offer(ctx, state, ring) then
-        return _M.KEPT
-    end
-    request.restore_checker(ctx)
     if plan.free and not failed and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
         return _M.FREE
@@ -169,9 +158,6 @@ end
 --- In the access phase, after APISIX has picked: may the request have this server?
 -- @treturn boolean false: another server has to be picked
 function _M:admits(ctx, server, offered)
-    if offered == _M.KEPT then
-        return not bound.must_check(ctx, address.of(server.host, server.port))
-    end
     return offered ~= _M.NEXT or not skips(self, ctx, address.of(server.host, server.port))
 end
 
@@ -198,8 +184,7 @@ end
 --   counted on the server, and another server has to be picked
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
-    if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)
-                    or bound.must_check(ctx, addr)) then
+    if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)) then
         return false
     end
 
@@ -209,17 +194,13 @@ function _M:settle(ctx, server, offered)
         return true
     end
 
-    local level, keeps = level_of(set, addr)
+    local level = level_of(set, addr)
     local state = ctx._drain
     if not level then
         if state and state.next and not state.succeeded then
             state.succeeded = true
             self.count("succeeded")
         end
-        return true
-    end
-    if keeps and state and state.kept then
-        self.count("kept")
         return true
     end
     if level == DRAINING and offered == _M.BYPASS then
@@ -248,38 +229,11 @@ function _M:retried(ctx)
 end
 
 
---- When an answer begins: marks a new session. The pick in the access phase may rest on an older
--- copy of the deny-list. `settle` has updated the copy since, so `mark` knows the present entries.
-function _M:mark(ctx)
-    if ctx.upstream_conf.type ~= "chash" then
-        return
-    end
-    local set, state = self.entries.set, ctx._drain
-    local plan
-    if state and state.base then
-        plan = self.plans:of(state.key, state.version, state.base, set)
-    else
-        plan = self.plans:of(ctx.upstream_key, ctx.upstream_version, ctx.upstream_conf, set)
-    end
-    if not plan.kept then
-        return
-    end
-    -- an answer of a kept pod gets no marker. An answer of an unknown pod gets none either, since
-    -- that pod may be a kept one
-    local addr = self.inflight:addr_of(ctx)
-    if addr and not select(2, level_of(set, addr)) then
-        sticky.mark(ctx, plan.kept)
-    end
-end
-
-
 --- Undoes every change to a request after a failure: APISIX continues without the plugin.
 function _M.forsake(ctx)
-    request.restore_checker(ctx)
     local state = ctx._drain
     if state and state.base then
         ctx.upstream_conf, ctx.upstream_version = state.base, state.version
-        ctx.upstream_key = state.key
     end
     ctx._drain = nil
 end

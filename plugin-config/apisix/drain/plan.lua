@@ -1,19 +1,17 @@
 --- A plan: the variants of an upstream's configuration under one deny-list. `free` has the free
--- nodes, `next` the successors of the denied nodes, `soft` the draining nodes (offer.lua). `kept`
--- has rings for the sessions of ending pods (sticky.lua). APISIX still picks, among fewer nodes.
+-- nodes, `next` the successors of the denied nodes, `soft` the draining nodes (offer.lua). APISIX
+-- still picks, among fewer nodes.
 --
 -- Plans are stored by (version, key), the names under which APISIX caches its pickers. So a variant
 -- leads to the same picker in every request. The configuration object alone cannot be the key:
 -- traffic-split makes one for every request, and service discovery replaces its nodes in place.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
-local sticky_mod   = require("apisix.drain.sticky")
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs
 local next         = next
 local min          = math.min
-local sort         = table.sort
 
 -- a plan that no request used for this many sweeps is dropped
 local MAX_IDLE = 10
@@ -27,7 +25,7 @@ local mt = { __index = _M }
 --- @tparam function records the addresses of a name by the last answer, or nil; sends no query
 function _M.new(records)
     return setmetatable({
-        plans = {}, serial = 0, records = records, sticky = sticky_mod.new(),
+        plans = {}, serial = 0, records = records,
         -- upstreams of least_conn that were offered fewer nodes, by the name of their heap;
         -- `epoch` goes up whenever an item is set
         heaps = {}, epoch = 0,
@@ -99,57 +97,8 @@ local function undenied(self, plan, key, version, base, set)
 end
 
 
--- The rings of bound sessions. A ring has the free nodes, and the kept nodes except those whose
--- pods had begun to end before the session began.
-local function rings_of(base, key, named, offered, variable, retries)
-    local all, listed = offered.kept, {}
-    local kept = { variable = variable, entries = {}, rings = {} }
-    sort(all, function(a, b) return a.entry.began < b.entry.began end)
-    for i, one in ipairs(all) do
-        kept.entries[i] = one.entry
-    end
-    for _, node in ipairs(base.nodes) do
-        listed[node] = true
-    end
-
-    -- APISIX keeps one picker for each key. Bound and new sessions alternate, so rings have keys
-    -- of their own
-    local function variant(kind, nodes)
-        local one = variant_of(base, named .. kind, nodes, retries or #nodes - 1)
-        one.key = key .. "#" .. kind
-        return one
-    end
-
-    -- @tparam number from index of the first kept node that the session may use
-    function kept.ring(from)
-        local nodes, known, unlisted = {}, {}, nil
-        for i, node in ipairs(offered.unbound) do
-            nodes[i], known[i] = node, node
-        end
-        for i = from, #all do
-            local node = all[i].node
-            nodes[#nodes + 1] = node
-            if listed[node] then
-                known[#known + 1] = node
-            else
-                unlisted = unlisted or {}
-                unlisted[address.of(node.host, node.port).id] = true
-            end
-        end
-        local ring = variant("k" .. from, nodes)
-        if unlisted then
-            ring.unlisted = unlisted
-            ring.listed = next(known) and variant("l" .. from, known)
-        end
-        return ring
-    end
-    return kept
-end
-
-
-local function denied(self, last, key, version, base, set, nodes)
-    local variable = sticky_mod.variable(base)
-    local offered = offer.of(set, nodes, self.records, variable ~= nil)
+local function denied(self, last, key, version, base, set)
+    local offered = offer.of(set, base.nodes, self.records)
     local free, following, soft = offered.free, offered.following, offered.soft
 
     -- a change of other entries, or a new list of the same nodes, must not cost this upstream
@@ -159,8 +108,7 @@ local function denied(self, last, key, version, base, set, nodes)
     if not last or last.mark ~= mark then
         self.serial = self.serial + 1
         local named = version .. "#drain" .. self.serial
-        local own = base.retries and base.retries >= 0 and base.retries or nil
-        local retries = own
+        local retries = base.retries and base.retries >= 0 and base.retries or nil
         if not retries then
             -- APISIX's default would count only the nodes of one variant, not those of all three
             retries = #free + #soft + min(#following, TRIES) - 1
@@ -170,7 +118,6 @@ local function denied(self, last, key, version, base, set, nodes)
             free = next(free) and variant_of(base, named .. "f", free, retries),
             next = next(following) and variant_of(base, named .. "n", following, retries),
             soft = next(soft) and variant_of(base, named .. "s", soft, retries),
-            kept = next(offered.kept) and rings_of(base, key, named, offered, variable, own),
         })
         local heap = heap_of(base, key)
         if heap then
@@ -200,8 +147,7 @@ end
 -- @tparam string version ctx.upstream_version
 -- @tparam table base the configuration, as APISIX gave it to the request
 -- @tparam table set from entries
--- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same?,
---   kept = see sticky.ring? }
+-- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same? }
 function _M:of(key, version, base, set)
     local by_key = self.plans[version]
     local plan = by_key and by_key[key]
@@ -211,19 +157,15 @@ function _M:of(key, version, base, set)
         return plan
     end
 
-    local nodes = self.sticky:nodes(base, set)
-    if offer.touches(set, nodes) then
-        return denied(self, plan, key, version, base, set, nodes)
+    if offer.touches(set, base.nodes) then
+        return denied(self, plan, key, version, base, set)
     end
     return undenied(self, plan, key, version, base, set)
 end
 
 
---- Drops plans and heaps that no request used for a while, and the notes of nodes that no entry
--- keeps any more.
--- @tparam table set from entries
-function _M:sweep(set)
-    self.sticky:sweep(set)
+--- Drops plans and heaps that no request used for a while.
+function _M:sweep()
     for version, by_key in pairs(self.plans) do
         for key, plan in pairs(by_key) do
             plan.idle = plan.idle + 1

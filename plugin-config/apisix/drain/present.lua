@@ -28,7 +28,7 @@ local _M = {}
 --- The key of the object that an upstream is part of; nil if the upstream is part of no object.
 -- Before APISIX 3.14, an upstream has its parent object in place of a key. traffic-split sets a
 -- parent too, but its upstream is no part of that object.
-function _M.key_of(base)
+local function key_of(base)
     local parent = base.parent
     if base.resource_key or type(parent) ~= "table" then
         return base.resource_key
@@ -41,7 +41,7 @@ end
 
 -- @treturn table|nil the upstream @treturn number|nil its revision
 local function configured(core, base)
-    local key = _M.key_of(base)
+    local key = key_of(base)
     local kind, id = str_match(key or "", "/([%a_]+)/([^/]+)$")
     local config = KINDS[kind or ""] and core.config.fetch_created_obj(KINDS[kind])
     local item = config and config:get(id)
@@ -82,7 +82,7 @@ end
 --- The nodes as APISIX completes them before a pick. Without a priority, APISIX's pick fails.
 -- @treturn table|nil nodes; nil if a node has a name, or its port is not known
 -- @treturn string text that is the same for the same nodes
-function _M.filled(nodes, scheme)
+local function filled(nodes, scheme)
     local list, marks = {}, {}
     for i, node in ipairs(nodes) do
         local host, port = node.host, node.port or PORTS[scheme]
@@ -117,7 +117,7 @@ function _M.of(core, base)
     local nodes = nodes_of(now)
     local list, mark
     if type(nodes) == "table" then
-        list, mark = _M.filled(nodes, now.scheme or "http")
+        list, mark = filled(nodes, now.scheme or "http")
     end
     if not list or #list == 0 then
         return nil

@@ -11,11 +11,9 @@ local str_find = string.find
 local MAX_ITEMS = 1000
 local MAX_TTL   = 3600
 local MAX_WAIT  = 30
--- the most seconds of `keep` (a day) and of `kept` (30 days)
-local MAX_KEEP, MAX_KEPT = 86400, 2592000
 
 local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
-                   successors = true, by = true, keep = true, kept = true }
+                   successors = true, by = true }
 local PUT      = { entries = true }
 local DELETE   = { uids = true }
 local INFLIGHT = { uids = true, wait = true, ["until"] = true }
@@ -107,17 +105,6 @@ local function entry_of(item, where)
     if seal_if ~= nil and not (item.state == "sealed" and type(seal_if) == "string") then
         return nil, where .. ".sealIf must be the tag of a word, with the state \"sealed\""
     end
-    local keep = item.keep
-    if keep ~= nil and not (item.state == "draining" and type(keep) == "number" and keep >= 0
-                            and keep <= MAX_KEEP) then
-        return nil, where .. ".keep must be a number of seconds from 0 to " .. MAX_KEEP
-                    .. ", with the state \"draining\""
-    end
-    local kept = item.kept
-    if kept ~= nil and not (keep and type(kept) == "number" and kept >= 0 and kept <= MAX_KEPT) then
-        return nil, where .. ".kept must be a number of seconds from 0 to " .. MAX_KEPT
-                    .. ", with the field \"keep\""
-    end
     local following
     if item.successors ~= nil then
         following, wrong = successors.read(item.successors, where .. ".successors")
@@ -130,8 +117,7 @@ local function entry_of(item, where)
     end
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
-        successors = following, by = item.by, keep = keep,
-        kept = kept,
+        successors = following, by = item.by,
     }
 end
 

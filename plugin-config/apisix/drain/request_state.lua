@@ -1,13 +1,9 @@
 --- The barrier's state of a request: ctx._drain, made when a node is denied or was tried.
 --   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
---   key             the key that APISIX gave: ctx has another one for the ring of a bound session
 --   tried           ids of the nodes that failed this request
 --   renewed         the present configuration was read
 --   next            the variant with the successors, while the request is offered that variant
 --   succeeded       the request was counted as `succeeded`
---   kept            the ring of a bound session, while the request is offered that ring
---   checker         the upstream's health checker, while a ring is offered without the checker
---   checks          the ring's first pick was a listed node: now health checks count (bound.lua)
 local ipairs = ipairs
 
 local _M = {}
@@ -38,7 +34,6 @@ function _M.of(ctx)
     end
     if not state.base then
         state.base, state.version = ctx.upstream_conf, ctx.upstream_version
-        state.key = ctx.upstream_key
     end
     return state
 end
@@ -52,16 +47,6 @@ function _M.use(ctx, variant)
     if ctx.upstream_conf ~= conf or ctx.upstream_version ~= version then
         _M.drop_picker(ctx)
         ctx.upstream_conf, ctx.upstream_version = conf, version
-        ctx.upstream_key = variant and variant.key or state.key
-    end
-end
-
-
---- Gives APISIX its health checker back, if a ring was offered without it.
-function _M.restore_checker(ctx)
-    local state = ctx._drain
-    if state and state.checker then
-        ctx.up_checker, state.checker = state.checker, nil
     end
 end
 

@@ -29,7 +29,7 @@ local RECONCILE   = 5
 local SWEEP       = 60
 local STEP_KB     = 2048
 local CLEAR       = 200     -- expired entries cleared away in one beat, at most
-local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded", "kept" }
+local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded" }
 local IS_HTTP     = ngx.config.subsystem == "http"
 
 local _M = {
@@ -141,7 +141,7 @@ local function beat(core)
     if now - here.swept >= SWEEP then
         here.swept = now
         here.inflight:sweep()
-        here.plans:sweep(set)
+        here.plans:sweep()
     end
 end
 
@@ -201,7 +201,6 @@ local function register(core)
     end
     speaker.start({
         core = core, entries = here.entries, counts = counts, number = me.number, holds = holds,
-        sticky = here.plans.sticky,
     })
     return nil
 end

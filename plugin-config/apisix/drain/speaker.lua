@@ -31,8 +31,7 @@ end
 
 
 --- Starts the timer. Call it once in the life of a worker.
--- @tparam table with { core, entries, counts, number, sticky,
---   holds = function() -> is the barrier on? }
+-- @tparam table with { core, entries, counts, number, holds = function() -> is the barrier on? }
 function _M.start(with)
     deps = with
     ngx.timer.every(LOOK, look)

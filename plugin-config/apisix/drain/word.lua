@@ -45,10 +45,10 @@ local function void(self)
 end
 
 
---- @tparam table deps { core, entries, counts, number, sticky }
+--- @tparam table deps { core, entries, counts, number }
 function _M.new(deps)
     local self = setmetatable({
-        entries = deps.entries, counts = deps.counts, number = deps.number, sticky = deps.sticky,
+        entries = deps.entries, counts = deps.counts, number = deps.number,
         mark = 0, due = 0, checked = 0, news = false, told = nil, idle = nil, busy = false,
         affected = affected_mod.new(deps.entries),
         lines = {},     -- { [part] = { [entry id] = line } }
@@ -80,10 +80,6 @@ local function say(self, id, gen)
             for place in pairs(self.places:of(ip)) do
                 if not seen[place] and self.places:uses(place) then
                     seen[place] = true
-                    if entry.kept then
-                        -- sticky.lua must know these nodes even if no request uses this upstream
-                        self.sticky:note(place.conf, self.entries.set)
-                    end
                     about:add(place.name, place.list)
                 end
                 self.places.rest()

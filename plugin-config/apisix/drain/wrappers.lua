@@ -32,7 +32,7 @@ function _M.make(own, deps)
     local pick, plans = deps.pick, deps.pick.plans
     local inflight, entries = deps.inflight, deps.entries
     local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
-    local retried, mark = pick.retried, pick.mark
+    local retried = pick.retried
     local leave, held = inflight.leave, inflight.held
     local kinds, begin, is_session = deps.kinds, deps.kinds.begin, not own.header
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
@@ -277,15 +277,7 @@ function _M.make(own, deps)
         if not ok then
             caught(err)
         end
-        local result = own_header()
-        -- after APISIX's plugins, because one of them may set the cookie of a session
-        if entries.set.n > 0 then
-            ok, err = pcall(mark, pick, ctx)
-            if not ok then
-                caught(err)
-            end
-        end
-        return result
+        return own_header()
     end
 
 

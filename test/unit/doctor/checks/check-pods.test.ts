@@ -88,15 +88,6 @@ describe('doctor: pods and their hooks', () => {
     ])
   })
 
-  it('whose hook ends before the time for which they keep their sessions are reported', async () => {
-    const annotations = { 'apisix-drain.io/keep-sessions': '10m' }
-    const keeping = (seconds: number) => raw('a', documented(seconds), { annotations, grace: 640 })
-    expect(await check([keeping(24)])).to.deep.equal([
-      'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app ends its call after 24s, so sessions are not kept for apisix-drain.io/keep-sessions (10m): raise its timeout, or --budget of apisix-drain-hook'
-    ])
-    expect((await check([keeping(605)]))[0]).to.match(/^ok/)
-  })
-
   const its = 'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app'
   const mistakes: readonly [what: string, preStop: unknown, problems: readonly string[]][] = [
     [

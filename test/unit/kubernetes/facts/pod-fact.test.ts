@@ -161,7 +161,7 @@ describe('watch: a pod becomes a fact', () => {
     const helper = { exec: { command: ['/hook/apisix-drain-hook'] } }
     const bare = { httpGet: { path: '/v1/prestop', port: 8080 } }
     expect(hookOf(undefined, { sleep: { seconds: 5 } })).to.equal(undefined)
-    expect(hookOf({ exec: { command: ['/drain.sh'] } }), 'a script may call').to.equal('other')
+    expect(hookOf({ exec: { command: ['/drain.sh'] } }), 'it does not show that it asks').to.equal(undefined)
     expect(hookOf({ exec: { command: ['/drain.sh'] } }, helper)).to.equal('safe')
     expect(hookOf(curl(' || sleep 5'))).to.equal('safe')
     expect(hookOf(undefined, helper)).to.equal('safe')

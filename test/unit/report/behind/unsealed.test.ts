@@ -28,9 +28,8 @@ const drain = (gateways: readonly GatewayReport[], verdict: Partial<Waiting> = {
     }
   } as Drain
 }
-const NOW = 9000
 const memory = { heardAt: 5400, places: new Map() }
-const found = (...drains: readonly Drain[]) => unsealedIn(drains, () => memory as never, NOW).get(WEB)
+const found = (...drains: readonly Drain[]) => unsealedIn(drains, () => memory as never).get(WEB)
 
 describe('gateways that have not sealed an ending pod', () => {
   it('are behind from the decision of Kubernetes on, with the pod and the reason', () => {
@@ -48,13 +47,6 @@ describe('gateways that have not sealed an ending pod', () => {
     expect(found(drain([report('apisix-0', { at: 5450, grade: 'observed' })]))).to.equal(undefined)
     expect(found(drain([report('apisix-0', { sealedAt: 5450 })]))).to.equal(undefined)
     expect(found(drain([report('apisix-0')], { lastEndpoint: true }))).to.equal(undefined)
-  })
-
-  it('are not while the pod keeps its sessions, and are behind from the end of that time on', () => {
-    const of = (keptUntil: number) =>
-      unsealedIn([drain([report('apisix-0')])], () => ({ ...memory, keptUntil }) as never, NOW).get(WEB)
-    expect(of(NOW + 1)).to.equal(undefined)
-    expect(of(8000)?.map(({ since }) => since)).to.deep.equal([8000])
   })
 
   it('join the clock of their holder: each gateway once, with its oldest change', () => {

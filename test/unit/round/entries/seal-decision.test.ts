@@ -63,8 +63,7 @@ describe('nodes that stay barred after a drain', () => {
       world,
       cluster: { gateways: () => [] },
       successors: () => ({}),
-      now: 0,
-      keeping: new Map()
+      now: 0
     }
     expect(desiredEntry(drain, createMemories().of(drain.uid), context as never)?.nodes).to.deep.equal([
       '10.0.0.1:8080'
@@ -143,8 +142,8 @@ describe('entries to seal for a pod that is being drained', () => {
     expect([own.now(5000)[0], own.memory.letGo]).to.deep.equal(['draining', false])
     const free = round({ g1: open(said()) })
     expect([free.now(5000)[0], free.memory.letGo]).to.deep.equal(['sealed', false])
-    expect(sealLookAt(drain, 1000, 0, 5000)).to.equal(5000)
-    expect(sealLookAt(drain, 5000, 0, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
+    expect(sealLookAt(drain, 1000, 5000)).to.equal(5000)
+    expect(sealLookAt(drain, 5000, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
   })
 
   it('wait 1 s for names without an answer, if one of them may lead to the pod', () => {
@@ -161,7 +160,7 @@ describe('entries to seal for a pod that is being drained', () => {
     })
     expect(now(999)[0]).to.equal('draining')
     expect([...memory.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
-    expect(sealLookAt(drain, 999, 0)).to.equal(1000)
+    expect(sealLookAt(drain, 999)).to.equal(1000)
     expect(now(1000)[0]).to.equal('sealed')
     const answered = round({ g1: open(said()) })
     answered.memory.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '', best: 'timer' })
@@ -195,8 +194,8 @@ describe('entries to seal for a pod that is being drained', () => {
 
   it('include every gateway when the deadline is near; the seal counts as forced if a gateway still needed the pod', () => {
     const at = drain.deadline - SEAL_BEFORE_MS
-    expect(sealLookAt(drain, 1000, 0)).to.equal(at)
-    expect(sealLookAt(drain, at, 0)).to.equal(undefined)
+    expect(sealLookAt(drain, 1000)).to.equal(at)
+    expect(sealLookAt(drain, at)).to.equal(undefined)
     const forced = round({ g1: open(said(['routes/1'])) })
     expect(forced.now(at - 1)).to.deep.equal(['draining', undefined])
     expect(forced.memory.sealForced).to.equal(false)

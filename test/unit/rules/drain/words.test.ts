@@ -29,7 +29,6 @@ describe('annotations', () => {
       'apisix-drain.io/until': 'barrier',
       'apisix-drain.io/minimum-evidence': 'observed',
       'apisix-drain.io/long-lived-wait': '20s',
-      'apisix-drain.io/keep-sessions': '10m',
       'apisix-drain.io/successors': 'false'
     })
     expect(options).to.deep.equal({
@@ -38,7 +37,6 @@ describe('annotations', () => {
       until: 'barrier',
       minimumGrade: 'observed',
       longLivedMs: 20_000,
-      keepSessionsMs: 600_000,
       successors: false,
       problems: []
     })
@@ -51,7 +49,6 @@ describe('annotations', () => {
       until: undefined,
       minimumGrade: undefined,
       longLivedMs: undefined,
-      keepSessionsMs: 0,
       successors: true,
       problems: []
     }

@@ -225,35 +225,3 @@ describe('a pod that nothing leads to', () => {
     for (const [sign, differs] of Object.entries(signs)) expect(nothing(differs), sign).to.equal(false)
   })
 })
-
-describe('a pod that keeps its sessions', () => {
-  const drain = { since: 0, deadline: 600_000, pod: pod('web-1') }
-  /** Returns the verdict if the inventory and the Control API have shown the pod nowhere for long enough. */
-  const verdict = (reading: BarrierReading | undefined, now: number) =>
-    prove(
-      evidence({
-        keptUntil: 20_000,
-        gateways: [gatewayEvidence('gw', { barrier: reading, observation: observation() })]
-      }),
-      drain,
-      now,
-      PROOF_SETTINGS
-    )
-  const WEAK = [
-    ['does not fit this APISIX', barrier({ fit: false, entry: 'draining', readAfterSeal: false })],
-    ['does not answer', barrier({ fit: false, entry: 'absent', readAfterSeal: false, problem: 'timeout' })],
-    ['was never read', undefined]
-  ] as const
-
-  for (const [what, reading] of WEAK)
-    it(`is proved by no weaker grade before the end of that time if a gateway's barrier ${what}`, () => {
-      const before = verdict(reading, 19_999)
-      expect(before).to.include({ kind: 'waiting', contrary: true, floorOver: false, until: 20_000 })
-      expect(before.why).to.include('its sessions are kept (apisix-drain.io/keep-sessions)')
-      expect(verdict(reading, 20_000)).to.include({ kind: 'proven', grade: 'observed' })
-    })
-
-  it('is proved once every gateway has sealed it: another agent may have ended that time', () => {
-    expect(verdict(barrier(), 1000)).to.include({ kind: 'proven', grade: 'barrier' })
-  })
-})
