@@ -14,7 +14,7 @@ import type { Step } from './doctor.ts'
 import { adminDate, kubernetesDate, listGateways, pagesOf } from './reads.ts'
 import { checkEntries, checkGateways } from './checks/check-gateways.ts'
 import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
-import { checkInjection } from './rights/check-injection.ts'
+import { checkInjection } from './checks/check-injection.ts'
 import { createClusterLists } from './checks/cluster-lists.ts'
 import { answersThatL4IsCovered } from './checks/l4-cover.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
@@ -128,8 +128,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       ? [
           {
             name: 'injection',
-            after: ['kubernetes'],
-            check: checkInjection(ask, () => readInjectSettings(inject.file))
+            check: checkInjection(() => readInjectSettings(inject.file), now)
           }
         ]
       : []),

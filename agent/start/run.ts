@@ -2,6 +2,7 @@ import { assemble } from './assemble.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import { createLog } from '../base/log.ts'
+import { startInjection } from '../hook/inject/start-inject.ts'
 import { openPorts } from './open-ports.ts'
 import { supervise } from './shutdown.ts'
 
@@ -21,10 +22,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const addingHooks = async (): Promise<() => Promise<void>> => {
     const { inject, serve } = config
     if (!inject) return async () => {}
-    // Loaded on demand: it brings the code that makes certificates.
-    const { startInjection } = await import('../hook/inject/start-inject.ts')
-    const { cluster } = sources
-    return startInjection({ inject, host: serve.host, cluster, clock, log: log.child({ part: 'inject' }) })
+    return startInjection({ inject, host: serve.host, clock, log: log.child({ part: 'inject' }) })
   }
   const ports = await openPorts(config.serve, parts).catch(async (err: unknown) => {
     await stop()

@@ -2,8 +2,8 @@ import { systemClock } from '../../agent/base/clock.ts'
 import { createApp } from '../../agent/hook/app.ts'
 import { listen } from '../../agent/hook/listen.ts'
 import { hookPolicy, pagePolicy } from '../../agent/hook/port-policy.ts'
-import { makePair } from '../../agent/hook/inject/certificate.ts'
 import { serveWebhook } from '../../agent/hook/inject/server.ts'
+import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { pod } from './pod.ts'
 import { manualHolds, memoryLog, serveParts } from './serve.ts'
 
@@ -15,19 +15,19 @@ holds.onHeld = () => holds.held.splice(0).forEach(held => held.answer())
 const parts = serveParts(holds, systemClock)
 const hooks = await listen(createApp(parts, 'hooks'), at, hookPolicy(2000))
 const page = await listen(createApp(parts, 'pages'), at, pagePolicy)
-const pair = await makePair(HOST, Date.now())
-const settings = { host: HOST, namespace: 'apisix', secret: 's', configuration: 'c', hook: 'curl' } as const
+const { ca, cert, key } = await selfSigned([HOST])
+const settings = { host: HOST, certificateFile: 'c', keyFile: 'k', hook: 'curl' } as const
 const webhook = await serveWebhook(
   at,
   { ...settings, url: 'http://a:1/v1/prestop', volumes: [] },
   memoryLog().log,
   systemClock
 )
-webhook.use(pair)
+webhook.use({ certificate: cert, key })
 process.send?.({
   hooks: hooks.port,
   page: page.port,
   webhook: webhook.port,
-  ca: pair.certificate,
+  ca,
   servername: HOST
 })

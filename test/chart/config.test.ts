@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { expect } from 'chai'
 import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { parse, stringify } from 'yaml'
@@ -166,30 +165,6 @@ describe('chart configuration', () => {
     const fixed = { static: [{ name: 'edge-1', host: '192.0.2.10' }] }
     const both = { 'config.kubernetes.namespaces': ['shop'], 'config.apisix.gateways': fixed }
     expect(gateways(both)).to.deep.include({ kind: 'static' })
-  })
-
-  it('makes a CA and a certificate for the barrier, of which the agent mounts the CA only', () => {
-    const tls = { 'config.apisix.barrier': {}, 'barrierTLS.enabled': true }
-    const manifests = render(tls)
-    const data = only(manifests, 'Secret')['data'] as Readonly<Record<string, string>>
-    const pem = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString()
-    const [ca, certificate] = [new X509Certificate(pem('ca.crt')), new X509Certificate(pem('tls.crt'))]
-    expect(ca.ca).to.equal(true)
-    expect(certificate.verify(ca.publicKey)).to.equal(true)
-    expect(certificate.checkPrivateKey(createPrivateKey(pem('tls.key')))).to.equal(true)
-    const { barrier } = load(manifests).apisix
-    expect(barrier).to.include({ scheme: 'https', serverName: 'barrier.apisix-drain' })
-    expect(certificate.checkHost(barrier?.serverName ?? '')).to.equal('barrier.apisix-drain')
-    const mounted = (all: readonly Manifest[]) =>
-      sources(all).sources.flatMap(source => ('secret' in source ? [source.secret] : []))
-    expect(mounted(manifests)).to.deep.include({
-      name: 'apisix-drain-barrier-tls',
-      items: [{ key: 'ca.crt', path: 'barrier-ca.crt' }]
-    })
-    const own = render({ ...tls, 'barrierTLS.existingSecret': 'mine' })
-    expect(own.some(({ kind }) => kind === 'Secret')).to.equal(false)
-    expect(mounted(own).map(({ name }) => name)).to.include('mine')
-    expect(() => render({ 'barrierTLS.enabled': true })).to.throw(/there is no Barrier listener/)
   })
 
   it('renders no Secret, and no value that resembles a key', () => {

@@ -65,11 +65,6 @@ describe('chart injection', () => {
     expect(stderr).to.include('enable one of the two')
   })
 
-  it('by webhook has an empty Secret: no key is in a release', () => {
-    const secret = only(render(WEBHOOK), 'Secret')
-    expect(secret).not.to.have.any.keys('data', 'stringData')
-  })
-
   it('by webhook matches the API schema, field by field, on old and new versions', () => {
     for (const kubernetes of schemaFolders().kubernetes) {
       const values = { ...WEBHOOK, 'networkPolicy.enabled': true }

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { INJECTION_PERMISSIONS } from '../../agent/doctor/rights/check-injection.ts'
 import { LEASE_PERMISSIONS } from '../../agent/doctor/rights/check-lease.ts'
 import { PERMISSIONS } from '../../agent/doctor/rights/check-rbac.ts'
 import { kinds, only, render, type Manifest, type Values } from './helm.ts'
@@ -73,31 +72,9 @@ describe('chart RBAC', () => {
     ])
   })
 
-  it('grants one Secret and one MutatingWebhookConfiguration to a webhook that keeps its own certificate', () => {
-    const verbs = ['get', 'update']
-    const secret: Rule = {
-      apiGroups: [''],
-      resources: ['secrets'],
-      resourceNames: ['apisix-drain-webhook'],
-      verbs
-    }
-    const configuration: Rule = {
-      apiGroups: ['admissionregistration.k8s.io'],
-      resources: ['mutatingwebhookconfigurations'],
-      resourceNames: ['apisix-apisix-drain'],
-      verbs
-    }
-    expect(roles({ 'injection.webhook.enabled': true })).to.have.deep.members([
-      ...roles(),
-      {
-        kind: 'ClusterRole',
-        namespace: undefined,
-        name: 'apisix-apisix-drain-webhook',
-        rules: [configuration]
-      },
-      { kind: 'Role', namespace: 'apisix', name: 'apisix-drain-webhook', rules: [secret] }
-    ])
-    expect(roles({ 'injection.policy.enabled': true })).to.deep.equal(roles())
+  it('grants nothing more to inject hooks', () => {
+    for (const way of ['policy', 'webhook'])
+      expect(roles({ [`injection.${way}.enabled`]: true })).to.deep.equal(roles())
   })
 
   it('grants exactly what the agent uses', () => {
@@ -112,8 +89,6 @@ describe('chart RBAC', () => {
     const granted = (values?: Values) => flat(roles(values).flatMap(({ rules }) => rules))
     const always = [...PERMISSIONS, ...LEASE_PERMISSIONS]
     expect(granted()).to.have.members(asks(always))
-    const withWebhook = granted({ 'injection.webhook.enabled': true })
-    expect(withWebhook).to.have.members(asks([...always, ...INJECTION_PERMISSIONS]))
   })
 
   it('binds every role to the one ServiceAccount', () => {

@@ -33,7 +33,7 @@ describe('chart against the API', () => {
     return JSON.parse(stdout) as Verdict
   }
 
-  it('renders only objects that match the schemas of Kubernetes and the Prometheus Operator, field by field', () => {
+  it('renders only objects that match the schemas of Kubernetes and of custom kinds, field by field', () => {
     for (const kubernetes of folders.kubernetes) {
       for (const file of readdirSync(CI)) {
         const { resources, summary } = conform(tryTemplate({}, file).stdout, kubernetes)

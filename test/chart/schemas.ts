@@ -1,23 +1,27 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { CACHE, KUBERNETES, moduleFolder, PROMETHEUS_OPERATOR } from './tools.ts'
+import { CACHE, CERT_MANAGER, KUBERNETES, moduleFolder, PROMETHEUS_OPERATOR } from './tools.ts'
 
 type Json = { [key: string]: unknown }
 
-/** The kinds of the Prometheus Operator that the chart uses. */
-const CUSTOM_KINDS = ['servicemonitors', 'prometheusrules']
+/** The CRDs of the custom kinds that the chart uses, by their module. */
+const CRDS = [
+  [PROMETHEUS_OPERATOR, 'example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml'],
+  [PROMETHEUS_OPERATOR, 'example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml'],
+  [CERT_MANAGER, 'deploy/crds/cert-manager.io_certificates.yaml']
+] as const
 
 /**
  * Returns folders of JSON schemas for kubeconform: one for each Kubernetes version, from the OpenAPI document in its source, and
- * one for the Prometheus Operator's kinds, from its CRDs. The schemas refuse a field that the API does not have.
+ * one for custom kinds, from their CRDs. The schemas refuse a field that the API does not have.
  */
 export function schemaFolders(): { readonly kubernetes: readonly string[]; readonly custom: string } {
   return {
     kubernetes: KUBERNETES.map(version =>
       made(`kubernetes-${version}`, folder => kubernetes(version, folder))
     ),
-    custom: made('prometheus-operator', custom)
+    custom: made('custom', custom)
   }
 }
 
@@ -63,13 +67,16 @@ function kubernetes(version: string, folder: string): void {
 }
 
 function custom(folder: string): void {
-  const crds = join(moduleFolder(PROMETHEUS_OPERATOR), 'example/prometheus-operator-crd')
-  for (const plural of CUSTOM_KINDS) {
-    const crd = parse(readFileSync(join(crds, `monitoring.coreos.com_${plural}.yaml`), 'utf8')) as {
-      spec: { names: { kind: string }; versions: { name: string; schema: { openAPIV3Schema: Json } }[] }
+  for (const [module, path] of CRDS) {
+    const { spec } = parse(readFileSync(join(moduleFolder(module), path), 'utf8')) as {
+      spec: {
+        group: string
+        names: { kind: string }
+        versions: { name: string; schema: { openAPIV3Schema: Json } }[]
+      }
     }
-    for (const { name, schema } of crd.spec.versions) {
-      const file = `${crd.spec.names.kind}-monitoring-${name}.json`.toLowerCase()
+    for (const { name, schema } of spec.versions) {
+      const file = `${spec.names.kind}-${spec.group.split('.')[0]}-${name}.json`.toLowerCase()
       writeFileSync(join(folder, file), JSON.stringify(strict(schema.openAPIV3Schema)))
     }
   }

@@ -17,6 +17,7 @@ const TOOLS = {
 /** The sources of the API's descriptions: the oldest Kubernetes that the chart supports, and a current one. */
 export const KUBERNETES = ['v1.29.15', 'v1.37.2'] as const
 export const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.85.0'
+export const CERT_MANAGER = 'github.com/cert-manager/cert-manager@v1.21.2'
 
 export type Tool = keyof typeof TOOLS
 

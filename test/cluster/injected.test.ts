@@ -29,7 +29,7 @@ function injecting(way: 'policy' | 'webhook'): void {
     await installAgent(world(), { ...VALUES, [`injection.${way}.enabled`]: true })
     await kube('label', 'namespace', NAMESPACE, `${LABEL}=true`)
     const tried = ['run', 'tried', '--image=none', '--port=1', '--dry-run=server', '--output=json'] as const
-    // The API server applies a policy a moment after its creation, and a webhook once the webhook has its certificate.
+    // The API server applies a policy a moment after its creation, and a webhook once its agents run.
     await eventually(
       'hooks are added',
       async () => (await kube(...tried)).includes('apisix-drain-hook'),

@@ -2,10 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { systemClock, type Clock } from '../../agent/base/clock.ts'
+import { systemClock } from '../../agent/base/clock.ts'
 import { startInjection } from '../../agent/hook/inject/start-inject.ts'
-import { createConnection, type Connection } from '../../agent/kubernetes/transport/connection.ts'
-import { loadCredentials } from '../../agent/kubernetes/transport/load-credentials.ts'
 import { memoryLog } from '../build/serve.ts'
 import { CHART, helm as anyHelm } from '../chart/helm.ts'
 import { eventually } from './eventually.ts'
@@ -16,8 +14,7 @@ import { onEachKubernetes } from './each-kubernetes.ts'
 const RELEASE = ['apisix-drain', '--namespace=apisix']
 const CONFIGURATION =
   '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/apisix-apisix-drain'
-const SECRET = '/api/v1/namespaces/apisix/secrets/apisix-drain-webhook'
-const DAY_MS = 86_400_000
+const SECRET = '/api/v1/namespaces/apisix/secrets/apisix-drain-webhook-tls'
 
 interface Configuration {
   readonly metadata: object
@@ -89,12 +86,8 @@ const PODS: Readonly<Record<string, { readonly spec: object; readonly annotation
 /** The real chart on a real API server, which calls the agent's webhook over TLS. */
 onEachKubernetes('the webhook that adds hooks', version => {
   let api: ApiServer
-  let connection: Connection
   let folder: string
   let stop: (() => Promise<void>) | undefined
-  /** How far the agent's clock is ahead of the real time, in ms. */
-  let later = -61 * DAY_MS
-  const clock: Clock = { ...systemClock, now: () => systemClock.now() + later }
 
   before(async function () {
     this.timeout(180_000)
@@ -106,16 +99,10 @@ onEachKubernetes('the webhook that adds hooks', version => {
       await created(`/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
     }
     helm('install', ...RELEASE, CHART, '--set=injection.webhook.enabled=true')
-    const { status } = (await created('/api/v1/namespaces/apisix/serviceaccounts/apisix-drain/token', {
-      spec: {}
-    })) as { status: { token: string } }
-    const file = api.kubeconfigFor(status.token)
-    connection = createConnection(loadCredentials({ kind: 'kubeconfig', file }, systemClock), systemClock)
     await leadHere()
   })
   after(async () => {
     await stop?.()
-    await connection?.close()
     await api?.stop()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -131,8 +118,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
   }
   const configuration = async () => (await api.call('GET', CONFIGURATION)).json as Configuration
   const bundle = async () => (await configuration()).webhooks[0]?.clientConfig.caBundle ?? ''
-  const certificate = async () =>
-    ((await api.call('GET', SECRET)).json as { data?: Record<string, string> }).data?.['tls.crt']
+  const secret = async () => ((await api.call('GET', SECRET)).json as { data: Record<string, string> }).data
 
   async function made(
     ns: string,
@@ -165,16 +151,22 @@ onEachKubernetes('the webhook that adds hooks', version => {
   const plain = { spec: { containers: [main('web')] } }
   const isHooked = (spec: object) => JSON.stringify(spec).includes('apisix-drain-hook')
 
+  /** Does what the kubelet does: it writes the Secret's data to the files that the agent reads. */
+  async function mount(): Promise<void> {
+    const data = await secret()
+    const written = { 'webhook.crt': data['tls.crt'], 'webhook.key': data['tls.key'] }
+    for (const [name, text = ''] of Object.entries(written))
+      writeFileSync(join(folder, name), Buffer.from(text, 'base64'))
+  }
+
   async function start(): Promise<void> {
     const path = '/api/v1/namespaces/apisix/configmaps/apisix-drain'
     const { data } = (await api.call('GET', path)).json as { data: Record<string, string> }
     const file = join(folder, 'injection.yaml')
-    writeFileSync(file, data['injection.yaml'] ?? '')
+    writeFileSync(file, (data['injection.yaml'] ?? '').replaceAll('/run/secrets/apisix-drain', folder))
     const { log, lines } = memoryLog()
-    const call = (method: string, path: string, body?: unknown, signal?: AbortSignal) =>
-      connection.request(method, path, body, signal)
     const inject = { file, port: 0 }
-    stop = await startInjection({ inject, host: '127.0.0.1', cluster: { call }, clock, log })
+    stop = await startInjection({ inject, host: '127.0.0.1', clock: systemClock, log })
     const port = lines.find(({ msg }) => msg === 'adding hooks to pods that ask for them')?.['port']
     await eventually(async () => {
       const now = await configuration()
@@ -185,52 +177,39 @@ onEachKubernetes('the webhook that adds hooks', version => {
       expect((await api.call('PUT', CONFIGURATION, { ...now, webhooks })).status).to.equal(200)
     })
   }
+  const upgrade = async (...args: readonly string[]) => {
+    helm('upgrade', ...RELEASE, CHART, '--set=injection.webhook.enabled=true', ...args)
+    await leadHere()
+    await stop?.()
+    await start()
+  }
 
-  it('admits pods while no agent runs, and has no certificate yet', async () => {
-    expect(await certificate()).to.equal(undefined)
-    expect(isHooked(await made('shop', plain))).to.equal(false)
-  })
+  it('admits pods while no agent runs', async () =>
+    expect(isHooked(await made('shop', plain))).to.equal(false))
 
-  it('is called over TLS, once an agent runs with the rights of the chart', async () => {
+  it('is called over TLS, with the certificate and the CA of the chart', async () => {
+    await mount()
     await start()
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
     expect(isHooked(await made('shop', plain, { 'apisix-drain.io/inject': 'false' }))).to.equal(false)
     expect(isHooked(await made('apisix', plain, { 'apisix-drain.io/inject': 'true' }))).to.equal(false)
-    expect(Buffer.from(await bundle(), 'base64').toString()).to.include('BEGIN CERTIFICATE')
+    expect(await bundle()).to.equal((await secret())['ca.crt'])
   })
 
-  it('keeps its certificate over a restart, and through an upgrade of the chart', async () => {
-    const before = await certificate()
-    await stop?.()
-    await start()
-    helm(
-      'upgrade',
-      ...RELEASE,
-      CHART,
-      '--set=injection.webhook.enabled=true',
-      '--set=podDisruptionBudget.enabled=false'
-    )
-    expect(await certificate()).to.equal(before)
-    expect(await bundle()).not.to.equal('')
-    await leadHere()
-    await stop?.()
-    await start()
+  it('keeps its certificate through an upgrade of the chart', async () => {
+    const before = [await secret(), await bundle()]
+    await upgrade('--set=podDisruptionBudget.enabled=false')
+    expect([await secret(), await bundle()]).to.deep.equal(before)
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
-    expect(await certificate()).to.equal(before)
   })
 
-  it('renews the certificate in time: the previous one stays trusted, and every pod gets its hook', async () => {
-    const before = (await certificate()) ?? ''
-    await stop?.()
-    later = 0
-    await start()
-    await eventually(async () => expect(await certificate()).not.to.equal(before))
-    const decoded = (text: string) => Buffer.from(text, 'base64').toString().trim()
-    await eventually(async () => {
-      const trusted = decoded(await bundle())
-      expect(trusted).to.include(decoded(before))
-      expect(trusted).to.include(decoded((await certificate()) ?? ''))
-    })
+  it('follows a new certificate, which an upgrade makes if the Secret is gone', async () => {
+    const before = await bundle()
+    expect((await api.call('DELETE', SECRET)).status).to.equal(200)
+    await upgrade()
+    expect(await bundle()).not.to.equal(before)
+    expect(isHooked(await made('shop', plain)), 'with the old one').to.equal(false)
+    await mount()
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
   })
 

@@ -6,7 +6,7 @@ import { createRare } from '../../base/rare.ts'
 import { listen } from '../listen.ts'
 import { webhookPolicy, type PortPolicy } from '../port-policy.ts'
 import { createBodies, TooLarge } from './bodies.ts'
-import type { Pair } from './certificate.ts'
+import type { Pair } from './pair.ts'
 import { review } from './review.ts'
 import type { InjectSettings } from './settings.ts'
 

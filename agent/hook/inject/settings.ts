@@ -8,12 +8,9 @@ const object = z.record(z.string(), z.unknown())
 const injectSettings = z.strictObject({
   /** The host name that the API server calls and that the certificate is for. */
   host: z.string().min(1),
-  /** The namespace of the Secret. */
-  namespace: z.string().min(1),
-  /** The Secret with the certificate. The chart creates it empty. */
-  secret: z.string().min(1),
-  /** The MutatingWebhookConfiguration that carries the certificate. */
-  configuration: z.string().min(1),
+  /** PEM files: the certificate, and its key. */
+  certificateFile: z.string().min(1),
+  keyFile: z.string().min(1),
   hook: z.enum(['helper', 'curl']),
   /** The URL that hooks call: `http://apisix-drain.apisix:8080/v1/prestop`. */
   url: z.url(),

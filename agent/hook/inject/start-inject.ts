@@ -1,15 +1,13 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/types.ts'
 import type { Log } from '../../base/log.ts'
-import type { Cluster } from '../../kubernetes/facts/cluster.ts'
-import { keepCertificate } from './keeper.ts'
+import { followPair } from './pair.ts'
 import { serveWebhook } from './server.ts'
 import { readInjectSettings } from './settings.ts'
 
 interface InjectParts {
   readonly inject: NonNullable<Config['inject']>
   readonly host: string
-  readonly cluster: Pick<Cluster, 'call'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -22,14 +20,12 @@ interface InjectParts {
 export async function startInjection({
   inject,
   host,
-  cluster,
   clock,
   log
 }: InjectParts): Promise<() => Promise<void>> {
   const settings = readInjectSettings(inject.file)
   const webhook = await serveWebhook({ host, port: inject.port }, settings, log, clock)
-  const call: Cluster['call'] = (method, path, body, signal) => cluster.call(method, path, body, signal)
-  const stop = keepCertificate({ call, settings, clock, log, onPair: pair => webhook.use(pair) })
+  const stop = followPair(settings, pair => webhook.use(pair), { clock, log })
   log.info({ port: webhook.port }, 'adding hooks to pods that ask for them')
   return async () => {
     stop()

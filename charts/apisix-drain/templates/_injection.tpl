@@ -83,15 +83,18 @@ dyn({{ if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ toJson . }}{{ end }})
 {{- end -}}
 
 {{- define "apisix-drain.webhookSecret" -}}
-{{- printf "%s-webhook" (include "apisix-drain.fullname" .) -}}
+{{- default (printf "%s-webhook-tls" (include "apisix-drain.fullname" .)) .Values.webhookTLS.existingSecret -}}
+{{- end -}}
+
+{{- define "apisix-drain.webhookHost" -}}
+{{- include "apisix-drain.fullname" . }}.{{ .Release.Namespace }}.svc
 {{- end -}}
 
 {{/* What the webhook adds: agent/hook/inject/settings.ts. */}}
 {{- define "apisix-drain.injectSettings" -}}
-host: {{ include "apisix-drain.fullname" . }}.{{ .Release.Namespace }}.svc
-namespace: {{ .Release.Namespace }}
-secret: {{ include "apisix-drain.webhookSecret" . }}
-configuration: {{ include "apisix-drain.clusterName" . }}
+host: {{ include "apisix-drain.webhookHost" . }}
+certificateFile: /run/secrets/apisix-drain/webhook.crt
+keyFile: /run/secrets/apisix-drain/webhook.key
 hook: {{ .Values.injection.hook }}
 url: {{ include "apisix-drain.hookUrl" . }}
 {{- if eq .Values.injection.hook "helper" }}
@@ -100,19 +103,4 @@ initContainer:
 {{- end }}
 volumes:
   {{- include "apisix-drain.hookVolumes" . | fromYamlArray | toYaml | nindent 2 }}
-{{- end -}}
-
-{{/* The certificate of the webhook, and where the API server learns of it. */}}
-{{- define "apisix-drain.webhookSecretRules" -}}
-- apiGroups: ['']
-  resources: [secrets]
-  resourceNames: [{{ include "apisix-drain.webhookSecret" . }}]
-  verbs: [get, update]
-{{- end -}}
-
-{{- define "apisix-drain.webhookRules" -}}
-- apiGroups: [admissionregistration.k8s.io]
-  resources: [mutatingwebhookconfigurations]
-  resourceNames: [{{ include "apisix-drain.clusterName" . }}]
-  verbs: [get, update]
 {{- end -}}

@@ -5,9 +5,8 @@ import type { InjectSettings } from '../../../../agent/hook/inject/settings.ts'
 
 const curl: InjectSettings = {
   host: 'apisix-drain.apisix.svc',
-  namespace: 'apisix',
-  secret: 'apisix-drain-webhook',
-  configuration: 'apisix-drain',
+  certificateFile: 'crt',
+  keyFile: 'key',
   hook: 'curl',
   url: 'http://apisix-drain.apisix:8080/v1/prestop',
   volumes: []

@@ -1,19 +1,24 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { MOST_LINES } from '../../../../agent/base/rare.ts'
-import { isFresh, makePair, type Pair } from '../../../../agent/hook/inject/certificate.ts'
-import { keepCertificate } from '../../../../agent/hook/inject/keeper.ts'
+import { checkInjection } from '../../../../agent/doctor/checks/check-injection.ts'
+import { followPair } from '../../../../agent/hook/inject/pair.ts'
 import type { InjectSettings } from '../../../../agent/hook/inject/settings.ts'
 import { serveWebhook } from '../../../../agent/hook/inject/server.ts'
+import { selfSigned } from '../../../../sandbox/kubernetes/tls.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { memoryLog } from '../../../build/serve.ts'
 
 const HOST = 'apisix-drain.apisix.svc'
-const NAMES = { host: HOST, namespace: 'apisix', secret: 's', configuration: 'c' }
 const SETTINGS: InjectSettings = {
-  ...NAMES,
+  host: HOST,
+  certificateFile: '/nowhere/crt',
+  keyFile: '/nowhere/key',
   hook: 'curl',
   url: 'http://a:1/v1/prestop',
   volumes: []
@@ -21,66 +26,88 @@ const SETTINGS: InjectSettings = {
 const DAY_MS = 86_400_000
 
 describe('certificate of the webhook', () => {
-  const now = Date.now()
+  let folder: string
+  let files: InjectSettings
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'pair-'))
+    files = { ...SETTINGS, certificateFile: join(folder, 'crt'), keyFile: join(folder, 'key') }
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
+  const write = ({ cert, key }: { cert: string; key: string }) => {
+    writeFileSync(files.certificateFile, cert)
+    writeFileSync(files.keyFile, key)
+  }
 
-  it('is valid for its host and 60 days, and renewed before it expires', async () => {
-    const pair = await makePair(HOST, now)
-    expect(isFresh(pair, HOST, now)).to.equal(true)
-    expect(isFresh(pair, HOST, now + 59 * DAY_MS)).to.equal(true)
-    expect(isFresh(pair, HOST, now + 61 * DAY_MS)).to.equal(false)
-    expect(isFresh(pair, HOST, now - DAY_MS)).to.equal(false)
-    expect(isFresh(pair, 'other.apisix.svc', now)).to.equal(false)
-    expect(isFresh({ certificate: 'none', key: '' }, HOST, now)).to.equal(false)
+  it('is served from its files, also when they come late or change; a bad pair is logged once and not used', async () => {
+    const { log, lines } = memoryLog()
+    const clock = manualClock()
+    const webhook = await serveWebhook({ host: '127.0.0.1', port: 0 }, files, log, clock)
+    const stop = followPair(files, pair => webhook.use(pair), { clock, log })
+    /** Whether a client that trusts only this CA can call. */
+    const trusts = async ({ ca }: { ca: string }) => {
+      const asked = request({ port: webhook.port, host: '127.0.0.1', ca, servername: HOST, agent: false })
+      const answered = once(asked, 'response').then(
+        ([response]) => (response as IncomingMessage).resume().statusCode === 404,
+        () => false
+      )
+      asked.end()
+      return answered
+    }
+    const turn = async () => {
+      while (clock.pending === 0) await new Promise(resolve => setImmediate(resolve))
+      clock.advance(10_000)
+      while (clock.pending === 0) await new Promise(resolve => setImmediate(resolve))
+    }
+    try {
+      const [first, second] = [await selfSigned([HOST]), await selfSigned([HOST])]
+      await turn()
+      expect(lines.filter(({ level }) => level === 'warn')).to.have.length(1)
+      expect(await trusts(first)).to.equal(false)
+      write(first)
+      await turn()
+      expect(await trusts(first)).to.equal(true)
+      write({ cert: second.cert, key: first.key })
+      await turn()
+      await turn()
+      expect(lines.filter(({ level }) => level === 'warn')).to.have.length(2)
+      expect(await trusts(first)).to.equal(true)
+      write(second)
+      await turn()
+      expect([await trusts(first), await trusts(second)]).to.deep.equal([false, true])
+    } finally {
+      stop()
+      await webhook.close()
+    }
   })
 
-  it('is shared: an agent that loses the race for the Secret serves the winner’s certificate', async () => {
-    const winner = await makePair(HOST, now)
-    const base64 = (text: string) => Buffer.from(text).toString('base64')
-    const written = { data: { 'tls.crt': base64(winner.certificate), 'tls.key': base64(winner.key) } }
-    const clock = manualClock(now)
-    const order: string[] = []
-    let secret: object = {}
-    const served = Promise.withResolvers<Pair>()
-    const lost = Promise.withResolvers<void>()
-    const stop = keepCertificate({
-      settings: NAMES,
-      clock,
-      log: memoryLog().log,
-      onPair: pair => (order.push('served'), served.resolve(pair)),
-      async call(method, path) {
-        order.push(`${method} ${path.split('/').at(-1)}`)
-        const isSecret = path.includes('/secrets/')
-        if (method === 'PUT' && isSecret) {
-          secret = written
-          lost.resolve()
-          return { status: 409, headers: {}, json: { reason: 'Conflict' }, retryAfterMs: undefined }
-        }
-        const json = isSecret ? secret : { webhooks: [{ clientConfig: {} }] }
-        return { status: 200, headers: {}, json, retryAfterMs: undefined }
-      }
-    })
-    await lost.promise
-    while (clock.pending === 0) await new Promise(resolve => setImmediate(resolve))
-    clock.advance(2000)
-    expect(await served.promise).to.deep.equal(winner)
-    stop()
-    // The API server gets the certificate before the webhook serves it.
-    expect(order).to.deep.equal(['GET s', 'PUT s', 'GET s', 'GET c', 'PUT c', 'served'])
+  it('is checked by doctor: its files, its host, its end', async () => {
+    const find = async (settings: InjectSettings, now = Date.now()) =>
+      (
+        await checkInjection(
+          () => settings,
+          () => now
+        )(AbortSignal.timeout(1000))
+      )[0]
+    expect((await find(files))?.what).to.match(/^the webhook has no valid certificate, .*: ENOENT/)
+    write(await selfSigned([HOST]))
+    expect(await find(files, Date.now() - 10 * DAY_MS)).to.include({ level: 'ok' })
+    expect((await find(files))?.what, 'it ends tomorrow').to.match(/: it ends .* GMT$/)
+    expect((await find({ ...files, host: 'other.svc' }))?.what).to.match(/: it is not for other.svc$/)
   })
 })
 
 describe('server of the webhook', () => {
   it('answers reviews, and refuses any other body, or one that is too large', async () => {
-    const pair = await makePair(HOST, Date.now())
+    const { ca, cert, key } = await selfSigned([HOST])
     const { log, lines } = memoryLog()
     const webhook = await serveWebhook({ host: '127.0.0.1', port: 0 }, SETTINGS, log, manualClock())
-    webhook.use(pair)
+    webhook.use({ certificate: cert, key })
     const ask = async (path: string, body: string, method = 'POST') => {
       const options = {
         method,
         port: webhook.port,
         host: '127.0.0.1',
-        ca: pair.certificate,
+        ca,
         servername: HOST,
         path
       }
