@@ -8,6 +8,7 @@ import { worldFrom } from '../round/gather/world-from.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals } from '../gateway/apisix/report-refusals.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
+import { createDocumentReader, listDocuments } from '../gateway/inventory/documents.ts'
 import { guardWrites } from '../gateway/inventory/guard-writes.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
@@ -85,12 +86,14 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
   })
   const resumedAt = () => absence.resumedAt()
   const leader = electLeader(config, cluster, clock, part('leader'))
-  const failed = reportRefusals(clock, part('apisix'))
-  const api = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
+  const toAdmin = { ...adminOptions(apisix.admin), failed: reportRefusals(clock, part('apisix')) }
+  const api = meters.admin(createAdminApi(toAdmin))
   const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
   const admin = guardWrites(api, mode)
+  const documents = createDocumentReader(toAdmin)
+  const gateways = () => cluster.gateways()
   const inventory = createInventory({
-    admin: createLists(admin, mode),
+    admin: createLists(admin, listDocuments({ read: documents.read, gateways }), mode),
     clock,
     log: part('inventory'),
     everyMs: drain.inventoryEveryMs,
@@ -161,6 +164,7 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
       stopVanished()
       absence.stop()
       api.close()
+      documents.close()
     }
   }
 }

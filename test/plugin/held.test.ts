@@ -3,7 +3,7 @@ import { Backend } from './backend.ts'
 import { many } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { CURRENT_CAN_BREAK, costOfHeld, heldEntries, putAll } from './held.ts'
+import { CURRENT_CAN_BREAK, costOfHeld, heldEntries, memoryAfter, nodeOf, putAll } from './held.ts'
 
 describe('Entries that are held', () => {
   let gateway: Gateway | undefined
@@ -19,6 +19,20 @@ describe('Entries that are held', () => {
     // ratios of CPU time: noise is far below these bounds, and a cost that grows with each of 3,000 entries is far above them
     expect(many.summary / none.summary, 'state?entries=late').to.be.below(3)
     expect((many.change - none.change) / none.summary, 'put, seal and remove another one').to.be.below(20)
+  })
+
+  it('keep no memory for a URI that came once', async function () {
+    const n = Number(process.env['URIS'] ?? 40_000)
+    this.timeout(60_000 + n)
+    const none = await memoryAfter(n, () => [])
+    for (const entriesOf of [
+      () => heldEntries(1),
+      (gateway: Gateway) => [{ uid: 'its-node', ip: nodeOf(gateway).host }]
+    ]) {
+      const held = await memoryAfter(n, entriesOf)
+      console.log(`      ${n} URIs: ${held >> 20} MB, without an entry ${none >> 20} MB`)
+      expect(held / none).to.be.below(1.5)
+    }
   })
 
   it('are summarised: their number, their changes, and the requests sent in spite of a seal', async () => {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { EntryIn } from './barrier.ts'
-import { Gateway } from './gateway.ts'
+import { Gateway, type Node } from './gateway.ts'
 
 /** Lua that runs before the plugin: after `/break?what=current`, the hooks fail when they read the deny-list. */
 export const CURRENT_CAN_BREAK = `
@@ -94,4 +95,63 @@ export async function costOfHeld(held: number, calls: number, workers = 1): Prom
   } finally {
     await gateway.stop()
   }
+}
+
+/** The memory of a process that is in RAM, in bytes. */
+const memoryOf = (pid: number): number =>
+  1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+
+const PIPELINED = 50
+
+/** Sends `n` requests under `path`, each with a URI that no other request has, over one connection. */
+async function newUris(address: string, path: string, n: number): Promise<void> {
+  const [host, port] = address.split(':')
+  const socket = connect(Number(port), host)
+  let [sent, answered, rest] = [0, 0, '']
+  const { promise: done, resolve, reject } = Promise.withResolvers<void>()
+  const next = () => {
+    const batch = Array.from(
+      { length: Math.min(PIPELINED, n - sent) },
+      () => `GET ${path}/${crypto.randomUUID()} HTTP/1.1\r\nHost: x\r\n\r\n`
+    )
+    sent += batch.length
+    socket.write(batch.join(''))
+  }
+  socket.setEncoding('latin1')
+  socket.on('data', (text: string) => {
+    const parts = (rest + text).split('HTTP/1.1 200 OK')
+    answered += parts.length - 1
+    rest = (parts.at(-1) ?? '').slice(-15)
+    if (answered === n) resolve()
+    else if (answered === sent) next()
+  })
+  socket.on('error', reject)
+  socket.on('close', () => reject(new Error(`closed after ${answered} answers: ${rest}`)))
+  next()
+  await done
+  socket.removeAllListeners('close')
+  socket.destroy()
+}
+
+/** The memory of a worker with these entries after `n` requests to a simple route, each with a new URI, in bytes. */
+export async function memoryAfter(n: number, entriesOf: (gateway: Gateway) => EntryIn[]): Promise<number> {
+  const gateway = await Gateway.start({
+    workers: 1,
+    plugins: ['ai'],
+    server: `keepalive_requests ${n + 1};`
+  })
+  try {
+    await gateway.configured({ u: { home: 'routes', nodes: [nodeOf(gateway)] } })
+    await gateway.barrier.put(...entriesOf(gateway))
+    await newUris(gateway.at.gateway, '/u', n)
+    return memoryOf(gateway.workers()[0] ?? 0)
+  } finally {
+    await gateway.stop()
+  }
+}
+
+/** A node that answers every request. */
+export function nodeOf({ at }: Gateway): Node {
+  const [host = '', port] = at.door.split(':')
+  return { host, port: Number(port) }
 }

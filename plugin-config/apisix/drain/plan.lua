@@ -2,9 +2,11 @@
 -- nodes, `next` the successors of the denied nodes, `soft` the draining nodes (offer.lua). APISIX
 -- still picks, among fewer nodes.
 --
--- Plans are stored by (version, key), the names under which APISIX caches its pickers. So a variant
--- leads to the same picker in every request. The configuration object alone cannot be the key:
--- traffic-split makes one for every request, and service discovery replaces its nodes in place.
+-- Plans are stored by version and key, the names under which APISIX caches its pickers, so that a
+-- variant leads to the same picker in every request. The configuration object alone cannot be the
+-- key: traffic-split makes one for every request, service discovery replaces its nodes in place.
+-- APISIX's plugin `ai` makes a version for every URI: so an upstream that no entry concerns has no
+-- plan, and the number of plans is bounded.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
 local setmetatable = setmetatable
@@ -13,8 +15,8 @@ local pairs        = pairs
 local next         = next
 local min          = math.min
 
--- a plan that no request used for this many sweeps is dropped
-local MAX_IDLE = 10
+-- half of the plans that are stored at most. APISIX caches as many pickers
+local HALF = 256
 -- the most retries that successors add, if the upstream does not set `retries`
 local TRIES = 2
 
@@ -22,13 +24,52 @@ local _M = {}
 local mt = { __index = _M }
 
 
+-- the plan of an upstream that no entry concerns
+local PLAIN = { denied = false }
+
+
+-- Notes without a claim to memory: by lists of nodes, which live as long as APISIX keeps them.
+local function notes()
+    return setmetatable({}, { __mode = "k" })
+end
+
+
+-- A map that forgets what was not used for as long as HALF other items were.
+local function map()
+    return { young = {}, old = {}, n = 0 }
+end
+
+
+local function put(into, name, value)
+    if into.young[name] == nil then
+        if into.n == HALF then
+            into.young, into.old, into.n = {}, into.young, 0
+        end
+        into.n = into.n + 1
+    end
+    into.young[name] = value
+    return value
+end
+
+
+local function get(from, name)
+    local value = from.young[name]
+    if value == nil and from.old[name] ~= nil then
+        value = put(from, name, from.old[name])
+    end
+    return value
+end
+
+
 --- @tparam function records the addresses of a name by the last answer, or nil; sends no query
 function _M.new(records)
     return setmetatable({
-        plans = {}, serial = 0, records = records,
-        -- upstreams of least_conn that were offered fewer nodes, by the name of their heap;
-        -- `epoch` goes up whenever an item is set
-        heaps = {}, epoch = 0,
+        -- { [nodes] = set }: no entry of the set concerns these nodes
+        plain = notes(),
+        plans = map(), serial = 0, records = records,
+        -- upstreams of least_conn that were offered fewer nodes: the serial of their last plan, by
+        -- the name of their heap. `epoch` goes up whenever an item is set
+        heaps = map(), epoch = 0,
     }, mt)
 end
 
@@ -60,44 +101,27 @@ local function variant_of(base, version, nodes, retries)
 end
 
 
-local function store(self, key, version, plan)
-    local by_key = self.plans[version]
-    if not by_key then
-        by_key = {}
-        self.plans[version] = by_key
-    end
-    by_key[key] = plan
-    return plan
-end
-
-
 -- Records the inputs for which a plan is valid.
 local function seen(self, plan, base, set)
-    plan.set, plan.base, plan.nodes = set, base, base.nodes
-    plan.epoch, plan.idle = self.epoch, 0
+    plan.set, plan.base, plan.nodes, plan.epoch = set, base, base.nodes, self.epoch
     return plan
 end
 
 
--- The plan of an upstream whose nodes have no entry.
-local function undenied(self, plan, key, version, base, set)
-    local heap = heap_of(base, key)
-    local shrunk = heap and self.heaps[heap]
-    if shrunk then
-        shrunk.idle = 0
-    end
-    local serial = shrunk and shrunk.serial
-
-    if not plan or plan.denied or plan.serial ~= serial
-       or (serial and (plan.base ~= base or plan.nodes ~= base.nodes)) then
-        local free = serial and variant_of(base, version .. "#drain" .. serial, base.nodes)
-        plan = store(self, key, version, { denied = false, serial = serial, free = free })
+-- The plan of an upstream whose nodes have no entry, and whose heap may lack some of them.
+local function whole(self, last, name, base, set, serial)
+    local plan = last
+    if not last or last.serial ~= serial or last.base ~= base or last.nodes ~= base.nodes then
+        plan = put(self.plans, name, {
+            denied = false, serial = serial,
+            free = variant_of(base, name .. "#drain" .. serial, base.nodes),
+        })
     end
     return seen(self, plan, base, set)
 end
 
 
-local function denied(self, last, key, version, base, set)
+local function denied(self, last, name, key, base, set)
     local offered = offer.of(set, base.nodes, self.records)
     local free, following, soft = offered.free, offered.following, offered.soft
 
@@ -107,13 +131,13 @@ local function denied(self, last, key, version, base, set)
     local plan = last
     if not last or last.mark ~= mark then
         self.serial = self.serial + 1
-        local named = version .. "#drain" .. self.serial
+        local named = name .. "#drain" .. self.serial
         local retries = base.retries and base.retries >= 0 and base.retries or nil
         if not retries then
             -- APISIX's default would count only the nodes of one variant, not those of all three
             retries = #free + #soft + min(#following, TRIES) - 1
         end
-        plan = store(self, key, version, {
+        plan = put(self.plans, name, {
             denied = true, mark = mark,
             free = next(free) and variant_of(base, named .. "f", free, retries),
             next = next(following) and variant_of(base, named .. "n", following, retries),
@@ -121,24 +145,18 @@ local function denied(self, last, key, version, base, set)
         })
         local heap = heap_of(base, key)
         if heap then
-            self.heaps[heap] = { serial = self.serial, idle = 0 }
-            self.epoch = self.epoch + 1
+            put(self.heaps, heap, self.serial)
+            self.epoch, self.plain = self.epoch + 1, notes()
         end
     end
     return seen(self, plan, base, set)
 end
 
 
---- Whether a stored plan shows that no entry of the set concerns the upstream of this request.
--- Cheap enough for every request. After false, the caller has to call `of`.
+--- Whether it is known that no entry of the set concerns the upstream of this request. Cheap enough
+-- for every request. After false, the caller has to call `of`.
 function _M:is_plain(ctx, set)
-    local by_key = self.plans[ctx.upstream_version]
-    local plan = by_key and by_key[ctx.upstream_key]
-    if not plan or plan.set ~= set or plan.denied or plan.free or plan.epoch ~= self.epoch then
-        return false
-    end
-    local base = ctx.upstream_conf
-    return plan.base == base and plan.nodes == base.nodes
+    return self.plain[ctx.upstream_conf.nodes] == set
 end
 
 
@@ -149,40 +167,27 @@ end
 -- @tparam table set from entries
 -- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same? }
 function _M:of(key, version, base, set)
-    local by_key = self.plans[version]
-    local plan = by_key and by_key[key]
-    if plan and plan.set == set and plan.base == base and plan.nodes == base.nodes
+    local nodes = base.nodes
+    if self.plain[nodes] == set then
+        return PLAIN
+    end
+    local name = version .. "#" .. key
+    local plan = get(self.plans, name)
+    if plan and plan.set == set and plan.base == base and plan.nodes == nodes
        and plan.epoch == self.epoch then
-        plan.idle = 0
         return plan
     end
 
-    if offer.touches(set, base.nodes) then
-        return denied(self, plan, key, version, base, set)
+    if offer.touches(set, nodes) then
+        return denied(self, plan, name, key, base, set)
     end
-    return undenied(self, plan, key, version, base, set)
-end
-
-
---- Drops plans and heaps that no request used for a while.
-function _M:sweep()
-    for version, by_key in pairs(self.plans) do
-        for key, plan in pairs(by_key) do
-            plan.idle = plan.idle + 1
-            if plan.idle > MAX_IDLE then
-                by_key[key] = nil
-            end
-        end
-        if not next(by_key) then
-            self.plans[version] = nil
-        end
+    local heap = heap_of(base, key)
+    local serial = heap and get(self.heaps, heap)
+    if serial then
+        return whole(self, plan, name, base, set, serial)
     end
-    for heap, shrunk in pairs(self.heaps) do
-        shrunk.idle = shrunk.idle + 1
-        if shrunk.idle > MAX_IDLE then
-            self.heaps[heap] = nil
-        end
-    end
+    self.plain[nodes] = set
+    return PLAIN
 end
 
 

@@ -141,7 +141,6 @@ local function beat(core)
     if now - here.swept >= SWEEP then
         here.swept = now
         here.inflight:sweep()
-        here.plans:sweep()
     end
 end
 
