@@ -91,12 +91,12 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   const { cluster, inventory, writer, probe, barrier, leader } = sources
   const world = worldFrom(sources, settings.podRanges)
   const memories = createMemories()
-  const ownership = createAddressOwnership(settings.someNamespacesOnly)
+  const ownership = createAddressOwnership(settings.someNamespacesOnly, () => cluster.serverBehindMs())
   const entries = createDesired({
     sources,
     world,
     memories,
-    mayStillServe: (drain, now) => ownership.mayStillServe(drain, cluster.serverBehindMs(), now),
+    ownership,
     dryRun: settings.plan.dryRun,
     foreignHoldMs: settings.foreignHoldMs,
     lingerMs: settings.lingerMs
@@ -166,8 +166,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     entries.renew({
       drains: next,
       held: hooks.uids(),
-      unsure,
-      isSureOfGone: ownership.isSureOfGone(now),
       now
     })
     apply(next, wanted, looks, now)

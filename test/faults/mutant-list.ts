@@ -332,10 +332,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P10: a process that was away renews what it knew',
-    edits: [{ file: 'gateway/barrier/barrier.ts', name: 'createBarrierKeeper.mayPut', replace: 'true' }],
+    edits: [{ file: 'gateway/barrier/barrier.ts', name: 'createBarrierKeeper.mayChange', replace: 'true' }],
     found: {
       file: 'test/unit/gateway/barrier/barrier.test.ts',
-      title: 'renews nothing after an absence until a round with current data desires the entries'
+      title: 'renews and removes nothing after an absence until a round with current data desires the entries'
     }
   },
   {

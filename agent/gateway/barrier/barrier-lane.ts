@@ -39,8 +39,8 @@ interface BarrierLaneOptions {
   /** The name of this release. */
   readonly by: string
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
-  /** Whether the desired entries rest on current knowledge. If not, no entry is put. Entries may be removed at any time. */
-  readonly mayPut: () => boolean
+  /** Whether the desired entries rest on current knowledge. If not, no entry is put or removed. */
+  readonly mayChange: () => boolean
   readonly tell: () => void
 }
 
@@ -60,7 +60,7 @@ export function createBarrierLane({
   ttlMs,
   by,
   desired,
-  mayPut,
+  mayChange,
   tell
 }: BarrierLaneOptions): BarrierLane {
   const table = createEntryTable(ttlMs, desired, clock.now())
@@ -174,9 +174,9 @@ export function createBarrierLane({
     // Several calls of `look` in one turn of the event loop then lead to one put.
     await Promise.resolve()
     const now = clock.now()
-    const isKnown = mayPut()
+    const isKnown = mayChange()
     const due = isKnown ? table.due(now) : []
-    const over = table.over(now)
+    const over = isKnown ? table.over(now) : []
     const shrunk = new Set(table.shrunk(due))
     const whole = due.filter(entry => !shrunk.has(entry))
     // Addresses are lifted last: until its put, another entry may still name one of them as a successor's.

@@ -58,7 +58,7 @@ interface BarrierKeeperOptions {
 
 /**
  * An entry rests on knowledge about its address. After an absence of this process (start/absence.ts) this knowledge may be minutes old,
- * and another pod may have the address. So no entry is put or renewed until the entries rest on later reports of a watch.
+ * and another pod may have the address. So no entry is put, renewed or removed until the entries rest on later reports of a watch.
  */
 export interface Knowledge {
   /** When this process last came back from an absence. */
@@ -108,7 +108,7 @@ export function createBarrierKeeper({
     )
     closing.add(work)
   }
-  const mayPut = () => desiredBy >= knowledge.resumedAt()
+  const mayChange = () => desiredBy >= knowledge.resumedAt()
   /** An unchanged entry stays the same object, so a lane sees by identity that it has put the entry. */
   const desireAt = (
     id: string,
@@ -118,15 +118,16 @@ export function createBarrierKeeper({
       desired.map(drain => {
         const entry = entryAt(drain, id)
         const known = before.get(entry.uid)
-        return [entry.uid, known && known.watch === entry.watch && samePut(known, entry) ? known : entry]
+        const isSame = known?.watch === entry.watch && known.frozen === entry.frozen && samePut(known, entry)
+        return [entry.uid, isSame ? known : entry]
       })
     )
 
   return {
     desire(list) {
-      const wasBarred = !mayPut()
+      const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
-      if (wasBarred && mayPut()) for (const { lane } of lanes.values()) lane.look()
+      if (wasBarred && mayChange()) for (const { lane } of lanes.values()) lane.look()
       desired = list
       for (const [id, { lane, wanted }] of lanes) {
         const before = wanted.entries
@@ -160,7 +161,7 @@ export function createBarrierKeeper({
           ttlMs,
           by,
           desired: () => wanted.entries,
-          mayPut,
+          mayChange,
           tell
         })
         const foreign = createForeignWatch({
@@ -223,7 +224,7 @@ export function createBarrierKeeper({
         return twinDoubt(twin.gateway.name)
       return known.identity.doubt()
     },
-    isKnown: mayPut,
+    isKnown: mayChange,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
     takeInherited: () => inheritance.take(),
     foreign: gatewayId => lanes.get(gatewayId)?.foreign.count() ?? 0,

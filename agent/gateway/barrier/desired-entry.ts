@@ -11,8 +11,10 @@ export interface DesiredEntry {
   readonly state: 'draining' | 'sealed'
   /** The tags of the words that allow the seal, one for each node. If a word has changed, the gateway does not seal. Absent: it seals. */
   readonly sealIf?: readonly string[]
-  /** The successors' nodes, by port of the pod. The same object until a successor changes. */
-  readonly successors?: Successors
+  /** The successors' nodes, by port of the pod. The same object until a successor changes. Absent: not known. */
+  readonly successors?: Successors | undefined
+  /** Kept as the gateways hold it: neither put nor renewed nor removed, because the agent cannot see whose the address is. */
+  readonly frozen?: boolean
   /** A hook still waits for this drain. Then the entry is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
@@ -54,7 +56,7 @@ interface Extras {
 
 /** The entries to put for one drain, one for each address. */
 export function entriesOf(
-  { uid, nodes, state, sealIf, successors }: DesiredEntry,
+  { uid, nodes, state, sealIf, successors = {} }: DesiredEntry,
   ttlMs: number,
   extras: Extras = {}
 ): BarrierEntry[] {
@@ -69,7 +71,7 @@ export function entriesOf(
       state,
       ttl,
       ...(tag !== undefined && { sealIf: tag }),
-      ...(extras.successors && successors && { successors: ofFamily(successors, host) }),
+      ...(extras.successors && { successors: ofFamily(successors, host) }),
       ...(extras.by !== undefined && { by: extras.by })
     }
   })

@@ -15,13 +15,13 @@ import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {
-  /** Entries to put now: they are new, changed, or a third of their ttl old. A sealed entry changes if it must name a successor no more. */
+  /** Entries to put now: they are new, changed, or a third of their ttl old. A sealed entry changes if it must not name a successor any more. */
   due(now: Millis): readonly DesiredEntry[]
   /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
   /**
    * Whether a put has the field `successors`. An empty field removes the successors that another agent named, and this agent may only be
-   * late to see them. So it sends an empty field only after it has named successors itself, or with a renewal.
+   * late to see them. So it sends an empty field only after it has named successors itself, or with a renewal if it knows that there are none.
    */
   tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
   /** Uids whose entries the gateway holds and that are not desired any more. */
@@ -97,6 +97,7 @@ export function createEntryTable(
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
 
+  const isFrozen = (uid: PodUid): boolean => desired().get(uid)?.frozen === true
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
 
   const release = (uid: PodUid): void => {
@@ -117,6 +118,7 @@ export function createEntryTable(
       return nodes.has(node) || nodes.has(addressOf(node).host)
     }
     const isDue = (entry: DesiredEntry): boolean => {
+      if (entry.frozen) return false
       const known = stored.get(entry.uid)
       if (!known || isOld(entry.uid, at)) return true
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
@@ -147,12 +149,18 @@ export function createEntryTable(
     due: dueAt,
     shrunk: due =>
       due.filter(({ uid, nodes }) => stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))),
-    tellsSuccessors: (entry, at) => hasSuccessors(entry) || followed.has(entry.uid) || isOld(entry.uid, at),
+    tellsSuccessors: (entry, at) =>
+      hasSuccessors(entry) ||
+      followed.has(entry.uid) ||
+      (entry.successors !== undefined && isOld(entry.uid, at)),
     over(at) {
       for (const [uid, until] of held) if (until <= at) release(uid)
       return [...held.keys()].filter(uid => !desired().has(uid))
     },
-    renewAt: () => Math.min(...[...stored.values()].map(({ sentAt }) => sentAt + ttlMs / 3)),
+    renewAt: () =>
+      Math.min(
+        ...stored.entries().map(([uid, { sentAt }]) => (isFrozen(uid) ? Infinity : sentAt + ttlMs / 3))
+      ),
     watched: polled =>
       [...desired().values()].filter(
         entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
@@ -231,7 +239,7 @@ export function createEntryTable(
       let differs = false
       for (const [uid, known] of stored) {
         // What was put after the question may be missing in the answer.
-        if (known.refused || known.storedAt > askedAt || !desired().has(uid)) continue
+        if (known.refused || known.storedAt > askedAt || !desired().has(uid) || isFrozen(uid)) continue
         const found = states.get(uid) ?? []
         const isNamedAgain = namesAgain(known.entry, found, named.get(uid))
         if (!isNamedAgain && isHeld(known, found)) continue

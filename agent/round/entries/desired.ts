@@ -1,4 +1,5 @@
-import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
+import { hasSuccessors, type DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
+import { areLive } from '../../kubernetes/reflect/parts.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { World } from '../../rules/plan/world.ts'
@@ -18,15 +19,22 @@ interface DesiredEntries {
   renew(facts: EntryFacts): void
 }
 
+/** What the agent does with an entry. `keep`: it neither puts nor renews it, and does not remove it. */
+type Fate = 'put' | 'keep' | 'drop'
+
+/** Decides the fate of entries; see `createAddressOwnership`. */
+export interface Fates {
+  /** @param isHeld this agent holds a hook of the pod */
+  ofDrain(drain: Drain, isHeld: boolean, now: Millis): Fate
+  /** The fate of the entries that outlive their drains. */
+  ofGone(): Fate
+}
+
 /** The facts of one round. */
 interface EntryFacts {
   readonly drains: Drains
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
-  /** The pods whose addresses may belong to other pods now. */
-  readonly unsure: ReadonlySet<PodUid>
-  /** Whether addresses of gone pods can be distinguished from those of new pods. */
-  readonly isSureOfGone: boolean
   readonly now: Millis
 }
 
@@ -34,8 +42,7 @@ interface DesiredOptions {
   readonly sources: Pick<Sources, 'barrier' | 'cluster' | 'inventory'>
   readonly world: World
   readonly memories: Pick<Memories, 'of'>
-  /** Whether the containers of an ending pod may still serve the requests that they have. */
-  readonly mayStillServe: (drain: Drain, now: Millis) => boolean
+  readonly ownership: Fates
   /** A dry run changes nothing in a gateway. */
   readonly dryRun: boolean
   readonly foreignHoldMs: number | undefined
@@ -43,7 +50,7 @@ interface DesiredOptions {
 }
 
 export function createDesired(options: DesiredOptions): DesiredEntries {
-  const { sources, world, memories, mayStillServe, dryRun, foreignHoldMs, lingerMs } = options
+  const { sources, world, memories, ownership, dryRun, foreignHoldMs, lingerMs } = options
   const { barrier, cluster } = sources
   const succession = createSuccession(cluster, world)
   const lingering = createLingering(succession, lingerMs)
@@ -54,19 +61,29 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
     ended(drain, memory, now) {
       if (barrier) lingering.add(drain, memory, now)
     },
-    renew({ drains, held, unsure, isSureOfGone, now }) {
+    renew({ drains, held, now }) {
       if (!barrier) return
       const context = entryContext(sources, barrier, world, drains, succession, now, foreignHoldMs, held)
+      // Without slices the agent knows no successors. That is no reason to take back those of another agent.
+      const knowsSuccessors = areLive(cluster.parts(), ['pods', 'endpointslices'])
+      const by = (fate: Fate, entry: DesiredDrain): DesiredDrain => ({
+        ...entry,
+        successors: knowsSuccessors || hasSuccessors(entry) ? entry.successors : undefined,
+        frozen: fate === 'keep'
+      })
       const entries: DesiredDrain[] = []
       for (const drain of drains.values()) {
         const entry = desiredEntry(drain, memories.of(drain.uid), context)
-        if (entry && (mayStillServe(drain, now) || !unsure.has(drain.uid))) entries.push(entry)
+        const fate = ownership.ofDrain(drain, held.has(drain.uid), now)
+        if (entry && fate !== 'drop') entries.push(by(fate, entry))
       }
       barrier.gateways(cluster.gateways())
-      if (!isSureOfGone) lingering.clear()
+      const fate = ownership.ofGone()
+      if (fate === 'drop') lingering.clear()
       else for (const pod of takePredecessors(sources, drains)) lingering.adopt(pod)
-      const left = lingering.entries(world, drains, now)
-      desired = dryRun ? [] : [...entries, ...left]
+      for (const entry of lingering.entries(world, drains, fate === 'keep' ? 'unseen' : now))
+        entries.push(by(fate, entry))
+      desired = dryRun ? [] : entries
       barrier.desire(desired)
       succession.keep()
     }

@@ -22,8 +22,9 @@ interface Lingering {
   add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
   /** Adds the entry of a pod that ended before this agent started. The entry lasts while a holder lists the address. */
   adopt(predecessor: Predecessor): void
-  entries(world: World, drains: Drains, now: Millis): readonly DesiredDrain[]
-  /** Drops all entries, because the agent cannot know which pods have the addresses now. */
+  /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
+  entries(world: World, drains: Drains, now: Millis | 'unseen'): readonly DesiredDrain[]
+  /** Drops all entries, because the agent can never know which pods have the addresses now. */
   clear(): void
 }
 
@@ -62,10 +63,11 @@ export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = L
     entries(world, drains, now) {
       for (const [uid, ended] of over) {
         const { pod, memory, until, entry } = ended
-        const isOver = until !== undefined && now >= until
+        const isSeen = now !== 'unseen'
+        const isOver = isSeen && until !== undefined && now >= until
         // Once another pod has had an address, the entry never gets it back.
         const mine = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
-        const nodes = until === undefined ? mine.filter(node => isListed(world, node)) : mine
+        const nodes = isSeen && until === undefined ? mine.filter(node => isListed(world, node)) : mine
         const successors = succession.of(pod, memory, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)

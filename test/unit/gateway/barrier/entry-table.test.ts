@@ -109,6 +109,7 @@ describe('the entries of one gateway', () => {
     put(0, [state({ state: 'draining' })])
     expect(tells(1)).equal(false)
     expect(tells(table.renewAt())).equal(true)
+    expect(table.tellsSuccessors(entry(), table.renewAt()), 'it does not know').equal(false)
     desired.set(A, some)
     put(1, [state({ state: 'draining' })])
     expect(tells(2), 'they were its own').equal(true)
@@ -228,6 +229,24 @@ describe('the entries of one gateway', () => {
       expect(table.compare([named('10.0.0.8:80')], 3)).equal(true)
       expect(table.tellsSuccessors(none, 3), 'an empty field takes it back').equal(true)
     })
+  })
+
+  it('that are frozen are neither put, renewed nor removed, whatever the gateway holds', () => {
+    const { desired, table, put } = rig()
+    put(0, [state()])
+    const frozen = entry({ frozen: true })
+    desired.set(A, frozen)
+    desired.set('new' as PodUid, entry({ uid: 'new' as PodUid, frozen: true }))
+    expect([table.compare([], 1), table.due(TTL), table.over(1), table.renewAt()]).eql([
+      false,
+      [],
+      [],
+      Infinity
+    ])
+    table.forget()
+    expect(table.due(1)).eql([])
+    desired.set(A, entry())
+    expect(table.due(1)).eql([entry()])
   })
 
   it('wait two seconds for room, and are not polled until then', () => {

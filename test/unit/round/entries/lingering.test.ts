@@ -36,6 +36,19 @@ describe('lingering entries', () => {
     expect(lingering.entries(worldOf(), new Map(), 1001)).to.deep.equal([])
   })
 
+  it('do not end while nothing is seen, but for an address that another pod is known to have', () => {
+    const lingering = added()
+    expect(lingering.entries(worldOf(), new Map(), 'unseen')).to.have.length(1)
+    const next = worldOf(pod('web-2', { ips: ['10.0.0.1'] }))
+    expect(lingering.entries(next, new Map(), 'unseen')).to.deep.equal([])
+    const adopted = createLingering({ of: (_, { successors }) => successors })
+    adopted.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] })
+    expect(adopted.entries(worldOf(), new Map(), 'unseen'), 'the list of holders may be old').to.have.length(
+      1
+    )
+    expect(adopted.entries(worldOf(), new Map(), 1)).to.deep.equal([])
+  })
+
   it('end at once, and for good, when another pod has the address', () => {
     const lingering = added()
     expect(lingering.entries(worldOf(pod('web-2', { ips: ['10.0.0.1'] })), new Map(), 1001)).to.deep.equal([])
