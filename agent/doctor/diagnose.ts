@@ -4,7 +4,6 @@ import { examine, formatDiagnosis } from './doctor.ts'
 import { doctorChecks } from './wire-checks.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { createBarrierClient } from '../gateway/apisix/barrier-api.ts'
-import { createDocumentReader } from '../gateway/inventory/documents.ts'
 import { createProgress } from './progress.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createConnection } from '../kubernetes/transport/connection.ts'
@@ -28,19 +27,11 @@ export async function diagnose(config: Config, { json, progress }: CheckFlags): 
   const clock = systemClock
   const connection = createConnection(loadCredentials(credentialSource(config.kubernetes), clock), clock)
   const admin = createAdminApi(adminOptions(config.apisix.admin))
-  const documents = createDocumentReader(adminOptions(config.apisix.admin))
   const told = createProgress(progress)
   const barrier = config.apisix.barrier && createBarrierClient(barrierOptions(config.apisix.barrier))
   try {
     const readGateway = createControlReader(controlOptions(config.apisix.control, clock))
-    const checks = doctorChecks(config, {
-      connection,
-      admin,
-      readGateway,
-      barrier,
-      readDocument: documents.read,
-      clock
-    })
+    const checks = doctorChecks(config, { connection, admin, readGateway, barrier, clock })
     const diagnosis = await examine(checks, clock, running => {
       if (running.length > 0) told.say(`checking ${running.join(', ')}`)
     })
@@ -50,7 +41,6 @@ export async function diagnose(config: Config, { json, progress }: CheckFlags): 
   } finally {
     told.end()
     admin.close()
-    documents.close()
     barrier?.close()
     await connection.close()
   }

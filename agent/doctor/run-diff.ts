@@ -7,7 +7,6 @@ import type { Config } from '../config/types.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { createBarrierClient } from '../gateway/apisix/barrier-api.ts'
 import { createControlReader, type Sighting } from '../gateway/apisix/control-api.ts'
-import { createDocumentReader, listDocuments } from '../gateway/inventory/documents.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
 import { watchMode } from '../gateway/inventory/mode-watch.ts'
@@ -54,13 +53,8 @@ export async function diff(config: Config, { json, progress: wanted }: CheckFlag
     log
   })
   const admin = createAdminApi(adminOptions(apisix.admin))
-  const documents = createDocumentReader(adminOptions(apisix.admin))
   const mode = watchMode({ admin, clock, log, forced: apisix.mode })
-  const lists = createLists(
-    admin,
-    listDocuments({ read: documents.read, gateways: () => cluster.gateways() }),
-    mode
-  )
+  const lists = createLists(admin, mode)
   const inventory = createInventory({ admin: lists, clock, log, everyMs: SYNC_MS, owner: apisix.owner })
   const readGateway = createControlReader(controlOptions(apisix.control, clock))
   const barrier = apisix.barrier && createBarrierClient(barrierOptions(apisix.barrier))
@@ -115,7 +109,6 @@ export async function diff(config: Config, { json, progress: wanted }: CheckFlag
     progress.end()
     mode.stop()
     admin.close()
-    documents.close()
     barrier?.close()
     await inventory.stop()
     await cluster.stop()

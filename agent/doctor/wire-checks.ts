@@ -5,7 +5,6 @@ import type { BarrierClient } from '../gateway/apisix/barrier-api.ts'
 import type { ReadGateway } from '../gateway/apisix/control-api.ts'
 import { detectMode } from '../gateway/inventory/mode.ts'
 import { readInjectSettings } from '../hook/inject/settings.ts'
-import type { Resource } from '../rules/plan/holder.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { leasePlace, releaseName } from '../start/wire.ts'
@@ -18,7 +17,7 @@ import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
 import { checkInjection } from './checks/check-injection.ts'
 import { createClusterLists } from './checks/cluster-lists.ts'
 import { answersThatL4IsCovered } from './checks/l4-cover.ts'
-import { listDocuments, type createDocumentReader } from '../gateway/inventory/documents.ts'
+import { createLists } from '../gateway/inventory/lists.ts'
 import { checkKubernetes, checkNamespaces } from './rights/check-kubernetes.ts'
 import { checkLease } from './rights/check-lease.ts'
 import { checkLongLived, checkPods } from './checks/check-pods.ts'
@@ -30,13 +29,12 @@ export interface DoctorClients {
   readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'>
   readonly readGateway: ReadGateway
   readonly barrier: Pick<BarrierClient, 'at'> | undefined
-  readonly readDocument: ReturnType<typeof createDocumentReader>['read']
   readonly clock: Clock
 }
 
 /** All checks, in the order in which a person would make them: the first failure often explains later failures. */
 export function doctorChecks(config: Config, clients: DoctorClients): readonly Step[] {
-  const { connection, admin, readGateway, barrier, readDocument, clock } = clients
+  const { connection, admin, readGateway, barrier, clock } = clients
   const { kubernetes, apisix, drain, inject } = config
   const ask = (method: string, path: string, body: unknown, signal: AbortSignal) =>
     connection.request(method, path, body, signal)
@@ -53,16 +51,8 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     owner: apisix.owner,
     lists: { pods: each(podsIn), slices: each(slicesIn), services: each(servicesIn) },
     async holders(signal) {
-      const isStandalone =
-        apisix.mode === undefined ? await admin.standalone(signal) : apisix.mode === 'standalone'
-      if (!isStandalone) return admin
-      const gateways = await gatewayCalls.list(signal)
-      const documents = listDocuments({ read: readDocument, gateways: () => gateways })
-      const list = async (resource: Resource) => {
-        const objects = await documents(resource, signal)
-        return { total: objects.length, objects }
-      }
-      return { pageSize: Infinity, list }
+      const mode = apisix.mode ?? ((await admin.standalone(signal)) ? 'standalone' : 'etcd')
+      return createLists(admin, { current: () => ({ mode }) })
     }
   })
   const readEntries = async (host: string, signal: AbortSignal) => {

@@ -8,7 +8,6 @@ import { worldFrom } from '../round/gather/world-from.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals } from '../gateway/apisix/report-refusals.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
-import { createDocumentReader, listDocuments } from '../gateway/inventory/documents.ts'
 import { guardWrites } from '../gateway/inventory/guard-writes.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
@@ -86,14 +85,12 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
   })
   const resumedAt = () => absence.resumedAt()
   const leader = electLeader(config, cluster, clock, part('leader'))
-  const toAdmin = { ...adminOptions(apisix.admin), failed: reportRefusals(clock, part('apisix')) }
-  const api = meters.admin(createAdminApi(toAdmin))
+  const failed = reportRefusals(clock, part('apisix'))
+  const api = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
   const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
   const admin = guardWrites(api, mode)
-  const documents = createDocumentReader(toAdmin)
-  const gateways = () => cluster.gateways()
   const inventory = createInventory({
-    admin: createLists(admin, listDocuments({ read: documents.read, gateways }), mode),
+    admin: createLists(admin, mode),
     clock,
     log: part('inventory'),
     everyMs: drain.inventoryEveryMs,
@@ -164,7 +161,6 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
       stopVanished()
       absence.stop()
       api.close()
-      documents.close()
     }
   }
 }

@@ -72,7 +72,7 @@ export function memoryAdmin({ fails, onWrite }: MemoryAdminOptions = {}): Memory
         meet()
         return write(resource, id, body as JsonObject)
       },
-      standalone: () => Promise.resolve(false),
+      standalone: () => Promise.resolve(undefined),
       close() {}
     },
     value: (resource, id) => objects.get(`${resource}/${id}`)?.value as JsonObject | undefined,

@@ -54,6 +54,8 @@ export interface Rig extends Pods, Holders {
   evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void
+  /** Makes a pod that looks like a gateway at this address. */
+  showGateway(name: string, host: string): void
   /** Methods and paths of all writes that the agent sent to the Admin API. */
   readonly writes: readonly string[]
   /** Resolves when every worker of these gateways (default: all that run) has applied everything. */
@@ -103,7 +105,7 @@ export interface RigOptions {
 }
 
 // Ports that no server uses on all addresses: a listener on 0.0.0.0 blocks the port on every loopback address.
-const PORTS = { proxy: 29081, control: 29091, barrier: 29093, admin: 29183 }
+export const PORTS = { proxy: 29081, control: 29091, barrier: 29093, admin: 29183 }
 const KEY = 'edd1'
 /** How long a starting gateway asks for entries, in ms. */
 const FETCH_MS = 10_000
@@ -282,6 +284,7 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
       showGateway(kubernetes, gateway)
       return gateway
     },
+    showGateway: (name, host) => showGateway(kubernetes, { name, host }),
     gatewayIs: (gateway, state) => changeGateway(kubernetes, gateway, state),
     overwritten: () => judge.overwritten(),
     unlisted: () => judge.unlisted(),
@@ -295,7 +298,7 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
   return rig
 }
 
-function showGateway(kubernetes: Kubernetes, gateway: Gateway): void {
+function showGateway(kubernetes: Kubernetes, gateway: Pick<Gateway, 'name' | 'host'>): void {
   kubernetes.store.create('pods', gatewayPod(gateway.name))
   const status = runningStatus(gateway.host, new Date().toISOString())
   kubernetes.store.patchStatus('pods', GATEWAY_NAMESPACE, gateway.name, status)

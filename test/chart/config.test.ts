@@ -57,7 +57,7 @@ describe('chart configuration', () => {
     })
   }
 
-  it('reads documents in standalone mode at the Admin port of every gateway pod, which the network policy opens', () => {
+  it('reaches the Admin port of every gateway pod in standalone mode, where the Service of the Admin API leads to any of them', () => {
     const manifests = render({ 'config.apisix.mode': 'standalone', 'networkPolicy.enabled': true })
     const { apisix } = load(manifests)
     const { port } = new URL(apisix.admin.url)

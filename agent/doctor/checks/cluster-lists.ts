@@ -22,7 +22,7 @@ export interface ClusterLists {
   pods(signal: AbortSignal): Promise<SurveyedPods>
   slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>
   services(signal: AbortSignal): Promise<ServiceStore>
-  /** From the Admin API, or in standalone mode from the gateways' documents. */
+  /** From the Admin API. */
   inventory(signal: AbortSignal): Promise<ReturnType<typeof createHolderIndex>>
 }
 

@@ -26,8 +26,8 @@ export interface AdminApi {
   /** Merge-PATCH: objects merge, `null` deletes a key, arrays are replaced as a whole. */
   patch(resource: Resource, id: string, body: unknown, signal?: AbortSignal): Promise<AdminObject>
   put(resource: Resource, id: string, body: unknown, signal?: AbortSignal): Promise<AdminObject>
-  /** `GET /apisix/admin/configs`, which only API-driven standalone mode has. `false` = etcd mode. */
-  standalone(signal?: AbortSignal): Promise<boolean>
+  /** The whole configuration (`GET /apisix/admin/configs`), which only API-driven standalone mode has. `undefined` = etcd mode. */
+  standalone(signal?: AbortSignal): Promise<Readonly<Record<string, unknown>> | undefined>
   /** Objects per page (10 to 500). */
   readonly pageSize: number
   close(): void
@@ -58,6 +58,8 @@ const page = z.looseObject({
   total: z.number(),
   list: z.union([z.array(reply), z.looseObject({}).transform(() => [])])
 })
+
+const document = z.record(z.string(), z.unknown())
 
 /** @throws CodedError from every call; errors.ts has the checks for it */
 export function createAdminApi(options: AdminOptions): AdminApi {
@@ -111,10 +113,9 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     put: (resource, id, body, signal) => one('PUT', resource, id, signal, body),
     async standalone(signal) {
       try {
-        await ask('GET', 'configs', signal)
-        return true
+        return checked(document, await ask('GET', 'configs', signal), `GET ${root}/configs`)
       } catch (error) {
-        if (isUnsupported(error)) return false
+        if (isUnsupported(error)) return undefined
         throw error
       }
     },

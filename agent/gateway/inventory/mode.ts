@@ -10,12 +10,12 @@ export async function detectMode(
   signal?: AbortSignal
 ): Promise<{ readonly mode: Mode; readonly why: string }> {
   try {
-    return (await admin.standalone(signal))
-      ? {
+    return (await admin.standalone(signal)) === undefined
+      ? { mode: 'etcd', why: '' }
+      : {
           mode: 'standalone',
           why: 'API-driven standalone: every gateway holds its own whole document, so it is never written here'
         }
-      : { mode: 'etcd', why: '' }
   } catch (error) {
     return { mode: isDenied(error) ? 'denied' : 'unreachable', why: (error as Error).message }
   }

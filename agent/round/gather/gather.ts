@@ -76,7 +76,7 @@ const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${
 /** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's memory. */
 export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
   const { sources, gateways, gatewaysKnown, doubts, now } = round
-  const { inventory, probe, barrier } = sources
+  const { inventory, probe, barrier, mode } = sources
   remember(drain, memory, round)
 
   const inventoryAt = inventory.readAt()
@@ -87,7 +87,8 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
 
   const evidence: Evidence = {
     nodes: nodesOf(drain.pod, memory.ports),
-    inventoryAt,
+    // In standalone mode only one gateway's document was read, so no listing covers the others.
+    inventoryAt: inventoryAt !== undefined && mode.current().mode === 'standalone' ? -Infinity : inventoryAt,
     absentSince: memory.absentSince,
     inventoryProblem: inventory.problem(),
     holders: [...memory.places.values()].map(place => report(drain, memory, place, round)),

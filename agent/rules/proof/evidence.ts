@@ -64,7 +64,7 @@ export interface BarrierReading {
 export interface Evidence {
   /** The pod's node keys: IPs with ports if the pod shares its host's address, otherwise bare IPs. */
   readonly nodes: readonly NodeKey[]
-  /** When the inventory behind `holders` was read; `undefined` before the first complete one. */
+  /** When the inventory behind `holders` was read; `undefined` before the first complete one; `-Infinity` if it covers one gateway only. */
   readonly inventoryAt: Millis | undefined
   /**
    * If `holders` is empty: when the agent first read an inventory that is newer than the drain and does not list the pod. The settle time

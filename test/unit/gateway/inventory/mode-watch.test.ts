@@ -13,7 +13,7 @@ describe('the mode', () => {
     const admin = {
       standalone: () => {
         const answer = answers[Math.min(asked++, answers.length - 1)]
-        return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer === true)
+        return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer ? {} : undefined)
       }
     }
     const watch = watchMode({ admin, clock, log, forced })

@@ -18,7 +18,13 @@ describe('evidence about a pod', () => {
     const memory = createMemories().of(old.uid)
     return (
       now: number,
-      { readAt = now, tookOver = false, nodes = [] as string[], services = [] as object[] } = {}
+      {
+        readAt = now,
+        tookOver = false,
+        nodes = [] as string[],
+        services = [] as object[],
+        mode = 'etcd'
+      } = {}
     ) => {
       const sources = {
         cluster: {
@@ -36,7 +42,8 @@ describe('evidence about a pod', () => {
           holders: () => new Map(),
           isL4: () => false
         },
-        writer: { status: () => undefined }
+        writer: { status: () => undefined },
+        mode: { current: () => ({ mode }) }
       } as unknown as Sources
       const shared = gathering(sources, {
         world: worldOf([holder('web', nodes)], [old]),
@@ -67,6 +74,11 @@ describe('evidence about a pod', () => {
     const round = rounds()
     expect(round(1001, { tookOver: true }).absentSince).to.equal(undefined)
     expect(round(1002).absentSince).to.equal(undefined)
+  })
+
+  it('has no time of a listing in standalone mode: only one gateway’s document was read', () => {
+    expect(rounds()(1001).inventoryAt).to.equal(1001)
+    expect(rounds()(1001, { mode: 'standalone' }).inventoryAt).to.equal(-Infinity)
   })
 
   it('names its Service as unread while the watch of slices is ahead of that of Services', () => {
