@@ -65,12 +65,7 @@ function allowed({ sync }: Settings): string[] {
   ]
 }
 
-function evidence({ drain, apisix, arrivals }: Settings): string[] {
-  if (arrivals.gate && !apisix.control.enabled && !apisix.barrier) {
-    return [
-      'arrivals.gate: nothing tells that a gateway routes to a pod while apisix.control.enabled is false and there is no apisix.barrier; enable one of them'
-    ]
-  }
+function evidence({ drain, apisix }: Settings): string[] {
   if (drain.minimumEvidence === 'barrier' && !apisix.barrier) {
     return [
       'drain.minimumEvidence: barrier can never be given without the section apisix.barrier (our plugin); configure it or ask for less'

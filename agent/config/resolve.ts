@@ -14,7 +14,7 @@ const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
  * secret that cannot be read adds a line to `problems`; the caller must then not use the Config.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
-  const { kubernetes, apisix, drain, serve, leader, sync, arrivals, ghosts, inject, log } = settings
+  const { kubernetes, apisix, drain, serve, leader, sync, ghosts, inject, log } = settings
   const { admin, control, barrier } = apisix
   content('kubernetes.kubeconfig', kubernetes.kubeconfig)
   return {
@@ -81,7 +81,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     },
     leader: leader.enabled ? { namespace: leader.namespace, name: leader.name } : undefined,
     sync,
-    arrivals: { gate: arrivals.gate, failOpenMs: ms(arrivals.failOpen) },
     ghosts: { repair: ghosts.action === 'repair', afterMs: ms(ghosts.after) },
     inject: inject.file === undefined ? undefined : { file: inject.file, port: inject.port },
     log

@@ -99,7 +99,6 @@ export interface Config {
   /** The Lease of the election; `undefined` if `leader.enabled` is false. */
   readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
   readonly sync: Settings['sync']
-  readonly arrivals: { readonly gate: boolean; readonly failOpenMs: number }
   readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
   /** The webhook that adds hooks; `undefined` without `inject.file`. */
   readonly inject: { readonly file: string; readonly port: number } | undefined

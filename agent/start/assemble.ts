@@ -10,7 +10,6 @@ import { narrate } from '../report/tell/drain-log.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { tell } from '../report/tell/drain-events.ts'
-import { createReadinessGate } from '../report/tell/readiness-gate.ts'
 import { createViews } from '../report/show/views.ts'
 import { metered } from '../report/metrics/client-metrics.ts'
 import { createExposition } from '../report/metrics/exposition.ts'
@@ -83,17 +82,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
         metrics
       })
     : undefined
-  const readinessGate = config.arrivals.gate
-    ? createReadinessGate({
-        sources,
-        patch,
-        events,
-        failOpenMs: config.arrivals.failOpenMs,
-        clock,
-        log: log.child({ part: 'arrivals' }),
-        metrics
-      })
-    : undefined
   const loop: Loop = createLoop({
     sources,
     drains: sources.drains,
@@ -106,8 +94,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       views.observer,
       sources.upkeep.observer(sources.writer),
       ...(events ? [tell(events, sources.leader, clock)] : []),
-      ...(conditions ? [conditions.observer] : []),
-      ...(readinessGate ? [readinessGate.observer] : [])
+      ...(conditions ? [conditions.observer] : [])
     ]
   })
   const page = createPage({
@@ -149,7 +136,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       loop.stop()
       await events?.stop()
       await conditions?.stop()
-      await readinessGate?.stop()
       await stopSources(sources)
     }
   }

@@ -59,17 +59,12 @@ interface StartedSources extends Sources, UpkeepParts {
  *
  * @throws Error if there are no usable Kubernetes credentials
  */
-export function startWatches(
-  { apisix, kubernetes, sync, arrivals }: Config,
-  clock: Clock,
-  log: Log
-): Cluster {
+export function startWatches({ apisix, kubernetes, sync }: Config, clock: Clock, log: Log): Cluster {
   return startCluster({
     credentials: loadCredentials(credentialSource(kubernetes), clock),
     namespaces: kubernetes.namespaces,
     gatewaySelector: gatewaySelector(apisix.gateways),
     labels: sync.enabled,
-    gate: arrivals.gate,
     clock,
     log: log.child({ part: 'watch' })
   })

@@ -39,8 +39,6 @@ export interface PodOptions {
   readonly labels?: Readonly<Record<string, string>>
   /** The Kubernetes host that it runs on; default: `host-1`. */
   readonly host?: string
-  /** Conditions of its `readinessGates`. It is Ready only if they are true and a kubelet reports it. */
-  readonly gates?: readonly string[]
 }
 
 export interface Pods {
@@ -102,8 +100,7 @@ export function createPods(store: Store, addresses: Addresses): Pods {
               name: 'app',
               ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }]
             }
-          ],
-          ...(options.gates && { readinessGates: options.gates.map(conditionType => ({ conditionType })) })
+          ]
         }
       })
       const pod = { namespace, name, uid: metadata.uid, ip, port, node: `${ip}:${port}` }

@@ -17,7 +17,6 @@ import {
   servicePortsOf,
   successorsOf
 } from '../../agent/rules/plan/successors.ts'
-import { decideGate, type WaitingPod } from '../../agent/rules/members/gate-rule.ts'
 import type { PlanSettings } from '../../agent/rules/plan/world.ts'
 import { DRAIN_SETTINGS, drainOf, drainsOf, hook, proven, seen, waiting } from './drain.ts'
 import {
@@ -40,7 +39,6 @@ import { worldOf } from './world.ts'
  */
 export const SUBJECTS = {
   budget,
-  gate,
   drain,
   answer: answering,
   plan: planning,
@@ -72,34 +70,6 @@ function budget(given: {
   const settings = { ...DRAIN_SETTINGS, ...given.settings }
   const fact = pod('web-1', given.pod)
   return { deadline: deadlineOf(fact, given.since ?? 0, settings), problems: budgetProblems(fact, settings) }
-}
-
-/** A pod that has waited since 0 for the agent's readiness gate in a synced Service. `arrival`: when, why not, and in which holders. */
-function gate(
-  {
-    arrival,
-    ...differs
-  }: Partial<Omit<WaitingPod, 'arrival'>> & {
-    readonly arrival?: { at?: number; why?: string; holders?: readonly string[] }
-  },
-  now: number
-) {
-  const {
-    at,
-    why = 'apisix-0: upstreams/web does not list it yet',
-    holders = ['upstreams/web']
-  } = arrival ?? {}
-  const pod: WaitingPod = {
-    since: 0,
-    known: true,
-    sharesAddress: false,
-    endpoint: 'not-ready',
-    synced: true,
-    problems: [],
-    ...differs,
-    arrival: { at, why, holders: holders.map(key => ({ key, at })) }
-  }
-  return decideGate(pod, 60_000, now)
 }
 
 /** Runs rounds in sequence, each at its own `now`. Returns one line for each round. */

@@ -46,10 +46,8 @@ describe('chart RBAC', () => {
 
   it('grants to patch the status of pods only if the agent writes a condition', () => {
     const patch = { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] }
-    for (const setting of ['config.kubernetes.podCondition', 'config.arrivals.gate'])
-      expect(roles({ [setting]: true })).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
-    const both = { 'config.kubernetes.podCondition': true, 'config.arrivals.gate': true }
-    expect(roles(both)).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
+    const found = roles({ 'config.kubernetes.podCondition': true })
+    expect(found).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
   })
 
   it('grants the one Lease in its namespace, and nothing without an election', () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { apisix } from './apisix-section.ts'
 import { drain } from './drain-section.ts'
-import { arrivals, ghosts, inject, kubernetes, leader, log, sync } from './sections.ts'
+import { ghosts, inject, kubernetes, leader, log, sync } from './sections.ts'
 import { serve } from './serve-section.ts'
 
 /** The configuration file, before any value is derived from it. docs/config.md is generated only from this. */
@@ -12,7 +12,6 @@ export const schema = z.strictObject({
   serve: serve.prefault({}).describe('The HTTP server of the agent.'),
   leader: leader.prefault({}).describe('Which of several agents leads.'),
   sync: sync.prefault({}).describe('Upstreams that follow Services.'),
-  arrivals: arrivals.prefault({}).describe('Pods on their way in.'),
   ghosts: ghosts.prefault({}).describe('Nodes whose pods are gone.'),
   inject: inject.prefault({}).describe('The webhook that adds hooks to pods.'),
   log: log.prefault({}).describe('The log.')

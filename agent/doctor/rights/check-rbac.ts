@@ -28,11 +28,6 @@ export const PERMISSIONS: readonly Permission[] = [
   wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
 
-/** Rights that `arrivals.gate` needs in addition. */
-export const GATE_PERMISSIONS: readonly Permission[] = [
-  need('patch', '', 'pods/status', 'to open readiness gates (arrivals.gate)')
-]
-
 /** Rights that `kubernetes.podCondition` needs in addition. */
 export const CONDITION_PERMISSIONS: readonly Permission[] = [
   wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')

@@ -9,7 +9,6 @@ import { createListeners } from '../../base/listeners.ts'
 import { isLocal } from './dialable.ts'
 import { toEndpointFact } from './endpoint-fact.ts'
 import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
-import { withGate } from './gated-pod.ts'
 import { createGatewayStore } from './gateway-store.ts'
 import { combine, staticPart, type Part, type PartName } from '../reflect/parts.ts'
 import { patiently } from '../transport/patient.ts'
@@ -35,8 +34,6 @@ export interface ClusterOptions {
   readonly gatewaySelector: GatewaySelector
   /** Whether pods keep their labels. */
   readonly labels?: boolean
-  /** Whether pods keep the state of the agent's readiness gate. */
-  readonly gate?: boolean
   readonly clock: Clock
   readonly log: Log
   readonly reflector?: Partial<ReflectorSettings>
@@ -92,8 +89,7 @@ export function startCluster(options: ClusterOptions): Cluster {
   const pods = createPodStore(clock)
   const slices = createSliceStore()
   const services = createServiceStore()
-  const readAny = options.labels ? toLabelledPod : toPodFact
-  const readPod = options.gate ? withGate(readAny) : readAny
+  const readPod = options.labels ? toLabelledPod : toPodFact
   const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
   const gateways = createGatewayStore(() => clock.now(), fixed)
 

@@ -1,6 +1,6 @@
 import { neighbourhoodOf } from '../../base/address-ranges.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isOver, isUp, saysThatItEnds } from '../../rules/drain/eligible.ts'
+import { isOver, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { createMultiMap } from './multi-map.ts'
 import { same } from '../../base/same.ts'
@@ -20,11 +20,7 @@ export interface PodStore {
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for at most an hour. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
-  /** Pods that only the agent's readiness gate keeps from being Ready. */
-  waiting(): readonly PodFact[]
-  /** Increases whenever the state of a pod's gate changes, because no slice changes then. */
-  readonly gateChanges: number
-  /** Pods that became Ready (apart from the agent's gate) and do not end, with the time at which the agent saw it; for two minutes. */
+  /** Pods that became Ready and do not end, with the time at which the agent saw it; for two minutes. */
   becameReady(): ReadonlyMap<PodUid, Millis>
   /** When the last pod with this address was gone. `undefined`: a pod has it, none is remembered, or it is a host's address. */
   endedAt(ip: string): Millis | undefined
@@ -51,8 +47,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const names = new Map<string, Map<string, PodFact>>()
   const ips = createMultiMap<string, PodFact>()
   const ending = new Map<string, PodFact>()
-  const waiting = new Map<string, PodFact>()
-  let gateChanges = 0
   const heard = new Map<string, Millis>()
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
@@ -76,12 +70,10 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ended.delete(ip)
     }
     if (saysThatItEnds(pod)) ending.set(pod.uid, pod)
-    else if (pod.gate === 'waiting') waiting.set(pod.uid, pod)
   }
   const remove = (pod: PodFact) => {
     pods.delete(pod.uid)
     ending.delete(pod.uid)
-    waiting.delete(pod.uid)
     for (const ip of ownedIps(pod)) ips.remove(ip, pod)
     const inNamespace = names.get(pod.namespace)
     if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
@@ -115,9 +107,8 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (before) remove(before)
     tombstones.remove(pod.uid)
     if (pod.deletionAt !== undefined && !heard.has(pod.uid)) heard.set(pod.uid, clock.now())
-    if (pod.gate !== before?.gate) gateChanges += 1
-    if (!isUp(pod) || saysThatItEnds(pod)) readied.delete(pod.uid)
-    else if (before && !isUp(before)) readied.set(pod.uid, clock.now())
+    if (!pod.ready || saysThatItEnds(pod)) readied.delete(pod.uid)
+    else if (before && !before.ready) readied.set(pod.uid, clock.now())
     add(pod)
     return true
   }
@@ -145,10 +136,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
         const now = clock.now()
         for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)
         return readied
-      },
-      waiting: () => [...waiting.values()],
-      get gateChanges() {
-        return gateChanges
       },
       goneSince: at => tombstones.since(at),
       values: () => pods.values(),

@@ -280,9 +280,6 @@ export function createMetrics() {
     conditions: counter('condition_writes_total', 'Conditions written on pods about drains.', {
       result: OK
     }),
-    gates: counter('gate_writes_total', 'Readiness gates opened, by why, and writes of them that failed.', {
-      result: ['routed', 'not-listed', 'waited-too-long', 'error']
-    }),
     errors: counter(
       'error_total',
       'Errors by their stable code.',

@@ -20,13 +20,8 @@ export const nothingSeen = (): SeenComing => ({
   observedAt: new Map()
 })
 
-/** Gathers the facts about an arriving pod from all parts. Updates `seen`. `also`: holders that will list it. */
-type GatherArrival = (
-  pod: PodFact,
-  seen: SeenComing,
-  now: Millis,
-  also?: readonly HolderKey[]
-) => ArrivalEvidence
+/** Gathers the facts about an arriving pod from all parts. Updates `seen`. */
+type GatherArrival = (pod: PodFact, seen: SeenComing, now: Millis) => ArrivalEvidence
 
 export function createArrivalEvidence({
   cluster,
@@ -82,17 +77,15 @@ export function createArrivalEvidence({
     }
   }
 
-  return (pod, seen, now, also = []) => {
-    const found = new Map(holdersOf(pod, seen, now).map(holder => [holder.key, holder]))
-    const keys = new Set([...found.keys(), ...also])
+  return (pod, seen, now) => {
     // Only etcd's revisions are the same for all gateways. In standalone mode the agent counts them itself.
     const hasRevisions = mode.current().mode === 'etcd'
     return {
-      holders: [...keys].map(key => {
-        const holder = found.get(key)
-        const node = holder && nodeOf(holder, pod)
+      holders: holdersOf(pod, seen, now).map(holder => {
+        const { key } = holder
+        const node = nodeOf(holder, pod)
         if (node !== undefined && !seen.listedAt.has(key)) seen.listedAt.set(key, now)
-        const revision = node === undefined || !hasRevisions ? undefined : holder?.revision
+        const revision = node === undefined || !hasRevisions ? undefined : holder.revision
         return { key, listedAt: seen.listedAt.get(key), revision: revision || undefined }
       }),
       gateways: cluster

@@ -11,7 +11,7 @@ const LONGEST_NAME = 253
 
 interface EventText {
   readonly type: 'Normal' | 'Warning'
-  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced' | 'GateOpened'
+  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced'
   readonly note: string
 }
 
@@ -69,20 +69,6 @@ export function eventObject(
   return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
 }
 
-/** The Event about a pod whose readiness gate was opened without proof. */
-export function gateEvent(pod: Omit<Regarding, 'kind'>, note: string, at: Millis, instance: string) {
-  const { namespace, name, uid } = pod
-  const text = { type: 'Warning', reason: 'GateOpened', note: shortened(note) } as const
-  return eventAbout(
-    { kind: 'Pod', namespace, name, uid },
-    'Gate',
-    text,
-    `${uid} ${text.reason}`,
-    at,
-    instance
-  )
-}
-
 /** An Event about a Service. It is emitted again if its text changes, and again in the next hour. */
 export function serviceEvent(
   service: Omit<Regarding, 'kind'>,
@@ -104,7 +90,7 @@ const HOUR_MS = 3_600_000
  */
 function eventAbout(
   regarding: Regarding,
-  action: 'Drain' | 'Sync' | 'Gate',
+  action: 'Drain' | 'Sync',
   { type, reason, note }: EventText,
   said: string,
   at: Millis,

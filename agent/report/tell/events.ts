@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Log } from '../../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from './event.ts'
+import { eventObject, eventText, serviceEvent, type Regarding } from './event.ts'
 import { createWriteQueue } from './write-queue.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
 
@@ -21,8 +21,6 @@ export interface Events {
   add(drain: Drain, moments: Moments): void
   /** A Service asks for a sync that the agent does not do. */
   addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
-  /** The readiness gate of a pod was opened without proof. */
-  addGateOpened(pod: Omit<Regarding, 'kind'>, why: string): void
   /** Drops the rest of the queue. */
   stop(): Promise<void>
 }
@@ -56,7 +54,6 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
       const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
       push(serviceEvent(service, text, clock.now(), instance))
     },
-    addGateOpened: (pod, why) => push(gateEvent(pod, why, clock.now(), instance)),
     stop: () => queue.stop()
   }
 }

@@ -19,8 +19,6 @@ const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
 const SUCCESSORS = `${PREFIX}successors`
 /** Of a Service: the upstream that lists its endpoints as nodes, as an id, or as `port=id` for each port, separated by commas. */
 export const UPSTREAM = `${PREFIX}upstream`
-/** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
-export const IN_UPSTREAM = `${PREFIX}in-upstream`
 
 /** The options that a pod sets. A value that cannot be read counts as absent and is reported in `problems`. */
 interface PodOptions {

@@ -65,9 +65,6 @@ export function eligible(
   return { ends: true, witnesses }
 }
 
-/** Whether the pod is Ready, or only the agent's readiness gate keeps it from being Ready. */
-export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
-
 /**
  * Whether the pod's containers have ended for good, or are about to. Such a pod serves no request, and another pod may have its IP already.
  */

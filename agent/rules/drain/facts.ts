@@ -44,11 +44,6 @@ export interface PodFact {
   readonly workload?: string | undefined
   /** The Kubernetes host (node) that it runs on. */
   readonly host?: string | undefined
-  /**
-   * The state of the agent's readiness gate (`arrivals.gate`), if the pod has it and its containers and other gates are ready.
-   * `waiting`: only this gate keeps the pod from being Ready.
-   */
-  readonly gate?: 'waiting' | 'open'
   /** Whether a preStop hook of the pod asks the agent, and (`safe`) has a fallback. For display only. */
   readonly hook?: 'bare' | 'safe' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */

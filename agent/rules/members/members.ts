@@ -14,9 +14,8 @@ export interface PodsKnown {
 
 /**
  * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, each once. It reads all slices of the
- * Service, of both families. `ready` already includes publishNotReadyAddresses. A `terminating` endpoint is never a member. A pod that only
- * waits for the agent's readiness gate is a member: its slice shows it as ready only when the gate is open. Endpoints with a host name
- * (FQDN) are no pods and are left out.
+ * Service, of both families. `ready` already includes publishNotReadyAddresses. A `terminating` endpoint is never a member. Endpoints
+ * with a host name (FQDN) are no pods and are left out.
  */
 export function membersOf(
   claim: Claim,
@@ -35,12 +34,9 @@ export function membersOf(
   return members
 }
 
-const isGated = ({ podUid }: Endpoint, pods: PodsKnown): boolean =>
-  podUid !== undefined && pods.pod(podUid)?.gate !== undefined
-
 function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
   const { podUid: uid, zone } = endpoint
-  if (endpoint.terminating || !(endpoint.ready || isGated(endpoint, pods))) return false
+  if (endpoint.terminating || !endpoint.ready) return false
   if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
   // An endpoint without a pod, which a user wrote by hand, has no labels.
   if (uid === undefined) return claim.subset === undefined

@@ -1,5 +1,5 @@
 import type { Drain, Drains } from '../drain/drain.ts'
-import { isOver, isUp } from '../drain/eligible.ts'
+import { isOver } from '../drain/eligible.ts'
 import { nodeKey, type NodeKey, type PodFact } from '../drain/facts.ts'
 import type { Holder, HolderNode } from './holder.ts'
 import { nodesAt } from './nodes-at.ts'
@@ -30,7 +30,7 @@ export function leftOnHost(
 ): readonly NodeKey[] {
   const next = ips
     .flatMap(ip => world.ownersOf(ip))
-    .filter(pod => pod.uid !== uid && pod.deletionAt === undefined && pod.hostNetwork && isUp(pod))
+    .filter(pod => pod.uid !== uid && pod.deletionAt === undefined && pod.hostNetwork && pod.ready)
   const taken = new Set(next.flatMap(pod => nodesOf(pod, world.portsOf(pod))))
   return nodes.filter(node => !taken.has(node))
 }
@@ -66,14 +66,14 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
 }
 
 /**
- * Whether the node serves: a live pod that is Ready, or waits only for the agent's readiness gate. An address outside of the pods' ranges
+ * Whether the node serves: a live pod that is Ready. An address outside of the pods' ranges
  * (a machine, a domain name) counts as serving, because the agent does not judge it. A node whose pod is gone or not known yet does not
  * serve.
  */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.isPodsPlace(node.host)
-    : livePodsAt(world, drains, node).some(isUp)
+    : livePodsAt(world, drains, node).some(({ ready }) => ready)
 
 /**
  * Whether another pod, which the agent does not drain, has the node's address now. That pod may even be ending, if it opted out of drains.

@@ -1,5 +1,4 @@
 import type { Drains } from '../drain/drain.ts'
-import { isUp } from '../drain/eligible.ts'
 import type { NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey } from './holder.ts'
 import { livePodsAt, podsAt, serves } from './match.ts'
@@ -30,7 +29,7 @@ export function standbysFor(
   const names = stays
     .filter(each => serves(world, drains, each))
     .map(each => {
-      const pod = livePodsAt(world, drains, each).find(isUp)
+      const pod = livePodsAt(world, drains, each).find(({ ready }) => ready)
       return pod ? `${pod.namespace}/${pod.name}` : each.key
     })
   return names.length > 0 ? { holder, names } : undefined

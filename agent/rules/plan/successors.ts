@@ -1,5 +1,5 @@
 import type { Drains } from '../drain/drain.ts'
-import { isUp, saysThatItEnds } from '../drain/eligible.ts'
+import { saysThatItEnds } from '../drain/eligible.ts'
 import { readOptions } from '../drain/annotations.ts'
 import { nodeKey, type EndpointFact, type NodeKey, type PodFact, type PodUid } from '../drain/facts.ts'
 import { isOfRole, roleOf } from '../drain/workload.ts'
@@ -136,7 +136,7 @@ export function successorsOf(
  * share that IP.
  */
 export function mayTakeOver(world: World, drains: Drains, pod: PodFact | undefined): boolean {
-  if (!pod || !isUp(pod) || saysThatItEnds(pod) || isEnding(drains.get(pod.uid))) return false
+  if (!pod || !pod.ready || saysThatItEnds(pod) || isEnding(drains.get(pod.uid))) return false
   if (pod.hostNetwork) return true
   return pod.ips.every(ip =>
     world.ownersOf(ip).every(owner => owner.uid === pod.uid || owner.hostNetwork || saysThatItEnds(owner))

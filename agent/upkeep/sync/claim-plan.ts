@@ -23,7 +23,6 @@ export interface ClaimPlanOptions {
 interface ClaimPlan {
   /** The nodes that the holder should list. */
   members(claim: Claim): ReadonlySet<NodeKey>
-  isMember(claim: Claim, pod: PodFact): boolean
   /** The changes that make the holder equal to the slices. */
   edits(claim: Claim, holder: Holder): ReturnType<typeof planSync>
   /** The upstream to create; `undefined` if it would be empty. */
@@ -86,7 +85,6 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
     const { looked } = courses.of(claim.holder)
     const same =
       looked.holder === holder &&
-      looked.gates === pods.gateChanges &&
       looked.slices.length === current.length &&
       looked.slices.every((slice, i) => slice === current[i])
     return !same || at >= looked.at + EVERY_MS
@@ -94,19 +92,12 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
 
   return {
     members,
-    isMember(claim, { uid }) {
-      const own = slicesOf(claim).map(slice => ({
-        ...slice,
-        endpoints: slice.endpoints.filter(({ podUid }) => podUid === uid)
-      }))
-      return membersOf(claim, own, known).size > 0
-    },
     edits,
     newUpstream: claim => newUpstream(claim, members(claim)),
     needsWrite(claim, at) {
       if (!isDue(claim, at)) return false
       const holder = inventory.holders().get(claim.holder)
-      courses.of(claim.holder).looked = { holder, slices: slicesOf(claim), gates: pods.gateChanges, at }
+      courses.of(claim.holder).looked = { holder, slices: slicesOf(claim), at }
       if (!holder) return inventory.readAt() !== undefined && newUpstream(claim, members(claim)) !== undefined
       const { add, weigh, remove } = edits(claim, holder)
       return add.length + weigh.length + remove.length > 0

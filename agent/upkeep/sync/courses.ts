@@ -13,7 +13,6 @@ interface Course {
   looked: {
     readonly holder: Holder | undefined
     readonly slices: readonly EndpointFact[]
-    readonly gates: number
     readonly at: Millis
   }
 }
@@ -35,7 +34,7 @@ export function createCourses(now: () => Millis): Courses {
     const fresh: Course = {
       since: new Map(),
       were: new Set(),
-      looked: { holder: undefined, slices: [], gates: 0, at: -Infinity }
+      looked: { holder: undefined, slices: [], at: -Infinity }
     }
     courses.set(key, fresh)
     return fresh

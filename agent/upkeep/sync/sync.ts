@@ -1,4 +1,4 @@
-import type { Millis, NodeKey, PodFact, ServiceFact } from '../../rules/drain/facts.ts'
+import type { Millis, NodeKey, ServiceFact } from '../../rules/drain/facts.ts'
 import type { Target } from '../../gateway/write/removal.ts'
 import { nodeFor, type Wishes } from '../../gateway/write/wish.ts'
 import { serviceName, type Claim } from '../../rules/members/claim.ts'
@@ -34,8 +34,6 @@ export interface Sync {
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
   /** The Services whose claim on this holder changes nothing, because another one keeps it. The metric and the Events count them too. */
   losers(holder: HolderKey): readonly string[]
-  /** The holders in which the agent lists this pod, or will list it; and why it is not in others that Services ask for. */
-  following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
   /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
   counts(): { readonly holders: number; readonly problems: number }
 }
@@ -130,20 +128,6 @@ export function createSync(options: SyncOptions): Sync {
       return claim && plan.members(claim)
     },
     losers: holder => claims.losers(holder),
-    following(pod) {
-      refresh()
-      const services = new Set(slices.servicesOf(pod).map(serviceName))
-      const own = [...claims.all().values()].filter(({ service }) => services.has(serviceName(service)))
-      if (own.length > 0 && !options.mayWrite()) return { holders: [], problems: ['sync may not write here'] }
-      const problems = [...claims.reported()]
-        .filter(([service]) => services.has(service))
-        .map(([, why]) => why)
-      const kept = own.filter(
-        claim =>
-          refusal(claim, inventory.holders().get(claim.holder)) === undefined && plan.isMember(claim, pod)
-      )
-      return { holders: kept.map(({ holder }) => holder), problems }
-    },
     counts: () => ({ holders: claims.all().size, problems: claims.reported().size })
   }
 }

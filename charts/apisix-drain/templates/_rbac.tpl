@@ -16,7 +16,7 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
-{{- if or (dig "kubernetes" "podCondition" false .Values.config) (dig "arrivals" "gate" false .Values.config) }}
+{{- if dig "kubernetes" "podCondition" false .Values.config }}
 - apiGroups: ['']
   resources: [pods/status]
   verbs: [patch]

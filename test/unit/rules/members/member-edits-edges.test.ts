@@ -61,9 +61,6 @@ describe('members of a claimed upstream', () => {
     expect(members(slice({}, { family: 'FQDN' }))).to.deep.equal([])
     expect(members(slice(), known(web), claim({ port: 'grpc' }))).to.deep.equal([])
     expect(members(slice({ ready: false }))).to.deep.equal([])
-    expect(members(slice({ ready: false }), known({ ...web, gate: 'waiting' }))).to.deep.equal([
-      '10.0.0.1:8080'
-    ])
     expect(members(slice({ ready: false, podUid: undefined }))).to.deep.equal([])
     expect(members(slice({ terminating: true }))).to.deep.equal([])
   })
