@@ -23,8 +23,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       account: kubernetes.account,
       context: kubernetes.context,
       namespaces: kubernetes.namespaces,
-      events: kubernetes.events,
-      podCondition: kubernetes.podCondition
+      events: kubernetes.events
     },
     apisix: {
       admin: {

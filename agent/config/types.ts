@@ -33,7 +33,6 @@ export interface Config {
     /** Empty: all namespaces. */
     readonly namespaces: readonly string[]
     readonly events: boolean
-    readonly podCondition: boolean
   }
   readonly apisix: {
     readonly admin: {

@@ -21,7 +21,7 @@ import { createLists } from '../gateway/inventory/lists.ts'
 import { checkKubernetes, checkNamespaces } from './rights/check-kubernetes.ts'
 import { checkLease } from './rights/check-lease.ts'
 import { checkLongLived, checkPods } from './checks/check-pods.ts'
-import { CONDITION_PERMISSIONS, PERMISSIONS, checkRbac } from './rights/check-rbac.ts'
+import { checkRbac } from './rights/check-rbac.ts'
 
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */
 export interface DoctorClients {
@@ -93,7 +93,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
           }
         ]
       : []
-  const permissions = [...PERMISSIONS, ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])]
   const kubernetesTime = {
     of: 'kubernetes',
     decides: true,
@@ -109,7 +108,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
   const byHand = apisix.gateways.kind === 'static'
   return [
     { name: 'kubernetes', check: checkKubernetes(ask) },
-    { name: 'rbac', after: ['kubernetes'], check: checkRbac(ask, kubernetes.namespaces, permissions) },
+    { name: 'rbac', after: ['kubernetes'], check: checkRbac(ask, kubernetes.namespaces) },
     ...(kubernetes.namespaces.length > 0
       ? [
           {

@@ -18,7 +18,6 @@ import { createPage, type Page } from './start-page.ts'
 import { createReadiness, type Readiness } from '../base/readiness.ts'
 import { reportReadiness } from './report-readiness.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
-import { createConditions } from '../report/tell/conditions.ts'
 import { createEvents, type Events } from '../report/tell/events.ts'
 import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
 import { createApp, type App, type ServeParts } from '../hook/app.ts'
@@ -71,17 +70,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   const events = config.kubernetes.events ? eventsOf(cluster, clock, log, metrics) : undefined
   const sources = startSources({ config, clock, log, meters: metered(metrics, clock), cluster, events })
   const views = createViews({ sources, config, clock, readiness, metrics, version, id: randomUUID() })
-  const patch = (path: string, body: unknown, signal: AbortSignal) =>
-    cluster.call('PATCH', path, body, signal)
-  const conditions = config.kubernetes.podCondition
-    ? createConditions({
-        patch,
-        leader: sources.leader,
-        clock,
-        log: log.child({ part: 'conditions' }),
-        metrics
-      })
-    : undefined
   const loop: Loop = createLoop({
     sources,
     drains: sources.drains,
@@ -93,8 +81,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       narrate(log.child({ part: 'drain' })),
       views.observer,
       sources.upkeep.observer(sources.writer),
-      ...(events ? [tell(events, sources.leader, clock)] : []),
-      ...(conditions ? [conditions.observer] : [])
+      ...(events ? [tell(events, sources.leader, clock)] : [])
     ]
   })
   const page = createPage({
@@ -135,7 +122,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     async stop() {
       loop.stop()
       await events?.stop()
-      await conditions?.stop()
       await stopSources(sources)
     }
   }

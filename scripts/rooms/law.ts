@@ -41,7 +41,7 @@ export const LAW = {
   'report/snapshot': 'the form of the state that the dashboard shows, and its changes',
   'report/metrics': 'the metrics, their labels, and how they are exposed',
   'report/page': 'the server of the dashboard',
-  'report/tell': 'reports to the outside: Events and conditions',
+  'report/tell': 'reports to the outside: Events and the log',
   'report/behind': 'the nodes in which holders and gateways differ from Kubernetes, and since when',
   'report/show': 'fills the snapshot and the gauges after each round',
   'report/peers': 'asks the other agents, and joins what all of them know for the dashboard',

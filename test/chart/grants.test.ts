@@ -11,7 +11,6 @@ const RENDERINGS: Readonly<Record<string, Values>> = {
     'networkPolicy.enabled': true,
     'config.apisix.barrier': {},
     'config.serve.dashboard.enabled': true,
-    'config.kubernetes.podCondition': true,
     'config.sync': { enabled: true, allow: ['shop/*'] },
     'config.ghosts.action': 'repair',
     'injection.webhook.enabled': true,

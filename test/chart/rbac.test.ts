@@ -44,12 +44,6 @@ describe('chart RBAC', () => {
     expect(roles()).to.deep.equal([cluster, leader])
   })
 
-  it('grants to patch the status of pods only if the agent writes a condition', () => {
-    const patch = { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] }
-    const found = roles({ 'config.kubernetes.podCondition': true })
-    expect(found).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
-  })
-
   it('grants the one Lease in its namespace, and nothing without an election', () => {
     expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
     const elsewhere = roles({ 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' })

@@ -19,12 +19,6 @@ export const kubernetes = z.strictObject({
     .default(true)
     .describe(
       'Write one Kubernetes Event on every pod that was drained: how it went, or why it was not proved.'
-    ),
-  podCondition: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Write the condition `apisix-drain.io/drained` on every pod that was drained. Needs the right to patch `pods/status`, which the chart grants only then.'
     )
 })
 

@@ -55,7 +55,6 @@ export interface Wanted {
   readonly verb: string
   readonly group: string
   readonly resource: string
-  readonly subresource?: string
   /** Absent: all namespaces. */
   readonly namespace?: string
   /** Absent: any object. */

@@ -11,7 +11,7 @@ interface Permission {
   readonly why: string
 }
 
-/** The agent's rights at the API server, without those for single settings below. The chart's RBAC grants exactly these. */
+/** The agent's rights at the API server. The chart's RBAC grants exactly these. */
 export const PERMISSIONS: readonly Permission[] = [
   ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
   ...['list', 'watch'].map(verb =>
@@ -28,27 +28,18 @@ export const PERMISSIONS: readonly Permission[] = [
   wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
 
-/** Rights that `kubernetes.podCondition` needs in addition. */
-export const CONDITION_PERMISSIONS: readonly Permission[] = [
-  wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
-]
-
 /** Checks that the agent has these rights in every watched namespace. */
-export function checkRbac(
-  ask: AskKubernetes,
-  namespaces: readonly string[],
-  permissions: readonly Permission[] = PERMISSIONS
-): Check {
+export function checkRbac(ask: AskKubernetes, namespaces: readonly string[]): Check {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
   return async signal => {
     try {
       const findings = await Promise.all(
-        scopes.flatMap(namespace => permissions.map(permission => reviewOne(permission, namespace, signal)))
+        scopes.flatMap(namespace => PERMISSIONS.map(permission => reviewOne(permission, namespace, signal)))
       )
       const problems = findings.filter(finding => finding !== undefined)
       return problems.length > 0
         ? problems
-        : [ok('rbac', `all ${permissions.length} permissions are granted`)]
+        : [ok('rbac', `all ${PERMISSIONS.length} permissions are granted`)]
     } catch (err) {
       return [
         fail(
@@ -67,17 +58,11 @@ export function checkRbac(
   ): Promise<Finding | undefined> {
     const { verb, group, resource, why } = permission
     const what = `${verb} ${resource}${group && `.${group}`} ${namespace ? `in ${namespace}` : 'in all namespaces'}`
-    const wanted = { verb, group, ...partsOf(resource), ...(namespace && { namespace }) }
+    const wanted = { verb, group, resource, ...(namespace && { namespace }) }
     if (await isAllowed(ask, wanted, signal)) return undefined
     const change = `add to the ${namespace ? `Role in ${namespace}` : 'ClusterRole'}: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
     return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
   }
-}
-
-/** Splits `pods/status` into two fields, as a SelfSubjectAccessReview needs it. */
-function partsOf(resource: string): { resource: string; subresource?: string } {
-  const [name = '', subresource] = resource.split('/')
-  return { resource: name, ...(subresource !== undefined && { subresource }) }
 }
 
 function need(verb: string, group: string, resource: string, why: string): Permission {

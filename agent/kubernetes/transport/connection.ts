@@ -88,10 +88,9 @@ export function createConnection(
     ...(await credentials.headers()),
     ':method': method,
     ':path': path,
-    // The token keys have only this media type; any other gets 406.
-    accept: path.startsWith('/openid/') ? 'application/jwk-set+json' : 'application/json',
+    accept: 'application/json',
     'user-agent': 'apisix-drain',
-    ...(hasBody ? { 'content-type': contentTypeOf(method) } : {})
+    ...(hasBody ? { 'content-type': 'application/json' } : {})
   })
 
   return {
@@ -165,11 +164,6 @@ export function createConnection(
 }
 
 const closedError = () => new Error('the connection to the API server was closed by us')
-
-/** A strategic merge patch merges built-in lists by key. A plain merge patch would replace all conditions of a pod by one. */
-function contentTypeOf(method: string): string {
-  return method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json'
-}
 
 /** @throws Error if a success has a body that is not JSON, because it must not count as an empty answer */
 function parseBody(what: string, status: number, body: Buffer): unknown {

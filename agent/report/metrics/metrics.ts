@@ -277,9 +277,6 @@ export function createMetrics() {
     roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
 
     events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: OK }),
-    conditions: counter('condition_writes_total', 'Conditions written on pods about drains.', {
-      result: OK
-    }),
     errors: counter(
       'error_total',
       'Errors by their stable code.',

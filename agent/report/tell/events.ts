@@ -3,7 +3,6 @@ import type { Drain } from '../../rules/drain/drain.ts'
 import type { Log } from '../../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { eventObject, eventText, serviceEvent, type Regarding } from './event.ts'
-import { createWriteQueue } from './write-queue.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
 
 interface EventsOptions {
@@ -25,24 +24,50 @@ export interface Events {
   stop(): Promise<void>
 }
 
-/** Writes one Kubernetes Event for each drain, one after another. A failed write is counted and not retried. */
+/** The longest queue. */
+const LONGEST = 1000
+/** The interval between two writes, in ms. */
+const PAUSE_MS = 50
+
+/**
+ * Writes one Kubernetes Event for each drain, one after another, so that 500 pods at once do not delay the agent's other calls. A failed
+ * write is counted and not retried, because no component waits for it.
+ */
 export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
-  const queue = createWriteQueue<ReturnType<typeof eventObject>>({
-    clock,
-    async write(event, signal) {
-      const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
-      const { status } = await post(path, event, signal)
+  const stopped = new AbortController()
+  const queue: ReturnType<typeof eventObject>[] = []
+  let running: Promise<void> | undefined
+  let failing = false
+
+  const write = async (event: ReturnType<typeof eventObject>): Promise<void> => {
+    const { namespace } = event.metadata
+    try {
+      const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/events`
+      const { status } = await post(path, event, stopped.signal)
       // 409: it exists already, from another agent or from an attempt whose answer was lost.
       if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
-    },
-    wrote: () => metrics.events.inc({ result: 'ok' }),
-    failed({ metadata: { namespace } }, err, isFirst) {
+      failing = false
+      metrics.events.inc({ result: 'ok' })
+    } catch (err) {
+      if (stopped.signal.aborted) return
       metrics.events.inc({ result: 'error' })
-      if (isFirst) log.warn({ err, namespace }, 'an Event could not be written')
+      if (!failing) log.warn({ err, namespace }, 'an Event could not be written')
+      failing = true
     }
-  })
+  }
+  const run = async (): Promise<void> => {
+    for (let event = queue.shift(); event !== undefined; event = queue.shift()) {
+      await write(event)
+      if (stopped.signal.aborted) return
+      await clock.sleep(PAUSE_MS, stopped.signal).catch(() => {})
+    }
+    running = undefined
+  }
   const push = (event: ReturnType<typeof eventObject>): void => {
-    if (!queue.push(event)) metrics.events.inc({ result: 'error' })
+    if (stopped.signal.aborted) return
+    if (queue.length >= LONGEST) return metrics.events.inc({ result: 'error' })
+    queue.push(event)
+    running ??= run()
   }
 
   return {
@@ -54,6 +79,9 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
       const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
       push(serviceEvent(service, text, clock.now(), instance))
     },
-    stop: () => queue.stop()
+    async stop() {
+      stopped.abort(new Error('the agent is stopping'))
+      await running
+    }
   }
 }

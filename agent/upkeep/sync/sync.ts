@@ -42,9 +42,8 @@ const NOTHING: Wishes = { edits: [] }
 
 export function createSync(options: SyncOptions): Sync {
   const { cluster, inventory } = options
-  const { slices, services } = cluster
   const claims = createClaims({
-    asking: () => services.asking(),
+    asking: () => cluster.services.asking(),
     allows: allowedBy(options.allow),
     marked: () =>
       inventory.readAt() === undefined ? undefined : key => marksOf(inventory.holders().get(key)),

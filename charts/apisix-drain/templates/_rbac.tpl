@@ -16,11 +16,6 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
-{{- if dig "kubernetes" "podCondition" false .Values.config }}
-- apiGroups: ['']
-  resources: [pods/status]
-  verbs: [patch]
-{{- end }}
 {{- end -}}
 
 {{/* One Lease, in one namespace. RBAC cannot tell names apart where an object is created. */}}

@@ -77,7 +77,7 @@ apisix:
 drain: { minimumEvidence: barrier, dryRun: true }
 log: { level: debug }
 `)
-    expect(found.kubernetes).to.include({ context: 'prod', podCondition: false })
+    expect(found.kubernetes).to.include({ context: 'prod' })
     expect(found.apisix.admin).to.include({
       url: 'https://apisix:9180',
       timeoutMs: 2000,

@@ -76,11 +76,11 @@ describe('watch: the connection', () => {
       })
     })
     expect(await connection.request('POST', '/a?b=c', { x: 1 })).to.include({ status: 201 })
-    expect((await connection.request('PATCH', '/p', { x: 2 })).json).to.deep.equal({ ok: true })
+    expect((await connection.request('PUT', '/p', { x: 2 })).json).to.deep.equal({ ok: true })
     const common = { authorization: 'Bearer t', accept: 'application/json' }
     expect(seen).to.deep.equal([
       { ...common, path: '/a?b=c', type: 'application/json', body: '{"x":1}' },
-      { ...common, path: '/p', type: 'application/strategic-merge-patch+json', body: '{"x":2}' }
+      { ...common, path: '/p', type: 'application/json', body: '{"x":2}' }
     ])
     expect(sessions()).to.equal(1)
   })
