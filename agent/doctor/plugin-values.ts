@@ -29,12 +29,9 @@ const TLS = 'apisix-drain-tls'
 const DEFAULT_ALLOWED = ['127.0.0.1/24']
 
 const HOOK_POINT = 'apisix.drain.hook'
-const hook = (configMap: string) => ({
-  enabled: true,
-  luaPath: '/opt/apisix-drain/?.lua',
-  hookPoint: HOOK_POINT,
-  configMapRef: { name: configMap, mounts: [] }
-})
+const LUA_PATH = '/opt/apisix-drain/?.lua'
+/** The environment variable with the operator's own module hook, which the plugin loads first (hook.lua). */
+const OTHER_HOOK = 'APISIX_DRAIN_MODULE_HOOK'
 const DICTS = [
   { name: 'apisix-drain', size: '10m' },
   { name: 'apisix-drain-counts', size: '10m' }
@@ -70,12 +67,13 @@ export function mergePluginValues(
   const ours = treeOf(attributes['apisix-drain'])
   const admin = treeOf(apisix['admin'])
 
-  const hookPoint = at('apisix', 'luaModuleHook', 'hookPoint')
-  if (at('apisix', 'luaModuleHook', 'enabled') === true && hookPoint !== HOOK_POINT) {
-    conflicts.push(
-      `apisix.luaModuleHook: ${String(hookPoint)} is loaded there, and APISIX loads one hook: load the plugin by its name instead (plugin-config/README.md, way 2)`
-    )
-  }
+  const moduleHook = treeOf(apisix['luaModuleHook'])
+  const theirs =
+    moduleHook['enabled'] === true && moduleHook['hookPoint'] !== HOOK_POINT
+      ? moduleHook['hookPoint']
+      : listOf(own['extraEnvVars'])
+          .map(treeOf)
+          .find(({ name }) => name === OTHER_HOOK)?.['value']
   const added = <T extends Tree>(path: readonly string[], items: readonly T[], key: keyof T & string) => {
     const value = at(...path)
     if (value !== undefined && value !== null && !Array.isArray(value)) {
@@ -100,7 +98,14 @@ export function mergePluginValues(
     ...own,
     apisix: {
       ...apisix,
-      luaModuleHook: { ...treeOf(apisix['luaModuleHook']), ...hook(configMap) },
+      luaModuleHook: {
+        ...moduleHook,
+        enabled: true,
+        hookPoint: HOOK_POINT,
+        ...(theirs === undefined
+          ? { luaPath: LUA_PATH, configMapRef: { name: configMap, mounts: [] } }
+          : { luaPath: withPath(moduleHook['luaPath']) })
+      },
       pluginAttrs: {
         ...attributes,
         'apisix-drain': { token_file: '/opt/apisix-drain-token/token', agent, ...ours }
@@ -123,6 +128,9 @@ export function mergePluginValues(
         }
       })
     },
+    ...(theirs !== undefined && {
+      extraEnvVars: added(['extraEnvVars'], [{ name: OTHER_HOOK, value: theirs }], 'name')
+    }),
     extraVolumes: added(
       ['extraVolumes'],
       [...volumes(configMap), ...(hasTLS ? [{ name: TLS, secret: { secretName: tlsSecret } }] : [])],
@@ -131,6 +139,12 @@ export function mergePluginValues(
     extraVolumeMounts: added(['extraVolumeMounts'], [...MOUNTS, ...(hasTLS ? [TLS_MOUNT] : [])], 'mountPath')
   }
   return { values, conflicts }
+}
+
+/** The operator's search path for Lua modules, with the plugin's added. */
+const withPath = (path: unknown): string => {
+  const paths = typeof path === 'string' ? path.split(';').filter(one => one !== '') : []
+  return [...paths.filter(one => one !== LUA_PATH), LUA_PATH].join(';')
 }
 
 /** Whether this is the plugin's volume, perhaps of another version. */

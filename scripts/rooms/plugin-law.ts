@@ -9,7 +9,7 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
   },
   counts: {
     holds: 'requests in flight and other counters, in memory that all workers share',
-    files: 'cells inflight instance keys kinds ports totals'
+    files: 'cells inflight instance kinds ports totals'
   },
   entries: {
     holds: 'the deny-list, its copy in each worker, and how entries arrive',

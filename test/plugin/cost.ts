@@ -24,7 +24,7 @@ import { costOfHeld, cpuOf } from './held.ts'
  * none] [the folder plugin-config of another version]. With that folder, it only measures both versions side by side, with 0 and
  * 10 entries. The gateways' backend is a separate nginx, and the stand-in for APISIX does far less than APISIX.
  * Compare the difference (median of the samples, and their middle half) with the 24 us that a request costs a real
- * APISIX on the same machine without other load. In the case `dictionary`, the plugin counts in a dictionary.
+ * APISIX on the same machine without other load.
  */
 const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2, 5).map(Number)
 const OTHER = process.argv[5]
@@ -39,7 +39,6 @@ const ALL = [
   '10 entries',
   '1000 entries',
   '1000 with 16 successors',
-  'dictionary',
   'other: 0 entries',
   'other: 10 entries'
 ] as const
@@ -47,18 +46,13 @@ type Case = (typeof ALL)[number]
 /** The cases of this run: those that compare two versions of the plugin, or those of one version. */
 const CASES: readonly Case[] = OTHER
   ? ['without', 'without too', '0 entries', 'other: 0 entries', '10 entries', 'other: 10 entries']
-  : ALL.slice(0, 7)
+  : ALL.slice(0, 6)
 
 const ENTRIES: Partial<Record<Case, number>> = {
   '10 entries': 10,
   'other: 10 entries': 10,
   '1000 entries': 1000,
   '1000 with 16 successors': 1000
-}
-const LOAD: Partial<Record<Case, 'none' | 'plugin'>> = {
-  without: 'none',
-  'without too': 'none',
-  dictionary: 'plugin'
 }
 
 /** The value below which `share` of the values lie. */
@@ -77,7 +71,7 @@ async function start(name: Case, node: Node, under: readonly string[] = []): Pro
   const isOther = OTHER !== undefined && name.startsWith('other')
   const gateway = await Gateway.start({
     workers: 1,
-    load: LOAD[name] ?? 'hook',
+    load: name.startsWith('without') ? 'none' : 'hook',
     under,
     ...(isOther && { plugin: `${resolve(OTHER)}/` })
   })

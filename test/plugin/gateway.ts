@@ -120,7 +120,8 @@ export class Gateway {
       '-c',
       join(dir, 'nginx.conf')
     ]
-    const child = spawn(program, args, { stdio: 'ignore' })
+    const env = { ...process.env, ...this.#options.env }
+    const child = spawn(program, args, { stdio: 'ignore', env })
     this.#process = child
     await eventually('nginx answers', async () => {
       if (child.exitCode !== null) throw new Error(`nginx ended: ${this.errors()}`)

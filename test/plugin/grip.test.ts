@@ -94,22 +94,6 @@ describe("APISIX's plugin ai, which routes simple requests without apisix.balanc
       expect((await late).status).to.equal(200)
     }
   })
-
-  for (const names of ['ai,apisix-drain', 'apisix-drain,ai'])
-    it(`is kept off if APISIX loads the plugins in the order ${names}`, async () => {
-      const other = await Gateway.start({ workers: 1, load: 'plugin' })
-      try {
-        await other.door(`/plugins/reload?names=${names}`)
-        await other.configured(simple())
-        await other.barrier.put(a.sealed)
-        for (let i = 0; i < 2; i += 1) {
-          expect((await many(`${other.url}/u`, 10)).map(r => r.status)).to.deep.equal(Array(10).fill(503))
-          await other.door(`/plugins/reload?names=${names}`)
-        }
-      } finally {
-        await other.stop()
-      }
-    })
 })
 
 describe('A worker that connects a request without the plugin', () => {

@@ -10,7 +10,6 @@ import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK } from './held.ts'
-import { WAYS } from './nginx-conf.ts'
 
 describe('A gateway that', () => {
   let gateway: Gateway | undefined
@@ -65,74 +64,74 @@ describe('A gateway that', () => {
     expect(after.entries).to.deep.equal([])
   })
 
-  it('is loaded from the list of plugins works as with lua_module_hook', async () => {
-    gateway = await Gateway.start({ workers: 2, load: 'plugin' })
-    await gateway.untilFit()
-    await gateway.configured({ u: { nodes: [a.node, b.node] } })
-    await gateway.barrier.put(a.sealed)
-    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([b.name])
-    await gateway.barrier.put(b.sealed)
-    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+  it('has a module hook of its own loads that first, as APISIX would, and keeps what it wraps', async () => {
+    gateway = await Gateway.start({
+      workers: 2,
+      env: { APISIX_DRAIN_MODULE_HOOK: 'shop.hook' },
+      early: `
+        package.preload["shop.hook"] = function()
+          assert(not package.loaded["apisix"] and not package.loaded["apisix.drain.cells"])
+          package.preload["apisix.balancer"] = function(name)
+            local balancer = loadfile(package.searchpath(name, package.path))(name)
+            local own = balancer.init_worker
+            balancer.init_worker = function(...)
+              ngx.log(ngx.WARN, "the hook of the shop")
+              return own and own(...)
+            end
+            return balancer
+          end
+        end`
+    })
+    const g = gateway
+    const told = () => g.errors().match(/the hook of the shop/g)?.length
+    await g.untilFit()
+    expect(told()).to.equal(2)
+    await g.configured({ u: { nodes: [a.node, b.node] } })
+    await g.barrier.put(a.sealed)
+    expect(backends(await many(`${g.url}/u`, 12))).to.deep.equal([b.name])
+    g.reload()
+    await eventually('the new workers have both', async () => told() === 4 && (await g.barrier.state()).fit)
   })
 
-  it('has its plugins reloaded continues: nothing is hooked twice, counts stay right', async () => {
-    gateway = await Gateway.start({ workers: 1, load: 'plugin' })
-    await gateway.configured({ u: { nodes: [a.node] } })
-    await gateway.barrier.put(a.entry())
-    const slow = send(`${gateway.url}/u?ms=600`)
-    await eventually('it arrived', () => a.requests.includes('/u?ms=600'))
-    for (let i = 0; i < 3; i += 1) await gateway.door('/plugins/reload')
-    await gateway.untilFit()
-    expect((await gateway.barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(1)
-    await slow
-    expect((await gateway.barrier.inflight([a.uid], 2)).entries[0]?.inflight.requests).to.equal(0)
-    await gateway.barrier.put(a.sealed)
-    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
-  })
-
-  it('unloads the plugin passes everything through and reports unfit', async () => {
+  it('has no memory for its counts serves, is unfit, and says what it needs', async () => {
     gateway = await Gateway.start({
       workers: 1,
-      load: 'plugin',
-      before: 'ngx.timer.at(0.5, function() require("apisix.plugins.apisix-drain").destroy() end)'
+      early: 'require("apisix.drain.cells").prepare = function() end'
     })
-    await gateway.configured({ u: { nodes: [a.node] } })
-    await gateway.barrier.put(a.sealed)
-    const { barrier } = gateway
-    await eventually('it is unfit', async () => !(await barrier.state()).fit)
-    expect((await barrier.state()).unfit).to.deep.equal(['worker 0: the plugin was unloaded'])
-    expect((await send(`${gateway.url}/u`)).status).to.equal(200)
+    await gateway.configure({ u: { nodes: [a.node] } })
+    const { barrier, url } = gateway
+    await eventually('it serves', async () => (await send(`${url}/u`)).status === 200)
+    expect((await barrier.state()).unfit.join()).to.match(/the memory for counts could not be mapped/)
   })
 
-  for (const load of WAYS)
-    it(`loses a worker to SIGKILL: its counts are gone at once, and it is fit again with the new one (${load})`, async () => {
-      gateway = await Gateway.start({ workers: 2, load })
-      const { barrier, url } = gateway
-      await gateway.configured({ u: { nodes: [a.node] } })
-      await barrier.put(a.entry())
-      const open = Array.from({ length: 8 }, async () => await send(`${url}/u?ms=3000`).catch(() => 'broken'))
-      const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
-      await eventually('all are in flight', async () => (await told()) === 8)
-      for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
-      await eventually('nothing is in flight', async () => (await told()) === 0)
-      expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
-      const pids = () =>
-        gateway
-          ?.workers()
+  it('loses a worker to SIGKILL: its counts are gone at once, and it is fit again with the new one', async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    const { barrier, url } = gateway
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await barrier.put(a.entry())
+    const open = Array.from({ length: 8 }, async () => await send(`${url}/u?ms=3000`).catch(() => 'broken'))
+    const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
+    await eventually('all are in flight', async () => (await told()) === 8)
+    for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
+    await eventually('nothing is in flight', async () => (await told()) === 0)
+    expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
+    const pids = () =>
+      gateway
+        ?.workers()
+        .toSorted((x, y) => x - y)
+        .join()
+    await eventually('it knows the new ones, and no other', async () => {
+      const { workers, fit: ok } = await barrier.state()
+      return (
+        ok &&
+        workers.length === 2 &&
+        workers
+          .map(w => w.pid)
           .toSorted((x, y) => x - y)
-          .join()
-      await eventually('it knows the new ones, and no other', async () => {
-        const { workers, fit: ok } = await barrier.state()
-        return (
-          ok &&
-          workers.length === 2 &&
-          workers
-            .map(w => w.pid)
-            .toSorted((x, y) => x - y)
-            .join() === pids()
-        )
-      })
+          .join() === pids()
+      )
     })
+  })
 
   it('has a frozen worker: nothing it had queued reaches the node after the barrier answered', async () => {
     gateway = await Gateway.start({ workers: 2 })
@@ -221,28 +220,10 @@ describe('A gateway that', () => {
         await gateway.untilFit()
       })
 
-    it('(the plugin was added to a serving worker) is unfit: its requests are not counted', async () => {
-      gateway = await Gateway.start({ workers: 1, load: 'plugin', before: 'FAKE_PLUGINS = {}' })
-      const { url, barrier } = gateway
-      await gateway.configure({ u: { nodes: [a.node] } })
-      await eventually('it serves', async () => (await send(`${url}/u`)).status === 200)
-      const slow = send(`${url}/u?ms=1000`)
-      await eventually('it arrived', () => a.requests.includes('/u?ms=1000'))
-      await gateway.door('/plugins/reload')
-      const { fit: ok, unfit, workers } = await barrier.state()
-      expect(workers).to.have.length(1)
-      expect(ok).to.equal(false)
-      expect(unfit.join()).to.match(/the plugin was off, less than 60 s ago/)
-      expect((await slow).status).to.equal(200)
-      await gateway.lookedAgain()
-      expect(gateway.errors(), 'it was connected before').to.not.include('past the barrier')
-    })
-
     it('(a worker without the plugin) is unfit', async () => {
       gateway = await Gateway.start({
         workers: 2,
-        load: 'plugin',
-        before: 'if ngx.worker.id() == 1 then FAKE_PLUGINS = {} end'
+        before: 'if ngx.worker.id() == 1 then require("apisix.balancer").init_worker = function() end end'
       })
       const { barrier } = gateway
       await eventually('worker 0 registered', async () => (await barrier.state()).workers.some(w => w.fit))
@@ -282,29 +263,27 @@ describe('A gateway that', () => {
     expect(told.entries.map(e => e.inflight.requests)).to.deep.equal([0, 0])
   })
 
-  for (const load of WAYS)
-    it(`has seen more addresses than it remembers still counts their requests in flight (${load})`, async () => {
-      gateway = await Gateway.start({
-        workers: 1,
-        load,
-        before: `
+  it('has seen more addresses than it remembers still counts their requests in flight', async () => {
+    gateway = await Gateway.start({
+      workers: 1,
+      before: `
           ngx.timer.every(0.05, function()
             if ngx.shared["stand-in"]:get("broken") ~= "forget" then return end
             for port = 1, 9000 do require("apisix.drain.address").of("10.0.0.1", port) end
             ngx.shared["stand-in"]:set("broken", "forgotten")
           end)`
-      })
-      await gateway.configured({ u: { nodes: [a.node] } })
-      const { barrier, url } = gateway
-      const slow = send(`${url}/u?ms=2000`)
-      await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
-      await gateway.door('/break?what=forget')
-      await wait(300)
-      expect((await send(`${url}/u`)).status).to.equal(200)
-      expect((await barrier.put(a.sealed)).entries[0]?.inflight.requests).to.equal(1)
-      await slow
-      expect((await barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(0)
     })
+    await gateway.configured({ u: { nodes: [a.node] } })
+    const { barrier, url } = gateway
+    const slow = send(`${url}/u?ms=2000`)
+    await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
+    await gateway.door('/break?what=forget')
+    await wait(300)
+    expect((await send(`${url}/u`)).status).to.equal(200)
+    expect((await barrier.put(a.sealed)).entries[0]?.inflight.requests).to.equal(1)
+    await slow
+    expect((await barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(0)
+  })
 
   it('has no room for counts, counts on every address, so that no address seems idle', async () => {
     gateway = await Gateway.start({ workers: 1, counts: '12k' })

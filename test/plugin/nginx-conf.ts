@@ -1,14 +1,13 @@
 import { fileURLToPath } from 'node:url'
 
-/** The ways to load the plugin. The place of the plugin's counts depends on the way. */
-export const WAYS = ['hook', 'plugin'] as const
-
 export interface GatewayOptions {
   /** nginx worker processes, default 3. */
   workers?: number
-  /** How the plugin is loaded: from the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
-  load?: 'plugin' | 'hook' | 'none'
-  /** More plugins of the stand-in for APISIX (fake/apisix/plugins/), loaded before ours. */
+  /** Whether `lua_module_hook` loads the plugin. Default `hook`. */
+  load?: 'hook' | 'none'
+  /** Environment variables of nginx, in addition to those of the tests. */
+  env?: Readonly<Record<string, string>>
+  /** Plugins of the stand-in for APISIX (fake/apisix/plugins/). */
   plugins?: readonly string[]
   /** Size of the deny-list's dictionary, default `2m`. */
   dictionary?: string
@@ -67,7 +66,7 @@ const barrierServer = (at: Addresses, tls: GatewayOptions['tls']) => `server {
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
   const load = options.load ?? 'hook'
   const counts = options.counts ?? '2m'
-  const plugins = [...(options.plugins ?? []), ...(load === 'plugin' ? ['apisix-drain'] : [])]
+  const plugins = options.plugins ?? []
   return `
 load_module /usr/lib/nginx/modules/ndk_http_module.so;
 load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;

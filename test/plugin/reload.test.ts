@@ -7,7 +7,7 @@ import { stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { type GatewayOptions, PLUGIN, WAYS } from './nginx-conf.ts'
+import { type GatewayOptions, PLUGIN } from './nginx-conf.ts'
 
 describe('A gateway that is reloaded, or has its binary replaced', () => {
   let gateway: Gateway | undefined
@@ -23,51 +23,27 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     gateway = undefined
   })
 
-  for (const load of WAYS)
-    it(`reloads (HUP) keeps its instance, entries and counts, and old workers still count down (${load})`, async () => {
-      gateway = await Gateway.start({ workers: 2, load })
-      const { barrier, url } = gateway
-      await gateway.configured({ u: { nodes: [a.node, b.node] } })
-      await barrier.put(a.sealed, b.entry())
-      const slow = send(`${url}/u?ms=1500`)
-      await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
-      const before = await barrier.state()
-      gateway.reload()
-      await eventually('new workers serve', async () => {
-        const { workers, fit: ok } = await barrier.state()
-        return (
-          ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
-        )
-      })
-      const after = await barrier.inflight([a.uid, b.uid])
-      expect(after.instance).to.equal(before.instance)
-      expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
-      expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
-      expect((await slow).status).to.equal(200)
-      const done = await barrier.inflight([b.uid], 5)
-      expect(done.entries[0]?.inflight.requests).to.equal(0)
+  it('reloads (HUP) keeps its instance, entries and counts, and old workers still count down', async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    const { barrier, url } = gateway
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await barrier.put(a.sealed, b.entry())
+    const slow = send(`${url}/u?ms=1500`)
+    await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
+    const before = await barrier.state()
+    gateway.reload()
+    await eventually('new workers serve', async () => {
+      const { workers, fit: ok } = await barrier.state()
+      return ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
     })
-
-  for (const [from, to] of [WAYS, WAYS.toReversed()] as const) {
-    it(`is reloaded from ${from} to ${to} still counts the requests of its old workers`, async () => {
-      gateway = await Gateway.start({ workers: 1, load: from })
-      const { barrier, url } = gateway
-      await gateway.configured({ u: { nodes: [a.node] } })
-      await barrier.put(a.entry())
-      const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
-      const slow = send(`${url}/u?ms=2000`)
-      await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
-      const old = gateway.workers()
-      gateway.reload({ workers: 1, load: to })
-      await eventually('a new worker serves', async () => {
-        const { workers } = await barrier.state()
-        return workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
-      })
-      expect(await told()).to.equal(1)
-      await slow
-      await eventually('nothing is in flight', async () => (await told()) === 0)
-    })
-  }
+    const after = await barrier.inflight([a.uid, b.uid])
+    expect(after.instance).to.equal(before.instance)
+    expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
+    expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
+    expect((await slow).status).to.equal(200)
+    const done = await barrier.inflight([b.uid], 5)
+    expect(done.entries[0]?.inflight.requests).to.equal(0)
+  })
 
   const BEFORE =
     /^worker process (\d+) has not registered: it has not loaded the plugin, or is from before a reload that is not over$/
@@ -140,60 +116,57 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
   const OTHER =
     /^worker 0 \(process (\d+)\) has another deny-list or counts in another way: a reload is not over$/
 
-  for (const load of WAYS) {
-    it(`has another size of the deny-list: it is unfit while workers read the old one (${load})`, async () => {
-      gateway = await Gateway.start({ workers: 1, load })
+  it('has another size of the deny-list: it is unfit while workers read the old one', async () => {
+    gateway = await Gateway.start({ workers: 1 })
+    const { barrier, url } = gateway
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await barrier.put(a.entry())
+    const before = await barrier.state()
+    const [old] = gateway.workers()
+    const slow = send(`${url}/u?ms=3000`)
+    await eventually('it arrived', () => b.requests.includes('/u?ms=3000'))
+    gateway.reload({ workers: 1, dictionary: '3m' })
+    // for a moment both the old and the new worker accept connections, so the old worker may answer
+    await eventually('the new worker has the seal, and tells of the old one', async () => {
+      await barrier.put(a.sealed)
+      const { fit: ok, unfit, instance, entries } = await barrier.state()
+      const says = unfit.length === 1 && OTHER.exec(unfit[0] ?? '')?.[1] === String(old)
+      return says && !ok && instance !== before.instance && entries[0]?.state === 'sealed'
+    })
+    expect((await slow).status).to.equal(200)
+    await gateway.untilFit()
+  })
+
+  it('has a release that counts in another way: it is unfit until the old workers have gone', async () => {
+    const plugin = nextRelease()
+    try {
+      gateway = await Gateway.start({ workers: 1 })
       const { barrier, url } = gateway
-      await gateway.configured({ u: { nodes: [a.node, b.node] } })
+      await gateway.configured({ u: { nodes: [a.node] } })
       await barrier.put(a.entry())
-      const before = await barrier.state()
-      const [old] = gateway.workers()
       const slow = send(`${url}/u?ms=3000`)
-      await eventually('it arrived', () => b.requests.includes('/u?ms=3000'))
-      gateway.reload({ workers: 1, load, dictionary: '3m' })
-      // for a moment both the old and the new worker accept connections, so the old worker may answer
-      await eventually('the new worker has the seal, and tells of the old one', async () => {
-        await barrier.put(a.sealed)
-        const { fit: ok, unfit, instance, entries } = await barrier.state()
-        const says = unfit.length === 1 && OTHER.exec(unfit[0] ?? '')?.[1] === String(old)
-        return says && !ok && instance !== before.instance && entries[0]?.state === 'sealed'
+      await eventually('it arrived', () => a.requests.includes('/u?ms=3000'))
+      gateway.reload({ workers: 1, plugin })
+      await eventually('the new worker tells of the old one', async () => {
+        const { fit: ok, unfit, workers } = await barrier.state()
+        return !ok && workers.length === 2 && unfit.length === 1 && OTHER.test(unfit[0] ?? '')
       })
+      const [oldest = 0, ...newer] = gateway.workers().toSorted((x, y) => x - y)
+      // the master maps the memory of the counts: the new release needs its own mapping
+      for (const pid of newer) expect(mappings(pid)).to.equal(mappings(oldest) + 1)
       expect((await slow).status).to.equal(200)
       await gateway.untilFit()
-    })
-
-    it(`has a release that counts in another way: it is unfit until the old workers have gone (${load})`, async () => {
-      const plugin = nextRelease()
-      try {
-        gateway = await Gateway.start({ workers: 1, load })
-        const { barrier, url } = gateway
-        await gateway.configured({ u: { nodes: [a.node] } })
-        await barrier.put(a.entry())
-        const slow = send(`${url}/u?ms=3000`)
-        await eventually('it arrived', () => a.requests.includes('/u?ms=3000'))
-        gateway.reload({ workers: 1, load, plugin })
-        await eventually('the new worker tells of the old one', async () => {
-          const { fit: ok, unfit, workers } = await barrier.state()
-          return !ok && workers.length === 2 && unfit.length === 1 && OTHER.test(unfit[0] ?? '')
-        })
-        const [oldest = 0, ...newer] = gateway.workers().toSorted((x, y) => x - y)
-        // with `hook` the master maps the memory of the counts: the new release needs its own mapping
-        const more = load === 'hook' ? 1 : 0
-        for (const pid of newer) expect(mappings(pid)).to.equal(mappings(oldest) + more)
-        expect((await slow).status).to.equal(200)
-        await gateway.untilFit()
-        const after = send(`${url}/u?ms=500`)
-        await eventually('the new worker counts', async () => {
-          const [entry] = (await barrier.inflight([a.uid])).entries
-          return entry?.inflight.requests === 1
-        })
-        expect((await after).status).to.equal(200)
-        expect((await barrier.inflight([a.uid], 5)).entries[0]?.inflight.requests).to.equal(0)
-      } finally {
-        rmSync(plugin, { recursive: true })
-      }
-    })
-  }
+      const after = send(`${url}/u?ms=500`)
+      await eventually('the new worker counts', async () => {
+        const [entry] = (await barrier.inflight([a.uid])).entries
+        return entry?.inflight.requests === 1
+      })
+      expect((await after).status).to.equal(200)
+      expect((await barrier.inflight([a.uid], 5)).entries[0]?.inflight.requests).to.equal(0)
+    } finally {
+      rmSync(plugin, { recursive: true })
+    }
+  })
 
   it('(USR2) is unfit while two nginx, each with its own deny-list, serve on the same ports', async () => {
     // nginx accepts USR2 only if the process that started it has ended

@@ -8,7 +8,6 @@ import { stopAll } from './clean-up.ts'
 import { type Reply, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { WAYS } from './nginx-conf.ts'
 
 /**
  * Workers that start and end during a drain. `TURNOVER=20` runs the long version, with requests of 5 s: 20 reloads and 20
@@ -49,11 +48,10 @@ describe('Workers that come and go in mid-drain', () => {
     gateway = undefined
   })
 
-  async function start(load: (typeof WAYS)[number]): Promise<Gateway> {
+  async function start(): Promise<Gateway> {
     gate = join('/tmp', `apisix-drain-gate-${process.pid}-${performance.now()}`)
     const started = await Gateway.start({
       workers: 3,
-      load,
       // the start of a worker takes as long as with APISIX; a test may make it longer
       before: `
         local function held()
@@ -144,68 +142,66 @@ describe('Workers that come and go in mid-drain', () => {
     return { looks: seen.length, broken, lost: lost.length }
   }
 
-  for (const load of WAYS) {
-    it(`${ROUNDS} reloads: nothing is lost, the gateway is never unfit, and reports every request until it ends (${load})`, async () => {
-      const g = await start(load)
-      let looked = 0
-      for (let i = 0; i < ROUNDS; i += 1) {
-        const told = await round(g, () => g.reload())
-        expect(told.broken).to.equal(0)
-        looked += told.looks
-      }
-      console.log(`      ${looked} looks`)
-    }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
+  it(`${ROUNDS} reloads: nothing is lost, the gateway is never unfit, and reports every request until it ends`, async () => {
+    const g = await start()
+    let looked = 0
+    for (let i = 0; i < ROUNDS; i += 1) {
+      const told = await round(g, () => g.reload())
+      expect(told.broken).to.equal(0)
+      looked += told.looks
+    }
+    console.log(`      ${looked} looks`)
+  }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
 
-    it(`${ROUNDS} crashes of a worker: only its own requests are lost, and the gateway is never unfit (${load})`, async () => {
-      const g = await start(load)
-      let looked = 0
-      let lost = 0
-      for (let i = 0; i < ROUNDS; i += 1) {
-        const told = await round(g, busy => {
-          const share = (pid: number) => busy.filter(one => one === pid).length || REQUESTS - 0.5
-          // the kernel may have given most connections to one worker, so the test kills the worker with the fewest (at least one)
-          const killed = g.workers().toSorted((x, y) => share(x) - share(y))[0] ?? 0
-          process.kill(killed, 'SIGKILL')
-          return killed
-        })
-        looked += told.looks
-        lost += told.lost
-      }
-      console.log(`      ${looked} looks, ${lost} of ${ROUNDS * REQUESTS} requests lost with their worker`)
-    }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
+  it(`${ROUNDS} crashes of a worker: only its own requests are lost, and the gateway is never unfit`, async () => {
+    const g = await start()
+    let looked = 0
+    let lost = 0
+    for (let i = 0; i < ROUNDS; i += 1) {
+      const told = await round(g, busy => {
+        const share = (pid: number) => busy.filter(one => one === pid).length || REQUESTS - 0.5
+        // the kernel may have given most connections to one worker, so the test kills the worker with the fewest (at least one)
+        const killed = g.workers().toSorted((x, y) => share(x) - share(y))[0] ?? 0
+        process.kill(killed, 'SIGKILL')
+        return killed
+      })
+      looked += told.looks
+      lost += told.lost
+    }
+    console.log(`      ${looked} looks, ${lost} of ${ROUNDS * REQUESTS} requests lost with their worker`)
+  }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
 
-    it(`workers that have not started yet do not make the gateway unfit, after a reload and a crash (${load})`, async () => {
-      const g = await start(load)
-      await g.barrier.put(pod.entry())
-      const sent = await inFlight(g, 2500)
-      const old = g.workers()
-      writeFileSync(gate, '')
-      g.reload()
-      await eventually('only the first new one has registered, and the old ones are exiting', async () => {
-        const { workers } = await g.barrier.state()
-        const fresh = workers.filter(({ pid }) => !old.includes(pid))
-        return fresh.length === 1 && workers.filter(w => w.exiting).length === workers.length - 1
-      })
-      const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-      const masters = () => g.workers().filter(pid => title(pid).startsWith('nginx: master'))
-      // a starting worker has the title of the master; the first worker registers a moment before it sets its own title
-      await eventually('two are starting', () => masters().length === 2)
-      const starting = masters()
-      const { fit, unfit, entries } = await g.barrier.state()
-      expect({ fit, unfit }).to.deep.equal({ fit: true, unfit: [] })
-      expect(entries[0]?.inflight.requests).to.equal(REQUESTS)
-      process.kill(starting[0] ?? 0, 'SIGKILL')
-      await eventually('another one is started', () =>
-        g.workers().some(pid => !old.includes(pid) && !starting.includes(pid))
-      )
-      const again = await g.barrier.state()
-      expect({ fit: again.fit, unfit: again.unfit }).to.deep.equal({ fit: true, unfit: [] })
-      rmSync(gate)
-      await eventually('all serve', async () => {
-        const { workers, fit: ok } = await g.barrier.state()
-        return ok && workers.filter(w => !old.includes(w.pid)).length === 3
-      })
-      for (const { reply } of sent) expect((await reply)?.status).to.equal(200)
+  it(`workers that have not started yet do not make the gateway unfit, after a reload and a crash`, async () => {
+    const g = await start()
+    await g.barrier.put(pod.entry())
+    const sent = await inFlight(g, 2500)
+    const old = g.workers()
+    writeFileSync(gate, '')
+    g.reload()
+    await eventually('only the first new one has registered, and the old ones are exiting', async () => {
+      const { workers } = await g.barrier.state()
+      const fresh = workers.filter(({ pid }) => !old.includes(pid))
+      return fresh.length === 1 && workers.filter(w => w.exiting).length === workers.length - 1
     })
-  }
+    const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    const masters = () => g.workers().filter(pid => title(pid).startsWith('nginx: master'))
+    // a starting worker has the title of the master; the first worker registers a moment before it sets its own title
+    await eventually('two are starting', () => masters().length === 2)
+    const starting = masters()
+    const { fit, unfit, entries } = await g.barrier.state()
+    expect({ fit, unfit }).to.deep.equal({ fit: true, unfit: [] })
+    expect(entries[0]?.inflight.requests).to.equal(REQUESTS)
+    process.kill(starting[0] ?? 0, 'SIGKILL')
+    await eventually('another one is started', () =>
+      g.workers().some(pid => !old.includes(pid) && !starting.includes(pid))
+    )
+    const again = await g.barrier.state()
+    expect({ fit: again.fit, unfit: again.unfit }).to.deep.equal({ fit: true, unfit: [] })
+    rmSync(gate)
+    await eventually('all serve', async () => {
+      const { workers, fit: ok } = await g.barrier.state()
+      return ok && workers.filter(w => !old.includes(w.pid)).length === 3
+    })
+    for (const { reply } of sent) expect((await reply)?.status).to.equal(200)
+  })
 })

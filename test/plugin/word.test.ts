@@ -202,7 +202,13 @@ describe("The worker's word", () => {
   })
 
   it('comes by a timer if workers cannot be woken', async () => {
-    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } }, { load: 'plugin' })
+    await start(
+      { kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } },
+      {
+        // a folder is where the socket should be
+        early: 'os.execute("mkdir " .. ngx.config.prefix() .. "apisix-drain.wake")'
+      }
+    )
     await gateway.barrier.put(pod)
     await says({ places: 1, sole: [], others: b })
   })

@@ -1,10 +1,10 @@
 --- Counters in memory that all processes of this nginx share. A change takes a few nanoseconds; in
 -- a dictionary it takes a lock, a hash and a search. Every process has a slice that only it writes.
 --
--- The memory has to be mapped before nginx forks its workers, so it exists only if
--- `lua_module_hook` loads the plugin: that hook runs in the master. The master keeps the memory
--- across a reload, at the same address. The dictionary lives as long as the master, and holds the
--- address for the next configuration. Why a plain write here is enough: docs/decisions/0009.
+-- The module hook maps the memory: it runs in the master, before nginx forks workers. The master
+-- keeps it across a reload, at the same address. The dictionary lives as long as the master, and
+-- holds the address for the next configuration. Why a plain write here is enough:
+-- docs/decisions/0009.
 local ffi      = require("ffi")
 local bit      = require("bit")
 local jit      = jit
@@ -30,7 +30,7 @@ local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
 -- Increase LAYOUT with every change of the data that workers share: these counters, or the keys of
--- inflight.lua, ports.lua, keys.lua and entry.lua. After a reload, workers of a new version can run
+-- inflight.lua, ports.lua and entry.lua. After a reload, workers of a new version can run
 -- next to workers of an old one.
 local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
@@ -40,6 +40,9 @@ local KEY    = "cells|" .. LAYOUT
 -- request.
 local LOW    = 0xffffffffLL
 local MOVE   = 0x100000000LL - 1
+
+local MISSING = "the memory for counts could not be mapped: the plugin needs Linux on x64 or arm64,"
+                .. " and apisix.lua_module_hook: apisix.drain.hook"
 
 local _M = { LAYOUT = LAYOUT }
 local mt = { __index = _M }
@@ -76,10 +79,11 @@ end
 
 --- The counters of one process.
 -- @tparam number slot its slot, which no other living process has
--- @treturn table|nil nil without such memory
+-- @treturn table|nil
+-- @treturn string|nil why not
 function _M.slice(slot)
-    if not memory or slot > SLOTS then
-        return nil
+    if not memory then
+        return nil, MISSING
     end
     local first = (slot - 1) * CELLS
     -- clears the counts of the process that had the slot before
@@ -107,7 +111,7 @@ end
 
 
 --- Reserves a counter.
--- @treturn number|nil its position; never 0, which means: not in this memory
+-- @treturn number|nil its position; nil if the slice is full
 function _M:make()
     local free = self.free
     local at = free[#free]
@@ -132,7 +136,6 @@ end
 function _M:add(at, n)
     local cells = self.cells
     cells[at] = cells[at] + n
-    return true
 end
 
 
@@ -168,14 +171,12 @@ end
 
 
 --- Moves one request from the ordinary ones to the long-lived ones.
--- @treturn boolean always true; in a dictionary there may be no room (keys.lua)
 function _M:lengthen(at, kind)
     pairs_of[at / 2] = pairs_of[at / 2] + MOVE
     local cells, cell = self.cells, OF_KIND[kind]
     if cell ~= LONG then
         cells[at + cell] = cells[at + cell] + 1
     end
-    return true
 end
 
 

@@ -1,13 +1,14 @@
---- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
--- hook runs before APISIX itself is loaded. So the barrier starts with a function that APISIX calls
--- in every worker: init_worker of apisix.balancer, or stream_init_worker in the stream subsystem.
--- The stream subsystem has a Lua VM of its own in the same process.
+--- For `apisix.lua_module_hook`: loads the barrier. APISIX runs it in the master, before APISIX is
+-- loaded. So the barrier starts with a function that APISIX calls in every worker: init_worker of
+-- apisix.balancer, or stream_init_worker in the stream subsystem. The stream subsystem has a Lua VM
+-- of its own in the same process.
 local package  = package
 local loadfile = loadfile
 local error    = error
 local pcall    = pcall
 local ngx      = ngx
 local require  = require
+local getenv   = os.getenv
 
 local STARTS = {
     http = { module = "apisix.balancer", func = "init_worker" },
@@ -17,15 +18,12 @@ local START = STARTS[ngx.config.subsystem]
 local _M = {}
 
 
-local function hang_on(module)
-    local own = module[START.func]
-    module[START.func] = function(...)
-        if own then
-            own(...)
-        end
-        require("apisix.drain.runtime").start()
-    end
-    return module
+-- APISIX loads one module hook, so this one loads another one, first, and as APISIX would. Its name
+-- is no setting in config.yaml: to read that, APISIX's modules compile regular expressions, and
+-- APISIX then does not start ("changing jit stack size is not allowed").
+local other = getenv("APISIX_DRAIN_MODULE_HOOK")
+if other and other ~= "" then
+    require(other)
 end
 
 
@@ -40,12 +38,24 @@ local function load(name)
     if not chunk then
         error("failed to load " .. name .. ": " .. err)
     end
-    return hang_on(chunk(name))
+    return chunk(name)
 end
 
 
--- This runs in the master: every worker inherits the memory that is mapped now. The first subsystem
--- maps the memory, and the other subsystem finds its address in the dictionary.
+local function hang_on(module)
+    local own = module[START.func]
+    module[START.func] = function(...)
+        if own then
+            own(...)
+        end
+        require("apisix.drain.runtime").start()
+    end
+    return module
+end
+
+
+-- Every worker inherits the memory that the master maps now. The first subsystem maps it, and the
+-- other subsystem finds its address in the dictionary.
 pcall(function()
     require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
     require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])
@@ -53,7 +63,11 @@ end)
 if package.loaded[START.module] then
     hang_on(package.loaded[START.module])
 else
-    package.preload[START.module] = load
+    -- the other hook may have put its own loader there
+    local loader = package.preload[START.module] or load
+    package.preload[START.module] = function(name)
+        return hang_on(loader(name))
+    end
 end
 
 

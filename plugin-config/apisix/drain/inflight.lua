@@ -1,6 +1,5 @@
---- Requests in flight, counted per worker and address: in the memory that all workers share
--- (cells.lua) if it exists, else in a shared dictionary (keys.lua). The dictionary also has the
--- lists of ports (ports.lua) and:
+--- Requests in flight, counted per worker and address in the memory that all workers share
+-- (cells.lua). The dictionary of counts has the lists of ports (ports.lua) and:
 --
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
@@ -10,7 +9,6 @@
 --
 -- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
-local keys_mod     = require("apisix.drain.keys")
 local ports_mod    = require("apisix.drain.ports")
 local setmetatable = setmetatable
 local pcall        = pcall
@@ -34,13 +32,16 @@ function _M.new(dict, worker, slot, entries)
         return nil, "failed to reserve a counter: " .. err
     end
 
-    local cells = cells_mod.slice(slot)
+    local cells
+    cells, err = cells_mod.slice(slot)
+    if not cells then
+        return nil, err
+    end
     return setmetatable({
         dict     = dict,
         entries  = entries,
         overflow = overflow,
-        store    = cells or keys_mod.new(dict, worker),
-        cells    = cells ~= nil,
+        store    = cells,
         ports    = ports_mod.new(dict, worker),
         -- a tally is { addr, counter, hot }: `tallies` has it by the id of its address, and
         -- `opened` by its counter
@@ -64,7 +65,7 @@ local function make(self, addr)
     if not counter then
         return nil
     end
-    if not self.ports:list(addr, self.cells and counter or 0) then
+    if not self.ports:list(addr, counter) then
         self.store:give_back(counter)
         return nil
     end
@@ -92,9 +93,10 @@ end
 
 local function add(self, counter, n)
     if counter == self.overflow then
-        return self.dict:incr(counter, n)
+        self.dict:incr(counter, n)
+    else
+        self.store:add(counter, n)
     end
-    return self.store:add(counter, n)
 end
 
 
@@ -106,19 +108,11 @@ function _M:enter(addr, holder)
     if not tally or not tally.counter then
         tally = open(self, addr)
     end
-    local counter = tally and tally.counter
-    if not counter or not self.store:add(counter, 1) then
-        -- a counter that the dictionary has lost is made again
-        counter = counter and make(self, addr)
-        if not counter or not self.store:add(counter, 1) then
-            counter = self.overflow
-            self.dict:incr(counter, 1)
-        end
-    end
-
     if tally then
         tally.hot = true
     end
+    local counter = tally and tally.counter or self.overflow
+    add(self, counter, 1)
     self.held[holder] = counter
 end
 
@@ -164,9 +158,8 @@ function _M:lengthen(holder, kind)
         return
     end
     finish(self, tally)
-    if self.store:lengthen(counter, kind) then
-        self.kinds[holder] = kind
-    end
+    self.store:lengthen(counter, kind)
+    self.kinds[holder] = kind
 end
 
 

@@ -89,15 +89,11 @@ local function find(modules)
 end
 
 
---- Puts the plugin's functions in place. After a success, a further call does nothing.
+--- Puts the plugin's functions in place. Call it once.
 -- @tparam table modules { balancer, apisix, peers, event }; no event in APISIX 2
 -- @tparam function make called with APISIX's own functions, returns ours (wrappers.lua)
 -- @treturn string|nil why nothing was replaced; nil after a success
 function _M.install(modules, make)
-    if installed then
-        return nil
-    end
-
     local own, missing = find(modules)
     if #missing > 0 then
         return concat(missing, "; ")

@@ -1,15 +1,14 @@
 --- The ports of each IP for which a worker has counters. Other workers read them in the dictionary:
 --
 --   p|worker|ip|1 ..   one key for each port that has a counter, numbered without gaps. The value
---                      is port + 65536 * place of the counter in cells.lua. Place 0: the counter
---                      is in the dictionary. The value 0: no port uses this key now
-local keys_mod     = require("apisix.drain.keys")
+--                      is port + 65536 * place of the counter in cells.lua. 0: no port uses this
+--                      key now
 local setmetatable = setmetatable
 local pairs        = pairs
 
-local PORTS = keys_mod.PORTS
+local PORTS = 65536
 
-local _M = {}
+local _M = { PORTS = PORTS }
 local mt = { __index = _M }
 
 
@@ -22,7 +21,7 @@ end
 
 --- Lists the port of an address. Each write replaces a number by a number, so a full
 -- dictionary cannot lose an index that exists.
--- @tparam number place of its counter in cells.lua; 0: the counter is in the dictionary
+-- @tparam number place of its counter in cells.lua
 -- @treturn boolean false if the dictionary is full
 function _M:list(addr, place)
     local ip, port = addr.ip, addr.port

@@ -1,4 +1,4 @@
---- The barrier's parts in one nginx process, made once however often the plugin is loaded.
+--- The barrier's parts in one nginx process.
 local entries_mod  = require("apisix.drain.entries")
 local inflight_mod = require("apisix.drain.inflight")
 local instance     = require("apisix.drain.instance")
@@ -39,8 +39,7 @@ local _M = {
 }
 
 -- this process. `why`: the reason that makes it unfit. `lost`: a reason that stays (passed_by).
--- `since`: requests that began earlier may have connected without the plugin
-local here = { active = false, since = 0 }
+local here = { active = false }
 
 
 --- The two dictionaries.
@@ -174,13 +173,6 @@ local function register(core)
 
     here.counts, here.number = counts, me.number
     here.beaten, here.reconciled, here.swept, here.applied = 0, clock_now(), clock_now(), {}
-    if ngx.get_phase() ~= "init_worker" then
-        -- the worker has served without the plugin: some requests in flight are not counted, so
-        -- the worker is unfit for a while, as after an error
-        counts:set("x|" .. me.number, clock_now())
-        here.since = ngx_now()
-    end
-
     here.entries = entries_mod.new(entries_dict)
     here.inflight, err = inflight_mod.new(counts, me.number, me.slot, here.entries)
     if not here.inflight then
@@ -228,8 +220,7 @@ local function make_hooks(own)
 end
 
 
---- Starts the barrier in this worker. Call it in init_worker, or any time later. Further calls do
--- no harm. Never raises.
+--- Starts the barrier in this worker. Call it once, in init_worker. Never raises.
 function _M.start()
     if not ngx.worker.id() or not (IS_HTTP or _M.dicts()) then
         -- The privileged agent serves no request. The stream subsystem takes part only if both
@@ -240,9 +231,7 @@ function _M.start()
     local ok, err = pcall(function()
         here.core = require("apisix.core")
         local why = not IS_HTTP and l4.gap(here.core) or nil
-        if not here.number then
-            why = register(here.core) or why
-        end
+        why = register(here.core) or why
         if here.inflight and not why then
             local has_events, event = pcall(require, "apisix.core.event")
             why = install.install({
@@ -251,13 +240,6 @@ function _M.start()
             }, make_hooks)
         end
         here.active = why == nil and here.inflight ~= nil
-        if here.active and here.stopped and here.stopped ~= ngx_now() then
-            -- the plugin was off for longer than one turn of the event loop. Uncounted requests may
-            -- have passed, so the worker is unfit for a while, as after an error
-            here.counts:set("x|" .. here.number, clock_now())
-            here.since = ngx_now()
-        end
-        here.stopped = nil
         tell(why)
 
         if here.active and IS_HTTP then
@@ -272,21 +254,6 @@ function _M.start()
     if not ok then
         here.active = false
         tell("failed to start: " .. err)
-    end
-end
-
-
---- Stops the barrier: the plugin's functions stay in place and pass everything through. APISIX
--- calls `stop` at each reload of its plugins, and then `start` at once. So `stop` logs no error.
-function _M.stop()
-    if ngx.get_phase() == "exit_worker" then
-        -- APISIX unloads its plugins here too: all requests of this worker are over
-        return
-    end
-    here.active, here.stopped = false, ngx_now()
-    if here.number then
-        here.why = "the plugin was unloaded"
-        here.counts:safe_set("u|" .. here.number, here.why)
     end
 end
 

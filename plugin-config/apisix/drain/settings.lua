@@ -1,5 +1,4 @@
---- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml. Both ways of loading the plugin
--- read them there, because the plugin list is not needed for that.
+--- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml.
 local type     = type
 local pairs    = pairs
 local concat   = table.concat

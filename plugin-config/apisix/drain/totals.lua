@@ -1,7 +1,7 @@
 --- The requests in flight of all workers together. Any worker can read them: the keys and the
 -- memory are those of inflight.lua.
 local cells_mod = require("apisix.drain.cells")
-local keys_mod  = require("apisix.drain.keys")
+local ports_mod = require("apisix.drain.ports")
 local ipairs    = ipairs
 local pairs     = pairs
 local tonumber  = tonumber
@@ -11,18 +11,13 @@ local floor     = math.floor
 local max       = math.max
 local min       = math.min
 
-local PORTS = keys_mod.PORTS
+local PORTS = ports_mod.PORTS
 
 local _M = {}
 
 
-local function count(dict, worker, ip, port, place, sum)
-    local requests, long, upgraded, sse, began
-    if place == 0 then
-        requests, long, upgraded, sse, began = keys_mod.read(dict, worker, ip, port)
-    else
-        requests, long, upgraded, sse, began = cells_mod.read(place)
-    end
+local function count(place, sum)
+    local requests, long, upgraded, sse, began = cells_mod.read(place)
     -- `requests` is nil if this process does not have the memory: it must not report 0 then
     sum.requests = sum.requests + (requests or 1)
     if long and long > 0 then
@@ -64,7 +59,7 @@ function _M.read(dict, workers, unplaced, ip, port)
         while listed do
             local each = listed % PORTS
             if listed ~= 0 and (not port or port == each) then
-                count(dict, worker, ip, each, floor(listed / PORTS), sum)
+                count(floor(listed / PORTS), sum)
             end
             at = at + 1
             listed = dict:get("p|" .. worker .. "|" .. ip .. "|" .. at)
@@ -93,7 +88,7 @@ function _M.long_lived(dict, workers)
             sums[id] = sums[id] or {
                 ip = ip, port = port, requests = 0, long = 0, upgraded = 0, sse = 0, began = 0,
             }
-            count(dict, worker, ip, port, floor(listed / PORTS), sums[id])
+            count(floor(listed / PORTS), sums[id])
         end
     end
     for _, sum in pairs(sums) do

@@ -1,8 +1,8 @@
 --- Wakes the workers of this nginx by a datagram, within a fraction of a millisecond. The socket is
--- bound before nginx forks (if `lua_module_hook` loads the plugin), so every worker can send from
--- it. A worker sends its number (the hello) to the socket. The worker that reads the hello stores
--- the address of its sender. If the socket is missing, or a datagram is lost, the timer of
--- speaker.lua does the same a little later: no guarantee depends on the socket.
+-- bound before nginx forks, so every worker can send from it. A worker sends its number (the hello)
+-- to the socket. The worker that reads the hello stores the address of its sender. If the socket is
+-- missing, or a datagram is lost, the timer of speaker.lua does the same a little later: no
+-- guarantee depends on the socket.
 local ffi      = require("ffi")
 local C        = ffi.C
 local ngx      = ngx

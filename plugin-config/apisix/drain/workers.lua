@@ -9,8 +9,7 @@
 --   v|number           highest configuration revision that the worker has applied
 --   v|number|kind      the same for one kind of object; -1: this APISIX does not have the kind
 --   a|number           when the worker last saw one of these revisions change
---   x|number           when a hook of the plugin last failed in the worker, or the plugin had been
---                      off (clock.now); 0: never
+--   x|number           when a hook of the plugin last failed in the worker (clock.now); 0: never
 --   u|number           why the worker is unfit; absent if it is fit
 --   d|number           which deny-list the worker reads, and how it counts: see instance.shared
 --   q|number           true if the worker only finishes its requests (reload)
@@ -153,8 +152,7 @@ function _M.list(dict)
             }
             local failed = dict:get("x|" .. number) or 0
             if failed > 0 and clock_now() - failed < ERROR_HOLD then
-                worker.unfit = "a hook failed, or the plugin was off, less than "
-                               .. ERROR_HOLD .. " s ago, see error.log"
+                worker.unfit = "a hook failed less than " .. ERROR_HOLD .. " s ago, see error.log"
             end
             worker.fit = worker.unfit == nil
             local list = process.alive(worker.pid, start) and living or dead

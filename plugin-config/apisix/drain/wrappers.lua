@@ -22,7 +22,7 @@ local _M = {}
 
 --- Makes the plugin's functions, for install.lua.
 -- @tparam table own APISIX's functions by the names of install.lua
--- @tparam table deps { pick, inflight, kinds, entries, apisix, switch = { active, since },
+-- @tparam table deps { pick, inflight, kinds, entries, apisix, switch = { active },
 --   caught = function(err), passed_by = function(addr, how): a request connected past `run`,
 --   count = function(what), recreate = ngx.balancer.recreate_request,
 --   turn_away = ends a request that no node may serve }
@@ -219,14 +219,14 @@ function _M.make(own, deps)
 
 
     -- nginx's own word about a request that has not passed `run`: has it reached an upstream?
-    -- It may have if it began before the plugin, or if nginx redirected it (its ctx is new).
+    -- It may have if nginx redirected it (its ctx is new).
     local function look(ctx)
         if not switch.active or ctx._drain_run then
             return
         end
         local addr = ngx.var.upstream_addr
         if addr and addr ~= "" and str_sub(addr, 1, 5) ~= "unix:"
-           and not ngx.req.is_internal() and ngx.req.start_time() > switch.since then
+           and not ngx.req.is_internal() then
             deps.passed_by(addr, "nginx.conf")
         end
     end

@@ -18,6 +18,8 @@ function merge(
   return { values: JSON.parse(JSON.stringify(values)), conflicts }
 }
 
+const MINE = { name: 'shop-lua', mounts: [{ key: 'hook.lua', path: '/opt/shop/shop/hook.lua' }] }
+
 /** Values of an operator who already uses every list to which the plugin adds. */
 const USED = {
   replicaCount: 3,
@@ -59,6 +61,20 @@ describe('apisix-drain plugin values', () => {
     expect(pluginAttrs).to.deep.equal({ ...USED.apisix.pluginAttrs, ...ours.apisix.pluginAttrs })
     expect(luaModuleHook).to.deep.equal(ours.apisix.luaModuleHook)
     expect(admin).to.deep.equal(USED.apisix.admin)
+  })
+
+  it('have the plugin load a module hook of the operator, from where it was', () => {
+    const mine = { enabled: true, luaPath: '/opt/shop/?.lua', hookPoint: 'shop.hook', configMapRef: MINE }
+    const { values, conflicts } = merge({ ...USED, apisix: { luaModuleHook: mine } })
+    expect(conflicts).to.deep.equal([])
+    const luaPath = '/opt/shop/?.lua;/opt/apisix-drain/?.lua'
+    const hook = { ...mine, hookPoint: 'apisix.drain.hook', luaPath }
+    expect(values.apisix.luaModuleHook).to.deep.equal(hook)
+    expect(values.extraEnvVars).to.deep.equal([{ name: 'APISIX_DRAIN_MODULE_HOOK', value: 'shop.hook' }])
+    expect(merge(values)).to.deep.equal({ values, conflicts: [] })
+    expect(merge({ apisix: { luaModuleHook: { ...mine, enabled: false } } }).values.extraEnvVars).to.equal(
+      undefined
+    )
   })
 
   it('are the same when they are merged again', () => {
@@ -130,7 +146,6 @@ describe('apisix-drain plugin values', () => {
   it('name each thing that cannot be merged', () => {
     const { conflicts } = merge({
       apisix: {
-        luaModuleHook: { enabled: true, hookPoint: 'my.hook' },
         nginx: {
           customLuaSharedDicts: 'none',
           configurationSnippet: { httpEnd: 'server { listen 127.0.0.1:9092; }' }
@@ -140,7 +155,6 @@ describe('apisix-drain plugin values', () => {
       extraVolumeMounts: [{ name: 'mine', mountPath: '/opt/apisix-drain-token' }]
     })
     expect(conflicts.map(conflict => conflict.split(':')[0])).to.have.members([
-      'apisix.luaModuleHook',
       'apisix.nginx.configurationSnippet.httpEnd',
       'apisix.nginx.customLuaSharedDicts',
       'extraVolumes',
