@@ -63,7 +63,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       longLivedMs: ms(drain.longLivedWait),
       kubeletStatusDelayMs: ms(drain.kubeletStatusDelay),
       dryRun: drain.dryRun,
-      liftForeign: drain.liftForeign,
       inventoryEveryMs: ms(drain.inventoryEvery),
       onDisruption: drain.onDisruption,
       deferWritesMs: ms(drain.deferWrites)

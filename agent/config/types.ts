@@ -78,7 +78,6 @@ export interface Config {
     readonly longLivedMs: number
     readonly kubeletStatusDelayMs: number
     readonly dryRun: boolean
-    readonly liftForeign: boolean
     readonly inventoryEveryMs: number
     readonly onDisruption: boolean
     readonly deferWritesMs: number

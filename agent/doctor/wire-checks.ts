@@ -7,12 +7,12 @@ import { detectMode } from '../gateway/inventory/mode.ts'
 import { readInjectSettings } from '../hook/inject/settings.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
-import { leasePlace, releaseName } from '../start/wire.ts'
+import { leasePlace } from '../start/wire.ts'
 import { checkAdmin } from './checks/check-admin.ts'
 import { checkClocks } from './checks/check-clocks.ts'
 import type { Step } from './doctor.ts'
 import { adminDate, kubernetesDate, listGateways, pagesOf } from './reads.ts'
-import { checkEntries, checkGateways } from './checks/check-gateways.ts'
+import { checkGateways } from './checks/check-gateways.ts'
 import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
 import { checkInjection } from './checks/check-injection.ts'
 import { createClusterLists } from './checks/cluster-lists.ts'
@@ -55,11 +55,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       return createLists(admin, { current: () => ({ mode }) })
     }
   })
-  const readEntries = async (host: string, signal: AbortSignal) => {
-    const api = barrier?.at(host)
-    const { features = [] } = (await api?.state(signal)) ?? {}
-    return features.includes('by') ? api?.entries(signal) : undefined
-  }
   const coversL4 = async (signal: AbortSignal) => {
     const gateways = await gatewayCalls.list(signal)
     return await answersThatL4IsCovered(
@@ -71,14 +66,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
   const barrierChecks: readonly Step[] =
     apisix.barrier && barrier
       ? [
-          {
-            name: 'entries',
-            after: ['gateways'],
-            check: checkEntries(
-              { list: gatewayCalls.list, readEntries },
-              { by: releaseName(config), ttlMs: apisix.barrier.ttlMs }
-            )
-          },
           {
             name: 'long-lived',
             after: ['kubernetes', 'rbac', 'gateways'],

@@ -26,14 +26,7 @@ import type { Events } from '../report/tell/events.ts'
 import { startUpkeep } from './start-upkeep.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/load-credentials.ts'
-import {
-  adminOptions,
-  barrierOptions,
-  controlOptions,
-  credentialSource,
-  gatewaySelector,
-  releaseName
-} from './wire.ts'
+import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
 
 /** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */
 export const GATHER_MS = 25
@@ -134,9 +127,7 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
       clock,
       log: part('barrier'),
       knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt() },
-      ttlMs: apisix.barrier.ttlMs,
-      by: releaseName(config),
-      mayLift: () => drain.liftForeign && !drain.dryRun && leader.leads()
+      ttlMs: apisix.barrier.ttlMs
     })
   const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
   inventory.start()

@@ -64,7 +64,3 @@ function ownNamespace(kubernetes: Config['kubernetes']): string | undefined {
   const file = source.kind === 'in-cluster' ? join(source.account, 'namespace') : ''
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
 }
-
-/** The name of this release, which its agents share: that of their Lease, whether or not there is an election. */
-export const releaseName = ({ leader, kubernetes }: Pick<Config, 'leader' | 'kubernetes'>): string =>
-  [leader?.namespace ?? ownNamespace(kubernetes), leader?.name ?? 'apisix-drain'].filter(Boolean).join('/')

@@ -178,8 +178,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
     entries: asked.map(entry => ({
       ...barrier.told(entry),
       ...(ask.query.get('words') === 'false' && { word: undefined }),
-      ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) }),
-      ...(ask.query.get('entries') !== 'late' && entry.by !== undefined && { by: entry.by })
+      ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) })
     })),
     counts: { ...barrier.counts },
     ...(ask.query.get('long') === 'true' && {

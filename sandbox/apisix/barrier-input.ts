@@ -41,11 +41,7 @@ const entry = z
     state: z.enum(['draining', 'sealed']),
     ttl: z.number().min(1).max(3600),
     sealIf: z.string().optional(),
-    successors: successors.optional(),
-    by: z
-      .string()
-      .regex(/^[\w.:/-]{1,320}$/)
-      .optional()
+    successors: successors.optional()
   })
   .refine(({ state, sealIf }) => sealIf === undefined || state === 'sealed', {
     message: 'must be the tag of a word, with the state "sealed"',

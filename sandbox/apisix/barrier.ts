@@ -158,7 +158,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     },
     doubts: [],
     words: undefined,
-    features: ['successors', 'by'],
+    features: ['successors'],
     l4: false,
     clockAheadMs: 0,
     now() {

@@ -10,8 +10,6 @@ export interface Entry {
   readonly ttl: number
   /** The addresses that take over, by port of the ending pod. In a put, `undefined` leaves them as they are. */
   readonly successors?: Successors | undefined
-  /** The release of agents that put it. In a put, `undefined` leaves it as it is. */
-  readonly by?: string | undefined
 }
 
 export type Successors = Readonly<Record<string, readonly Address[]>>
@@ -133,7 +131,7 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     get free() {
       return capacity - entries.size * ENTRY_BYTES
     },
-    put: ({ uid, ip, port, state, ttl, successors: put, by }) => {
+    put: ({ uid, ip, port, state, ttl, successors: put }) => {
       if ((entries.size + 1) * ENTRY_BYTES > capacity) dropExpired()
       const key = keyOf({ uid, ip, port })
       const old = entries.get(key)
@@ -157,8 +155,7 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         finishedAt: alive ? old.finishedAt : 0,
         bypasses: alive ? old.bypasses : 0,
         late: alive ? old.late : 0,
-        successors,
-        by: by ?? (alive ? old.by : undefined)
+        successors
       }
       entries.set(key, entry)
       index(byIp, ip, entry)

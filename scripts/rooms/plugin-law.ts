@@ -13,7 +13,7 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
   },
   entries: {
     holds: 'the deny-list, its copy in each worker, and how entries arrive',
-    files: 'copy entries entry fetch request successors writers'
+    files: 'copy entries entry fetch request successors'
   },
   word: {
     holds: "the worker's word: the places in which it could choose an address",

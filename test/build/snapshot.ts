@@ -65,7 +65,6 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
         barrier: null,
         instance: null,
         plugin: null,
-        foreign: 0,
         counts: null,
         workers: [],
         applied: {}

@@ -87,7 +87,6 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
     barrier: fresh,
     instance: `b0c1d2e3f4a5960${i}`,
     plugin: '0.1.0',
-    foreign: 0,
     counts: { moved: 120 + 7 * i, succeeded: 2, refused: i, bypasses: 3 },
     workers: [0, 1, 2, 3].map(id => ({
       id,

@@ -144,8 +144,6 @@ describe('Barrier API', () => {
       ['half a port', { entries: [{ ...entry, port: 80.5 }] }, /port must be/],
       ['port 65536', { entries: [{ ...entry, port: 65536 }] }, /port must be/],
       ['another state', { entries: [{ ...entry, state: 'open' }] }, /state must be/],
-      ['a writer with a quotation mark', { entries: [{ ...entry, by: 'a"b' }] }, /by must be/],
-      ['an empty writer', { entries: [{ ...entry, by: '' }] }, /by must be/],
       ['ttl 0', { entries: [{ ...entry, ttl: 0 }] }, /ttl must be/],
       ['a ttl over an hour', { entries: [{ ...entry, ttl: 3601 }] }, /ttl must be/],
       ['a ttl as text', { entries: [{ ...entry, ttl: '30' }] }, /ttl must be/],
@@ -205,23 +203,6 @@ describe('Barrier API', () => {
       await gateway.barrier.remove('u-1')
       const anew = await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7' })
       expect(anew.entries[0]).to.include({ state: 'draining' })
-    })
-
-    it('keep who put them last, and a put without a name or a seal does not change that', async () => {
-      const [a, b] = ['apisix/drain', 'other/drain']
-      await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', by: a }, { uid: 'u-2', ip: '10.0.0.8' })
-      const writers = async () => {
-        const { entries } = await gateway.barrier.state()
-        return Object.fromEntries(entries.map(({ uid, by }) => [uid, by]))
-      }
-      expect(await writers()).to.deep.equal({ 'u-1': a, 'u-2': undefined })
-      await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', state: 'sealed' })
-      await gateway.barrier.put({ uid: 'u-2', ip: '10.0.0.8', by: b })
-      expect(await writers()).to.deep.equal({ 'u-1': a, 'u-2': b })
-      await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', by: b })
-      await gateway.barrier.remove('u-2')
-      await gateway.barrier.put({ uid: 'u-2', ip: '10.0.0.8' })
-      expect(await writers()).to.deep.equal({ 'u-1': b, 'u-2': undefined })
     })
 
     it('of two uids on one address are kept separately', async () => {

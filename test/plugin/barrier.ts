@@ -9,8 +9,6 @@ export interface EntryIn {
   sealIf?: string
   /** Addresses that take over, by the port of the ending pod. */
   successors?: Record<string, readonly string[]>
-  /** The release of the agent that puts the entry. */
-  by?: string
 }
 
 export interface EntryOut {
@@ -32,9 +30,8 @@ export interface EntryOut {
   sealedFor?: number
   idleFor?: number
   word: Word
-  /** Only the answer to a read of the state has these fields. */
+  /** Only the answer to a read of the state has this field. */
   successors?: Record<string, string[]>
-  by?: string
   error?: string
 }
 

@@ -31,11 +31,11 @@ describe('An agent that has not seen the successor yet', () => {
     await world.route([pod])
     const { host, port } = next.node
     const successors = { [old.node.port]: [`${host}:${port}`] }
-    await gateway.barrier.put({ uid: pod.uid, ip: pod.ip, state: 'sealed', ttl: 60, successors })
+    await gateway.barrier.put({ uid: pod.uid, ip: pod.ip, state: 'sealed', ttl: 30, successors })
     const hook = world.end(pod)
     await eventually('the agent has put the entry', async () => {
       const { entries } = await gateway.barrier.state()
-      return entries.find(({ uid }) => uid === pod.uid)?.by !== undefined
+      return (entries.find(({ uid }) => uid === pod.uid)?.ttl ?? 0) > 30
     })
     const replies = await many(`${gateway.url}/u`, 20)
     expect(backends(replies)).to.deep.equal([next.name])

@@ -53,12 +53,6 @@ export const drain = z.strictObject({
     'How late a kubelet may report that it ends a pod by itself (shutdown, eviction). A container restart takes this much longer.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
-  liftForeign: z
-    .boolean()
-    .default(false)
-    .describe(
-      'The leader removes entries from the gateways that no agent of its release has claimed for `apisix.barrier.ttl`. Only for gateways that no other release uses: the entries of another release are removed too.'
-    ),
   inventoryEvery: duration(
     '30s',
     { min: '1s', max: '1h' },

@@ -156,15 +156,11 @@ function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsP
 }
 
 /** The problems of a gateway, each text once: the reason for weaker evidence is usually also the barrier's problem. */
-function problemsOf({ why, control, barrier, foreign }: GatewayView) {
+function problemsOf({ why, control, barrier }: GatewayView) {
   const found = [
     { what: 'Barrier', text: barrier?.problem ?? '' },
     { what: 'Control API', text: control?.problem ?? '' },
-    { what: 'Evidence', text: why },
-    {
-      what: 'Entries',
-      text: foreign > 0 ? `no agent of this release claims ${count(foreign, 'entry', 'entries')}` : ''
-    }
+    { what: 'Evidence', text: why }
   ]
   return found.filter(({ text }, i) => text !== '' && found.findIndex(other => other.text === text) === i)
 }

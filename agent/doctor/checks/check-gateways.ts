@@ -1,5 +1,4 @@
 import { createIdentity, twinDoubt } from '../../gateway/barrier/identity.ts'
-import type { BarrierState } from '../../gateway/apisix/barrier-wire.ts'
 import type { Config } from '../../config/types.ts'
 import { meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
@@ -28,7 +27,7 @@ interface Outcome {
   readonly change: string
 }
 
-/** One finding names at most this many gateways or writers. */
+/** One finding names at most this many gateways. */
 const NAMED = 5
 
 /** Checks that gateways exist, and that each gives the evidence that the configuration requires. */
@@ -129,44 +128,6 @@ export function checkGateways(
         'load the plugin in this gateway (docs/install.md#the-plugin), and give plugin and agent the same token (apisix.barrier)'
       )
     }
-  }
-}
-
-/** All entries of one gateway; `undefined` if its plugin does not report which release put them. */
-type ReadEntries = (host: string, signal: AbortSignal) => Promise<readonly BarrierState[] | undefined>
-
-/**
- * Reports entries in the gateways that no agent of this release claims. A gateway that does not answer is left out, because the
- * finding `barrier` reports it.
- *
- * @param by the name of this release
- */
-export function checkEntries(
-  calls: Pick<GatewayCalls, 'list'> & { readonly readEntries: ReadEntries },
-  { by, ttlMs }: { readonly by: string; readonly ttlMs: number }
-): Check {
-  // Agents renew an entry after a third of its ttl. So less than half of the ttl is left only if no agent renews it.
-  const isClaimed = (entry: BarrierState) => entry.by === by && entry.ttl * 1000 >= ttlMs / 2
-  return async signal => {
-    const each = await Promise.all(
-      (await calls.list(signal)).map(async ({ name, ip }) => {
-        const entries = await calls.readEntries(ip, signal).catch(() => undefined)
-        return entries ? [{ name, foreign: entries.filter(entry => !isClaimed(entry)) }] : []
-      })
-    )
-    const told = each.flat()
-    if (told.length === 0) return [ok('entries', 'no gateway reports who has put its entries')]
-    const found = told.filter(({ foreign }) => foreign.length > 0)
-    if (found.length === 0) return [ok('entries', 'agents of this release claim every entry in the gateways')]
-    return found.map(({ name, foreign }) => {
-      const number = foreign.length === 1 ? '1 entry' : `${foreign.length} entries`
-      const writers = new Set(foreign.map(({ by = 'an unknown writer' }) => by))
-      return warn(
-        'entries',
-        `${name}: no agent of this release claims ${number}, put by ${namesOf([...writers].toSorted())}`,
-        'if another release of the agent uses this gateway, these are its drains. Else find who holds the barrier token, and set drain.liftForeign: docs/troubleshooting.md#doctor-entries'
-      )
-    })
   }
 }
 

@@ -13,8 +13,6 @@ export interface BarrierEntry {
   readonly sealIf?: string
   /** The successors' addresses (`address:port`), by port of the ending pod. An older plugin refuses the field. */
   readonly successors?: Readonly<Record<string, readonly string[]>>
-  /** The release of agents that puts the entry. An older plugin refuses the field. */
-  readonly by?: string
 }
 
 /** An entry as the gateway reports it. */
@@ -70,9 +68,7 @@ const told = z.looseObject({
   /** Present once an agent has asked for the workers' word. An older plugin does not send the field. */
   word: word.optional(),
   /** Only in a list of all entries. An older plugin does not send the field. */
-  successors: z.record(z.string(), z.array(z.string())).optional(),
-  /** The release of agents that last put the entry. Only in a list of all entries. */
-  by: z.string().optional()
+  successors: z.record(z.string(), z.array(z.string())).optional()
 })
 /** The optional parts of this API that the plugin supports. An older plugin sends no list. */
 const features = z.array(z.string()).default([])

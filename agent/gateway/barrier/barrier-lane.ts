@@ -23,8 +23,6 @@ export interface BarrierLane {
   readonly compare: (list: readonly BarrierState[], askedAt: Millis) => void
   /** Puts all entries again, because the gateway may have been restarted. */
   readonly again: () => void
-  /** Removes entries of other writers. An entry that is desired meanwhile stays. */
-  readonly lift: (uids: readonly PodUid[]) => void
   readonly reading: (uid: PodUid) => BarrierReading | undefined
   stop(): Promise<void>
 }
@@ -36,8 +34,6 @@ interface BarrierLaneOptions {
   readonly identity: Identity
   readonly log: Logger
   readonly ttlMs: number
-  /** The name of this release. */
-  readonly by: string
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
   /** Whether the desired entries rest on current knowledge. If not, no entry is put or removed. */
   readonly mayChange: () => boolean
@@ -58,7 +54,6 @@ export function createBarrierLane({
   identity,
   log,
   ttlMs,
-  by,
   desired,
   mayChange,
   tell
@@ -129,11 +124,8 @@ export function createBarrierLane({
     const asked = restarts
     table.sent(due, sentAt)
     const names = knows('successors')
-    const extras = { by: knows('by') ? by : undefined }
     const answer = await api.put(
-      due.flatMap(entry =>
-        entriesOf(entry, ttlMs, { ...extras, successors: names && table.tellsSuccessors(entry, sentAt) })
-      ),
+      due.flatMap(entry => entriesOf(entry, ttlMs, names && table.tellsSuccessors(entry, sentAt))),
       ended.signal
     )
     heardFrom(answer, sentAt)
@@ -266,10 +258,6 @@ export function createBarrierLane({
       table.forget()
       urgent.ring()
       look()
-    },
-    lift(uids) {
-      table.found(uids, clock.now())
-      bell.ring()
     },
     reading: uid => table.reading(uid),
     async stop() {

@@ -9,7 +9,6 @@ import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { watchEntryList } from './entry-list.ts'
-import { createForeignWatch, type ForeignWatch } from './foreign.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { createIdentity, twinDoubt, type Identity } from './identity.ts'
 import { createInheritance, type InheritedEntry } from './inherited.ts'
@@ -33,8 +32,6 @@ export interface BarrierKeeper {
   takeInherited(): readonly InheritedEntry[]
   /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
-  /** How many entries of the gateway no agent of this release claims; 0 until the number is known. */
-  foreign(gatewayId: string): number
   /** Called after every answer and every failure. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
@@ -50,10 +47,6 @@ interface BarrierKeeperOptions {
   readonly knowledge?: Knowledge
   /** How long an entry lasts without a renewal, in ms; default 60 000. The agent renews it after a third of this time. */
   readonly ttlMs?: number
-  /** The name of this release. Entries carry the name if the plugin supports it. */
-  readonly by?: string
-  /** Whether this agent may remove entries that no agent of this release claims; default: never. */
-  readonly mayLift?: () => boolean
 }
 
 /**
@@ -74,7 +67,6 @@ interface Known {
   readonly lane: BarrierLane
   readonly reader: GatewayStateReader
   readonly identity: Identity
-  readonly foreign: ForeignWatch
   /** The entries that this gateway should hold. */
   readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
 }
@@ -85,9 +77,7 @@ export function createBarrierKeeper({
   clock,
   log,
   knowledge = ALWAYS_HERE,
-  ttlMs = 60_000,
-  by = 'apisix-drain',
-  mayLift = () => false
+  ttlMs = 60_000
 }: BarrierKeeperOptions): BarrierKeeper {
   const client = createBarrierClient(api)
   const lanes = new Map<string, Known>()
@@ -159,26 +149,8 @@ export function createBarrierKeeper({
           identity,
           log: log.child({ gateway: gateway.name }),
           ttlMs,
-          by,
           desired: () => wanted.entries,
           mayChange,
-          tell
-        })
-        const foreign = createForeignWatch({
-          api,
-          clock,
-          by,
-          ttlMs,
-          isWanted: uid => wanted.entries.has(uid),
-          wanted: () => wanted.entries.values().reduce((sum, { nodes }) => sum + nodes.length, 0),
-          mayLift,
-          lift(uids) {
-            log.warn(
-              { gateway: gateway.name, uids },
-              'entries that no agent of this release claims are removed'
-            )
-            lane.lift(uids)
-          },
           tell
         })
         const list = watchEntryList({
@@ -199,7 +171,6 @@ export function createBarrierKeeper({
           read(told) {
             lane.learn(told.features)
             list.heard(told)
-            foreign.heard(told)
           },
           tell() {
             const now = reader.state().told?.instance
@@ -209,7 +180,7 @@ export function createBarrierKeeper({
             tell()
           }
         })
-        lanes.set(gateway.id, { gateway, lane, reader, identity, foreign, wanted })
+        lanes.set(gateway.id, { gateway, lane, reader, identity, wanted })
       }
     },
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
@@ -227,7 +198,6 @@ export function createBarrierKeeper({
     isKnown: mayChange,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
     takeInherited: () => inheritance.take(),
-    foreign: gatewayId => lanes.get(gatewayId)?.foreign.count() ?? 0,
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {

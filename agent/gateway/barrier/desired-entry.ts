@@ -47,18 +47,11 @@ export const sameNodes = (
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
 
-/** Which optional fields are sent, because the plugin knows them. */
-interface Extras {
-  readonly successors?: boolean
-  /** The name of this release, if the plugin knows `by`. */
-  readonly by?: string | undefined
-}
-
 /** The entries to put for one drain, one for each address. */
 export function entriesOf(
   { uid, nodes, state, sealIf, successors = {} }: DesiredEntry,
   ttlMs: number,
-  extras: Extras = {}
+  withSuccessors = false
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
   return nodes.map((node, i) => {
@@ -71,8 +64,7 @@ export function entriesOf(
       state,
       ttl,
       ...(tag !== undefined && { sealIf: tag }),
-      ...(extras.successors && { successors: ofFamily(successors, host) }),
-      ...(extras.by !== undefined && { by: extras.by })
+      ...(withSuccessors && { successors: ofFamily(successors, host) })
     }
   })
 }

@@ -43,8 +43,6 @@ interface EntryTable {
   /** The gateway answered a question about requests in flight, asked at `askedAt`. */
   reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
-  /** The gateway holds entries of these uids, whoever put them. `over` then returns the uids that are not desired. */
-  found(uids: readonly PodUid[], now: Millis): void
   /** The gateway no longer holds any entry. */
   restarted(instance: string): void
   /** The gateway may have been restarted. All entries are put again. Entries that it may still hold are removed as usual. */
@@ -215,9 +213,6 @@ export function createEntryTable(
         stored.delete(uid)
         release(uid)
       }
-    },
-    found(uids, at) {
-      for (const uid of uids) held.set(uid, at + ttlMs)
     },
     restarted(instance) {
       stored.clear()

@@ -183,9 +183,6 @@ export function createMetrics() {
     gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
       evidence: PROOFS
     }),
-    foreignEntries: gauge('foreign_entries', 'Entries in a gateway that no agent of this release claims.', {
-      gateway: GATEWAY
-    }),
     gatewayUnfit: gauge(
       'gateway_unfit',
       '1 for a Ready gateway whose barrier cannot be used although one is configured, else 0.',

@@ -34,7 +34,6 @@ export function gatewayView(
       : null,
     instance: state?.told?.instance ?? null,
     plugin: state?.told?.plugin ?? null,
-    foreign: barrier?.foreign(gateway.id) ?? 0,
     counts: state?.told ? countsOf(state.told.counts) : null,
     workers: (state?.told?.workers ?? []).map(worker => ({
       id: worker.id ?? -1,

@@ -76,7 +76,7 @@ function successionGauges(
 
 /** For each gateway, when it last answered, and whether its barrier can be used. The worst gateway of a label counts. */
 function gatewayGauges(
-  { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence, foreignEntries }: Metrics,
+  { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence }: Metrics,
   { sources, control }: Pick<State, 'sources' | 'control'>
 ): void {
   const { cluster, survey, barrier } = sources
@@ -84,7 +84,6 @@ function gatewayGauges(
   gatewayNames.keep(gateways.map(({ name }) => name))
   gatewaySuccess.reset()
   gatewayUnfit.reset()
-  foreignEntries.reset()
   for (const evidence of PROOFS) gatewayEvidence.set({ evidence }, 0)
   const oldest = new Map<string, number>()
   const answered = (api: string, gateway: string, at: number = 0) => {
@@ -101,7 +100,6 @@ function gatewayGauges(
     const gateway = gatewayNames.labelOf(one.name)
     if (survey) answered('control', gateway, survey.sighting(one.id)?.beganAt)
     if (!barrier) continue
-    foreignEntries.inc({ gateway }, barrier.foreign(one.id))
     answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
     if (available !== 'barrier') unfit.add(gateway)
     gatewayUnfit.set({ gateway }, Number(unfit.has(gateway)))

@@ -28,8 +28,6 @@ export interface GatewayView {
   readonly instance: string | null
   /** The version of the plugin. */
   readonly plugin: string | null
-  /** How many entries no agent of this release claims. */
-  readonly foreign: number
   /** Requests that the plugin has decided on since the gateway started; `null` without the plugin. */
   readonly counts: PluginCounts | null
   readonly workers: readonly {

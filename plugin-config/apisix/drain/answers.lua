@@ -18,7 +18,7 @@ local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
 
 -- the features of this plugin, for an agent that may be newer
-local FEATURES = json.list({ "successors", "by" })
+local FEATURES = json.list({ "successors" })
 
 local _M = {}
 
@@ -60,14 +60,13 @@ local told = { text = function(entry)
         ages = ages .. format(',"idleFor":%.4f', entry.idle_for)
     end
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s%s}',
+                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
                   entry.inflight.long > 0 and kinds_of(entry.inflight) or "",
                   entry.bypasses, entry.late, ages,
                   entry.word and ',"word":' .. json.encode(entry.word) or "",
-                  entry.successors and ',"successors":' .. json.encode(entry.successors) or "",
-                  entry.by and ',"by":"' .. entry.by .. '"' or "")
+                  entry.successors and ',"successors":' .. json.encode(entry.successors) or "")
 end }
 
 
@@ -175,7 +174,6 @@ function _M.state(barrier, which, long, mute)
         if which ~= "late" then
             -- for an agent that has just started, and does not know the pods that ended before
             told_entry.successors = entry.successors and successors.names(entry.successors)
-            told_entry.by = entries:by(entry)
         end
         body.entries[i] = told_entry
     end

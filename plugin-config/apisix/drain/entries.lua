@@ -140,12 +140,6 @@ function _M:left(entry)
 end
 
 
---- The name of the writer that put the entry last, or nil.
-function _M:by(entry)
-    return entry_mod.by(self.dict, entry.id)
-end
-
-
 --- The stored entry with the same uid, ip and port, or nil.
 function _M:find(entry)
     local id = entry_mod.id_of(entry)

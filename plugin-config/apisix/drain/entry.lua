@@ -3,8 +3,7 @@
 --   gen            number of changes that workers must see; a renewal is not such a change
 --   c|i            one of the last changes, "number id"; i is the number modulo the length of the
 --                  ring (copy.lua)
---   e2|uid|ip|port when the entry expires (clock.now); port may be empty. Its flags: the number of
---                  the writer that put the entry last (writers.lua); none if it gave no name
+--   e2|uid|ip|port when the entry expires (clock.now); port may be empty
 --   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
 --   b2|uid|ip|port number of bypasses, plus LATE times the number of late requests: those that were
@@ -25,7 +24,6 @@
 -- not silently cost another pod its entry.
 local copy      = require("apisix.drain.copy")
 local clock     = require("apisix.drain.clock")
-local writers   = require("apisix.drain.writers")
 local clock_now = clock.now
 local ngx       = ngx
 local floor     = math.floor
@@ -82,10 +80,10 @@ function _M.clear(dict, id)
 end
 
 
-local function create(dict, id, expires, writer)
+local function create(dict, id, expires)
     local ok, err = dict:safe_set("b2|" .. id, 0)
     if ok then
-        ok, err = dict:safe_set("e2|" .. id, expires, 0, writer)
+        ok, err = dict:safe_set("e2|" .. id, expires)
     end
     if not ok then
         _M.forget(dict, id)
@@ -119,20 +117,19 @@ end
 -- @treturn boolean|nil whether workers must see the change
 local function write(dict, id, entry)
     local now = clock_now()
-    local till, flags = dict:get("e2|" .. id)
+    local till = dict:get("e2|" .. id)
     if till and till <= now then
         -- this removes its seal and its counts too
         _M.clear(dict, id)
         return nil
     end
 
-    local writer = entry.by and writers.number(dict, entry.by) or flags or 0
     if not till then
-        local ok, err = create(dict, id, now + entry.ttl, writer)
+        local ok, err = create(dict, id, now + entry.ttl)
         if not ok then
             return false, err
         end
-    elseif not dict:replace("e2|" .. id, now + entry.ttl, 0, writer) then
+    elseif not dict:replace("e2|" .. id, now + entry.ttl) then
         return nil
     end
 
@@ -159,8 +156,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by? }: if one of the
---   last two is absent, its stored value stays
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors? }: if successors is
+--   absent, its stored value stays
 -- @treturn boolean stored
 -- @treturn string|nil why not: "no memory" (see refuse), or the entry is just being removed
 function _M.put(dict, entry)
@@ -238,13 +235,6 @@ end
 -- @tparam number|nil expires used if the dictionary does not have the entry; default: long ago
 function _M.left(dict, id, expires)
     return (dict:get("e2|" .. id) or expires or 0) - clock_now()
-end
-
-
---- The name of the writer that put the entry last, or nil.
-function _M.by(dict, id)
-    local _, flags = dict:get("e2|" .. id)
-    return writers.name(dict, flags)
 end
 
 

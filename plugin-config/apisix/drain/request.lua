@@ -13,7 +13,7 @@ local MAX_TTL   = 3600
 local MAX_WAIT  = 30
 
 local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
-                   successors = true, by = true }
+                   successors = true }
 local PUT      = { entries = true }
 local DELETE   = { uids = true }
 local INFLIGHT = { uids = true, wait = true, ["until"] = true }
@@ -67,12 +67,6 @@ local function is_uid(value)
 end
 
 
--- Can the value be the name of a writer? That is namespace/name of the agent's release.
-local function is_name(value)
-    return type(value) == "string" and str_find(value, "^[%w._:/-]+$") ~= nil and #value <= 320
-end
-
-
 local function entry_of(item, where)
     if type(item) ~= "table" then
         return nil, where .. " is not an object"
@@ -112,12 +106,9 @@ local function entry_of(item, where)
             return nil, wrong
         end
     end
-    if item.by ~= nil and not is_name(item.by) then
-        return nil, where .. ".by must be 1 to 320 letters, digits, '.', '_', ':', '-' or '/'"
-    end
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
-        successors = following, by = item.by,
+        successors = following,
     }
 end
 

@@ -44,7 +44,6 @@ describe('config', () => {
       kubeletStatusDelayMs: 3000,
       longLivedMs: 0,
       dryRun: false,
-      liftForeign: false,
       inventoryEveryMs: 30_000,
       onDisruption: false,
       deferWritesMs: 2000

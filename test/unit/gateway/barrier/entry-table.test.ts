@@ -51,14 +51,6 @@ describe('the entries of one gateway', () => {
     expect(table.due(1 + TTL / 3)).eql([entry()])
   })
 
-  it('of another writer are over once they are found, unless a drain has their uid', () => {
-    const { table } = rig()
-    table.found([A, 'stranger' as PodUid], 0)
-    expect(table.over(1)).eql(['stranger'])
-    table.lifted(['stranger' as PodUid])
-    expect(table.over(1)).eql([])
-  })
-
   it('do not change once another agent has sealed them', () => {
     const { desired, table, put } = rig(entry({ state: 'draining' }))
     put(0, [state({ state: 'draining' })])
