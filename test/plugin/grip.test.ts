@@ -6,6 +6,7 @@ import { emptied, stopAll } from './clean-up.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { type Config, Gateway } from './gateway.ts'
+import { CURRENT_CAN_BREAK } from './held.ts'
 import { withAgent } from './with-agent.ts'
 
 /** Sends an upload. Resolves once APISIX has routed it, and nginx waits for the rest of its body: the result sends that. */
@@ -116,6 +117,7 @@ describe('A worker that connects a request without the plugin', () => {
     gateway = await Gateway.start({
       workers: 1,
       early: 'EARLY = require("ngx.balancer").set_current_peer',
+      before: CURRENT_CAN_BREAK,
       balancer: `
         if ngx.var.arg_around then ${set}("${a.node.host}", ${a.node.port})
         else apisix.http_balancer_phase() end`
@@ -151,6 +153,17 @@ describe('A worker that connects a request without the plugin', () => {
   it('is unfit when the answer begins, if only nginx knows of the request', async () => {
     const { url, barrier } = await around('EARLY')
     expect((await send(`${url}/u?around=1`)).status).to.equal(200)
+    expect((await barrier.state()).unfit.join()).to.match(PAST)
+  })
+
+  it('names what connected the request, also if hooks of the plugin failed', async () => {
+    const g = await around('EARLY')
+    const { url, barrier } = g
+    await barrier.put(a.entry())
+    await g.door('/break?what=current')
+    await send(`${url}/u`)
+    expect((await barrier.state()).unfit.join()).to.match(/a hook failed/)
+    await send(`${url}/u?around=1`)
     expect((await barrier.state()).unfit.join()).to.match(PAST)
   })
 

@@ -151,7 +151,7 @@ function _M.list(dict)
                 stream = mark == STREAM,
             }
             local failed = dict:get("x|" .. number) or 0
-            if failed > 0 and clock_now() - failed < ERROR_HOLD then
+            if not worker.unfit and failed > 0 and clock_now() - failed < ERROR_HOLD then
                 worker.unfit = "a hook failed less than " .. ERROR_HOLD .. " s ago, see error.log"
             end
             worker.fit = worker.unfit == nil
