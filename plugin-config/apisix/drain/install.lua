@@ -12,8 +12,7 @@
 --   apisix.core.event push        called through the module after each change of the routes:
 --                                 APISIX's plugin `ai` then replaces functions of APISIX
 --
--- The replacements stay for ever: a worker may have compiled code that contains them, and requests
--- that they counted are still in flight. After an unload, the replacements only call the originals.
+-- The replacements stay for ever.
 local ngx    = ngx
 local debug  = debug
 local ipairs = ipairs

@@ -209,7 +209,6 @@ local function make_hooks(own)
         inflight = here.inflight,
         kinds    = here.kinds,
         entries  = here.entries,
-        switch   = here,
         apisix   = package.loaded["apisix"],
         passed_by = passed_by,
         caught   = caught,

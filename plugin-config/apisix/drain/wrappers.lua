@@ -22,13 +22,13 @@ local _M = {}
 
 --- Makes the plugin's functions, for install.lua.
 -- @tparam table own APISIX's functions by the names of install.lua
--- @tparam table deps { pick, inflight, kinds, entries, apisix, switch = { active },
+-- @tparam table deps { pick, inflight, kinds, entries, apisix,
 --   caught = function(err), passed_by = function(addr, how): a request connected past `run`,
 --   count = function(what), recreate = ngx.balancer.recreate_request,
 --   turn_away = ends a request that no node may serve }
 -- @treturn table our functions by the same names, and `retry`
 function _M.make(own, deps)
-    local caught, switch, turn_away = deps.caught, deps.switch, deps.turn_away
+    local caught, turn_away = deps.caught, deps.turn_away
     local pick, plans = deps.pick, deps.pick.plans
     local inflight, entries = deps.inflight, deps.entries
     local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
@@ -134,7 +134,7 @@ function _M.make(own, deps)
     --- Replaces pick_server in the access phase.
     function wrapped.pick(route, ctx)
         local set, conf = entries.set, ctx.upstream_conf
-        if not switch.active or not conf or (set.n == 0 and conf.type ~= "least_conn")
+        if not conf or (set.n == 0 and conf.type ~= "least_conn")
            or plans:is_plain(ctx, set) then
             return own_pick(route, ctx)
         end
@@ -144,9 +144,6 @@ function _M.make(own, deps)
 
     --- Replaces pick_server in the balancer phase, after a node has failed.
     function wrapped.retry(route, ctx)
-        if not switch.active then
-            return own_pick(route, ctx)
-        end
         local ok, err = pcall(retried, pick, ctx)
         if not ok then
             return plainly(route, ctx, true, err)
@@ -182,10 +179,8 @@ function _M.make(own, deps)
 
     function wrapped.run(route, ctx, plugin_funcs)
         local server = ctx.picked_server
-        if switch.active then
-            ctx._drain_run = INSIDE
-        end
-        if server and switch.active then
+        ctx._drain_run = INSIDE
+        if server then
             local ok, settled = pcall(settle, pick, ctx, server)
             if not ok then
                 caught(settled)
@@ -204,7 +199,7 @@ function _M.make(own, deps)
 
     --- Replaces set_current_peer of ngx.balancer: Lua calls it for every connect.
     function wrapped.peer(host, port, ...)
-        local ctx = switch.active and ngx.ctx.api_ctx
+        local ctx = ngx.ctx.api_ctx
         if ctx then
             if ctx._drain_run == INSIDE then
                 ctx._drain_run = THROUGH
@@ -219,14 +214,13 @@ function _M.make(own, deps)
 
 
     -- nginx's own word about a request that has not passed `run`: has it reached an upstream?
-    -- It may have if nginx redirected it (its ctx is new).
+    -- One that nginx redirected may have, before it got this ctx.
     local function look(ctx)
-        if not switch.active or ctx._drain_run then
+        if ctx._drain_run or is_session then
             return
         end
         local addr = ngx.var.upstream_addr
-        if addr and addr ~= "" and str_sub(addr, 1, 5) ~= "unix:"
-           and not ngx.req.is_internal() then
+        if addr and addr ~= "" and str_sub(addr, 1, 5) ~= "unix:" and not ngx.req.is_internal() then
             deps.passed_by(addr, "nginx.conf")
         end
     end
@@ -238,9 +232,7 @@ function _M.make(own, deps)
         local apisix = deps.apisix
         local handle, connect = apisix.handle_upstream, apisix.http_balancer_phase
         own.push(...)
-        if switch.active then
-            apisix.handle_upstream, apisix.http_balancer_phase = handle, connect
-        end
+        apisix.handle_upstream, apisix.http_balancer_phase = handle, connect
     end
 
 

@@ -270,7 +270,7 @@ function _M.test_door()
         ngx.say(given or (dict:incr("revision", 1, 0)))
     elseif path == "/plugins/reload" then
         local names = {}
-        for name in (ngx.var.arg_names or "apisix-drain"):gmatch("[^,]+") do
+        for name in ngx.var.arg_names:gmatch("[^,]+") do
             table.insert(names, name)
         end
         _M.load(names)
