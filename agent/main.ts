@@ -33,7 +33,6 @@ async function main(argv: readonly string[]): Promise<number> {
     const { ownAgent, status } = await import('./doctor/run-status.ts')
     return status(ownAgent(loaded.config), command)
   }
-  if (command.kind === 'diff') return (await import('./doctor/run-diff.ts')).diff(loaded.config, command)
   return (await import('./start/run.ts')).run(loaded.config, version)
 }
 
@@ -64,7 +63,7 @@ try {
 } catch (err) {
   const why = err instanceof Error ? `${err.message}${changeFor(err)}` : 'unknown error'
   const [command = ''] = process.argv.slice(2)
-  const what = /^(doctor|diff|status)$/.test(command) ? `${command} could not finish` : 'could not start'
+  const what = /^(doctor|status)$/.test(command) ? `${command} could not finish` : 'could not start'
   report([why], `apisix-drain ${what}: ${why}\n`)
   process.exitCode = 1
 }

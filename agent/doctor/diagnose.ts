@@ -10,8 +10,8 @@ import { createConnection } from '../kubernetes/transport/connection.ts'
 import { loadCredentials } from '../kubernetes/transport/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource } from '../start/wire.ts'
 
-/** Flags that `doctor` and `diff` share. */
-export interface CheckFlags {
+/** The flags of `doctor`. */
+interface CheckFlags {
   readonly json: boolean
   /** Whether to report progress if standard error is no terminal. */
   readonly progress: boolean

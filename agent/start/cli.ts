@@ -17,7 +17,7 @@ type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | {
-      readonly kind: 'doctor' | 'diff'
+      readonly kind: 'doctor'
       readonly configFile: string | undefined
       readonly json: boolean
       readonly progress: boolean
@@ -43,15 +43,14 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
 
   apisix-drain [run] --config <file>     run the agent
   apisix-drain doctor --config <file>    check what the agent needs, and say what to change
-  apisix-drain diff --config <file>      print where EndpointSlices, Admin API and gateways differ
   apisix-drain status --config <file>    print the state of the running agent: gateways, pods on the way out, what they wait for
   apisix-drain plugin values --from -    print the values of the official APISIX chart with the plugin merged in
 
   --config <file>   configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
   --print-config    print the configuration with every default filled in (secrets not shown), and end
   --dry-run         write nothing to APISIX
-  --json            doctor, diff, status: one JSON object instead of lines
-  --progress        doctor, diff: print each step to standard error, also without a terminal
+  --json            doctor, status: one JSON object instead of lines
+  --progress        doctor: print each step to standard error, also without a terminal
   --watch           status: print it again when it changes, until Ctrl-C
   --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
   --token-file <f>  status: with --url, the file of the dashboard's token
@@ -65,12 +64,9 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
 doctor prints one line for each finding: ok, warn, FAIL, or skip for checks that a failed one explains. The line after
 the arrow says what to change.
 
-diff reads all of them twice, and prints what differs both times: a ghost is listed and no pod has its address (told
-only in sync.podRanges), missing is not listed and should be, stale is listed by a gateway and not by the Admin API.
-
 Exit codes: 0  all is well; doctor: no check failed, warnings are allowed
-            1  run: the agent could not start; doctor: a check failed; diff: there is a difference, or something could
-               not be read; status: an answer is at risk; plugin values: something cannot be merged
+            1  run: the agent could not start; doctor: a check failed; status: an answer is at risk;
+               plugin values: something cannot be merged
             2  wrong command line or configuration; status: the agent does not answer
 Every setting: docs/config.md
 `
@@ -95,7 +91,7 @@ const OPTIONS = {
 
 const PLUGIN_OPTIONS = ['from', 'agent', 'allow', 'listen', 'tls-secret'] as const
 
-const COMMANDS = ['run', 'doctor', 'diff', 'status', 'plugin'] as const
+const COMMANDS = ['run', 'doctor', 'status', 'plugin'] as const
 
 /** Arguments (without node and script) to a command. Never throws: a wrong command line is a command too. */
 export function parseCommand(argv: readonly string[]): Command {
@@ -122,8 +118,7 @@ export function parseCommand(argv: readonly string[]): Command {
   if (values.version) return { kind: 'version' }
   const configFile = typeof values.config === 'string' ? values.config : undefined
   const dryRun = values['dry-run'] === true
-  if (values.progress && known !== 'doctor' && known !== 'diff')
-    return { kind: 'wrong', problem: '--progress belongs to doctor and diff' }
+  if (values.progress && known !== 'doctor') return { kind: 'wrong', problem: '--progress belongs to doctor' }
   const ofPlugin = PLUGIN_OPTIONS.find(name => values[name] !== undefined)
   if (ofPlugin) return { kind: 'wrong', problem: `--${ofPlugin} belongs to plugin values` }
   if (known === 'status') return statusCommand(values)
@@ -134,7 +129,7 @@ export function parseCommand(argv: readonly string[]): Command {
       ? { kind: 'wrong', problem: `${known} takes --config, --json and --progress only` }
       : { kind: known, configFile, json: values.json === true, progress: values.progress === true }
   }
-  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor, diff and status' }
+  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor and status' }
   return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
 }
 

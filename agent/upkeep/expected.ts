@@ -34,8 +34,6 @@ export function followedService({ pods, slices }: Known, holder: Holder): Follow
 
 interface Expecting {
   readonly now: Millis
-  /** In ms. Pass a larger value for a holder that is known to list all pods of its Service, whatever their age. */
-  readonly recentMs?: number
   /** Nodes that are known to be missing. They are expected at any age. */
   readonly late?: ReadonlySet<NodeKey>
 }
@@ -44,14 +42,14 @@ interface Expecting {
  * Nodes that a holder should list according to Kubernetes, but does not. They are only displayed, never written: several holders may
  * share a Service, each with some of its pods (docs/decisions/0024).
  *
- * Nothing is expected unless every ready endpoint that the holder does not list is younger than `recentMs`. A holder that lists a part
+ * Nothing is expected unless every ready endpoint that the holder does not list is younger than RECENT_MS. A holder that lists a part
  * of a Service on purpose (a subset, a canary) lacks older ones too.
  */
 export function missingFrom(
   { pods, slices }: Known,
   holder: Holder,
   { service, port }: Followed,
-  { now, recentMs = RECENT_MS, late = new Set() }: Expecting
+  { now, late = new Set() }: Expecting
 ): readonly NodeKey[] {
   const has = new Set(holder.nodes.map(node => node.host))
   const missing = slices
@@ -62,19 +60,14 @@ export function missingFrom(
     .map(({ address, podUid }) => ({ node: nodeKey(address, port), podUid }))
   const isRecent = ({ podUid }: (typeof missing)[number]) => {
     const pod = podUid === undefined ? undefined : pods.get(podUid)
-    return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < recentMs
+    return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < RECENT_MS
   }
   return missing.every(one => late.has(one.node) || isRecent(one)) ? missing.map(({ node }) => node) : []
 }
 
 /** The same for a holder of which only the nodes are known. */
-export function expectedNodes(
-  cluster: Known,
-  holder: Holder,
-  now: Millis,
-  recentMs?: number
-): readonly NodeKey[] {
+export function expectedNodes(cluster: Known, holder: Holder, now: Millis): readonly NodeKey[] {
   const followed = followedService(cluster, holder)
   if (typeof followed === 'string') return []
-  return missingFrom(cluster, holder, followed, { now, ...(recentMs !== undefined && { recentMs }) })
+  return missingFrom(cluster, holder, followed, { now })
 }

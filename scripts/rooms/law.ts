@@ -50,7 +50,7 @@ export const LAW = {
   start: 'the command line, and the wiring of all parts',
   'doctor/checks': 'the single checks of `doctor`',
   'doctor/rights': 'the checks of `doctor` on the rights of its account in Kubernetes',
-  doctor: 'the commands `doctor`, `diff`, `status` and `plugin values`'
+  doctor: 'the commands `doctor`, `status` and `plugin values`'
 } satisfies Partial<Record<Wing | `${Wing}/${string}`, string>>
 
 export const ROOMS: readonly string[] = Object.keys(LAW)

@@ -112,7 +112,7 @@ describe('feature: apisix-drain status', () => {
     })
   })
 
-  for (const command of ['doctor', 'diff', 'status'])
+  for (const command of ['doctor', 'status'])
     it(`${command} --json prints one object if the configuration is wrong`, async () => {
       const { said, code } = runCommand(command, '--json')
       expect(await code).to.equal(2)

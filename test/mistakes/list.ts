@@ -255,14 +255,6 @@ export const MISTAKES: readonly Mistake[] = [
     says: [/APISIX lists shop\/ReplicaSet\/web \(1 pod\)/, /add the hook/]
   },
   {
-    title: 'diff with a wrong Admin key',
-    args: ['diff', '--json'],
-    env: () => ({ KEY: 'not-the-key' }),
-    exit: 1,
-    says: [/^\{"problems":\[".*apisix\.admin\.keyFile or keyEnv/],
-    once: /refused us/
-  },
-  {
     title: 'status while no agent runs',
     args: ['status'],
     env: ({ ports }) => ({ APISIX_DRAIN_SERVE_PORT: String(ports.closed) }),

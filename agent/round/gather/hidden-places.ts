@@ -37,7 +37,7 @@ function behindOf(
 }
 
 /**
- * All places that may lead to pods without listing them, for `doctor`, `diff` and the snapshot. Every pod and node is checked.
+ * All places that may lead to pods without listing them, for `doctor` and the snapshot. Every pod and node is checked.
  *
  * @param coversL4 whether every gateway covers L4, so that L4 places hide no pod
  */

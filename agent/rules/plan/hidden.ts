@@ -10,7 +10,7 @@ export interface HiddenPlace {
   readonly holder: HolderKey
   /** Absent if the place is not a single node. */
   readonly node?: string | undefined
-  /** Why the place may lead to the pod, and a remedy (`change`): for answers, `doctor` and `diff`. */
+  /** Why the place may lead to the pod, and a remedy (`change`): for answers and `doctor`. */
   readonly why: string
   readonly change: string
   /** The best grade that a drain can reach while this place counts. */

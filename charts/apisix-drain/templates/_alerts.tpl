@@ -70,7 +70,7 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   severity: warning
   expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="ghost"}) > 300
   summary: APISIX lists nodes whose pods are gone
-  description: Requests to them are retried or fail. The dashboard and `diff` name them; their owner does not take them out.
+  description: Requests to them are retried or fail. The dashboard names them; their owner does not take them out.
 - alert: ApisixDrainControllerBehind
   severity: warning
   expr: max(apisix_drain_succession_oldest_seconds{ {{- .at -}} }) > 30

@@ -8,12 +8,10 @@ describe('cli', () => {
     '--config=a.yaml --dry-run': { kind: 'run', configFile: 'a.yaml', dryRun: true },
     '--config a.yaml --print-config': { kind: 'print-config', configFile: 'a.yaml', dryRun: false },
     'doctor --config a.yaml': { kind: 'doctor', configFile: 'a.yaml', json: false, progress: false },
-    'diff --config a.yaml --json': { kind: 'diff', configFile: 'a.yaml', json: true, progress: false },
-    'diff --dry-run': { kind: 'wrong', problem: 'diff takes --config, --json and --progress only' },
     'doctor --json': { kind: 'doctor', configFile: undefined, json: true, progress: false },
-    'diff --progress': { kind: 'diff', configFile: undefined, json: false, progress: true },
-    'status --progress': { kind: 'wrong', problem: '--progress belongs to doctor and diff' },
-    '--progress': { kind: 'wrong', problem: '--progress belongs to doctor and diff' },
+    'doctor --progress': { kind: 'doctor', configFile: undefined, json: false, progress: true },
+    'status --progress': { kind: 'wrong', problem: '--progress belongs to doctor' },
+    '--progress': { kind: 'wrong', problem: '--progress belongs to doctor' },
     'plugin values --from - --allow 10.0.0.0/8,fd00::/8': {
       kind: 'plugin-values',
       from: '-',
@@ -54,13 +52,13 @@ describe('cli', () => {
     docter: { kind: 'wrong', problem: 'there is no command docter, did you mean doctor?' },
     start: {
       kind: 'wrong',
-      problem: 'there is no command start; there are run, doctor, diff, status, plugin'
+      problem: 'there is no command start; there are run, doctor, status, plugin'
     },
     'run twice': { kind: 'wrong', problem: '"twice" is too much; a file goes after --config' },
     '--confg a.yaml': { kind: 'wrong', problem: 'there is no option --confg, did you mean --config?' },
     '--config': { kind: 'wrong', problem: '--config needs a value' },
     '--dry-run=yes': { kind: 'wrong', problem: '--dry-run takes no value' },
-    '--json': { kind: 'wrong', problem: '--json belongs to doctor, diff and status' },
+    '--json': { kind: 'wrong', problem: '--json belongs to doctor and status' },
     status: {
       kind: 'status',
       configFile: undefined,
