@@ -126,7 +126,7 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
       wrap: api => meters.barrier(api),
       clock,
       log: part('barrier'),
-      knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt() },
+      knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
       ttlMs: apisix.barrier.ttlMs
     })
   const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))

@@ -100,11 +100,15 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
     await barrier.words?.hear(stored.filter(entry => entry !== undefined))
     sealIfSaid(barrier, conditional)
   }
+  const isOutdated = parsed.value.map(entry => barrier.entries.isOutdated(entry))
+  const isStored = (index: number) => stored[index] !== undefined || isOutdated[index] === true
   const entries = parsed.value.map(({ uid, ip, port }, index) => {
     const entry = stored[index] && barrier.entries.find({ uid, ip, port })
-    return entry
-      ? barrier.told(entry)
-      : { uid, ip, port, error: stored[index] ? 'removed by another request' : 'not stored: dictionary full' }
+    if (entry) return barrier.told(entry)
+    const error = isOutdated[index]
+      ? 'an agent that knows more has removed it'
+      : 'not stored: dictionary full'
+    return { uid, ip, port, error: stored[index] ? 'removed by another request' : error }
   })
   const body = {
     instance: barrier.instance,
@@ -113,8 +117,9 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
     features: barrier.features,
     entries
   }
-  if (stored.every(Boolean)) return json(200, body)
-  const needed = (barrier.entries.size + stored.filter(one => !one).length) * ENTRY_BYTES
+  const lacking = stored.filter((_, index) => !isStored(index)).length
+  if (lacking === 0) return json(200, body)
+  const needed = (barrier.entries.size + lacking) * ENTRY_BYTES
   return json(507, {
     ...body,
     error_msg: `the dictionary is full: enlarge it from ${barrier.entries.capacity} to at least ${needed} bytes`
@@ -126,7 +131,7 @@ function deleteEntries({ barrier }: BarrierApiOptions, ask: Ask): Answer {
   if (!parsed.ok) return errorMessage(400, parsed.problem)
   return json(200, {
     instance: barrier.instance,
-    removed: barrier.entries.remove(new Set(parsed.value.uids))
+    removed: barrier.entries.remove(new Set(parsed.value.uids), parsed.value.asOf)
   })
 }
 

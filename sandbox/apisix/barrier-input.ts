@@ -48,9 +48,11 @@ const entry = z
     path: ['sealIf']
   })
 
-const entries = z.strictObject({ entries: z.array(entry).max(1000) })
+const asOf = z.int().min(1).optional()
 
-const removal = z.strictObject({ uids })
+const entries = z.strictObject({ entries: z.array(entry).max(1000), asOf })
+
+const removal = z.strictObject({ uids, asOf })
 
 const question = z.strictObject({
   uids,
@@ -80,9 +82,10 @@ export type PutEntry = Entry & { readonly sealIf: string | undefined }
 export function parseEntries(body: string): Parsed<PutEntry[]> {
   const parsed = parseRawEntries(body)
   if (!parsed.ok) return parsed
+  const { asOf } = parsed.value
   return {
     ok: true,
-    value: parsed.value.entries.map(one => ({ ...one, port: one.port, sealIf: one.sealIf }))
+    value: parsed.value.entries.map(one => ({ ...one, port: one.port, sealIf: one.sealIf, asOf }))
   }
 }
 

@@ -10,6 +10,8 @@ export interface Entry {
   readonly ttl: number
   /** The addresses that take over, by port of the ending pod. In a put, `undefined` leaves them as they are. */
   readonly successors?: Successors | undefined
+  /** The revision of the API server up to which the agent that puts it knows the pods. */
+  readonly asOf?: number | undefined
 }
 
 export type Successors = Readonly<Record<string, readonly Address[]>>
@@ -20,7 +22,9 @@ export interface Address {
   readonly port: number
 }
 
-export interface StoredEntry extends Omit<Entry, 'ttl'> {
+export interface StoredEntry extends Omit<Entry, 'ttl' | 'asOf'> {
+  /** The revision as of which its successors were named. */
+  readonly named: Remembered | undefined
   /** Seconds since the epoch. */
   readonly expires: number
   /** The generation in which the entry got its present state. */
@@ -34,6 +38,16 @@ export interface StoredEntry extends Omit<Entry, 'ttl'> {
   late: number
 }
 
+/** A revision that counts for a while. */
+interface Remembered {
+  readonly revision: number
+  /** Seconds since the epoch. */
+  readonly until: number
+}
+
+/** How long a revision counts, in seconds. */
+const REMEMBERED = 120
+
 type Look = 'free' | 'draining' | 'sealed'
 
 /** The entries in a gateway's shared memory. */
@@ -44,10 +58,12 @@ export interface DenyList {
   /** Bytes. */
   readonly capacity: number
   readonly free: number
-  /** Sets, renews or seals an entry; `undefined` if there is no room for a new one. */
+  /** Sets, renews or seals an entry; `undefined` if there is no room for a new one, or if it is outdated. */
   put(entry: Entry): StoredEntry | undefined
-  /** Returns how many entries were removed. */
-  remove(uids: ReadonlySet<string>): number
+  /** Whether the entries of this pod were removed as of a later revision. */
+  isOutdated(entry: Pick<Entry, 'uid' | 'asOf'>): boolean
+  /** Returns how many entries were removed. Puts as of a revision before `asOf` are refused for a while. */
+  remove(uids: ReadonlySet<string>, asOf?: number): number
   /** The strictest state of all entries that cover the node at this moment. */
   look(ip: string, port: number): Look
   covering(ip: string, port: number): StoredEntry[]
@@ -78,7 +94,13 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
   const byUid: Index = new Map()
   const bySuccessor: Index = new Map()
   const listeners = new Set<(ip: string) => void>()
+  const removed = new Map<string, Remembered>()
   let generation = 0
+
+  /** Whether an agent knows less than the revision shows that another one knew. */
+  const isBefore = (asOf: number | undefined, known: Remembered | undefined): boolean =>
+    asOf !== undefined && known !== undefined && known.until > now() && asOf < known.revision
+  const isOutdated: DenyList['isOutdated'] = ({ uid, asOf }) => isBefore(asOf, removed.get(uid))
 
   const changed = (ip: string): void => {
     for (const listener of listeners) listener(ip)
@@ -131,7 +153,9 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     get free() {
       return capacity - entries.size * ENTRY_BYTES
     },
-    put: ({ uid, ip, port, state, ttl, successors: put }) => {
+    isOutdated,
+    put: ({ uid, ip, port, state, ttl, successors: put, asOf }) => {
+      if (isOutdated({ uid, asOf })) return undefined
       if ((entries.size + 1) * ENTRY_BYTES > capacity) dropExpired()
       const key = keyOf({ uid, ip, port })
       const old = entries.get(key)
@@ -139,7 +163,8 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
       const alive = old !== undefined && old.expires > now()
       const sealed = state === 'sealed' || (alive && old.state === 'sealed')
       const kept = alive ? old.successors : undefined
-      const successors = put ?? kept
+      const mayName = put !== undefined && !isBefore(asOf, alive ? old.named : undefined)
+      const successors = mayName ? put : kept
       if (old) forget(key, old)
       const isNews =
         !alive || sealed !== (old.state === 'sealed') || JSON.stringify(successors) !== JSON.stringify(kept)
@@ -155,7 +180,13 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         finishedAt: alive ? old.finishedAt : 0,
         bypasses: alive ? old.bypasses : 0,
         late: alive ? old.late : 0,
-        successors
+        successors,
+        named:
+          mayName && asOf !== undefined
+            ? { revision: asOf, until: now() + REMEMBERED }
+            : alive
+              ? old.named
+              : undefined
       }
       entries.set(key, entry)
       index(byIp, ip, entry)
@@ -164,17 +195,20 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
       if (isNews) changed(ip)
       return entry
     },
-    remove: uids => {
+    remove: (uids, asOf) => {
       dropExpired()
-      let removed = 0
+      for (const uid of asOf === undefined ? [] : uids)
+        if (!isBefore(asOf, removed.get(uid)))
+          removed.set(uid, { revision: asOf ?? 0, until: now() + REMEMBERED })
+      let count = 0
       for (const [key, entry] of entries) {
         if (!uids.has(entry.uid)) continue
         forget(key, entry)
-        removed += 1
+        count += 1
         generation += 1
         changed(entry.ip)
       }
-      return removed
+      return count
     },
     look: (ip, port) => {
       if (entries.size === 0) return 'free'

@@ -3,6 +3,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 
 /** A load balancer like a Service: each new connection goes to the next address behind it, and stays there. */
 export interface Balancer {
+  /** Holds back what is sent, on open and new connections, until the returned function is called. */
+  hold(): () => void
   close(): Promise<void>
 }
 
@@ -14,6 +16,7 @@ export async function startBalancer(
 ): Promise<Balancer> {
   const sockets = new Set<Socket>()
   const servers: Server[] = []
+  let isHeld = false
   const keep = (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -26,6 +29,7 @@ export async function startBalancer(
       const to = behind[next++ % behind.length]
       const outgoing = keep(connect(port, to))
       keep(incoming).pipe(outgoing).pipe(incoming)
+      if (isHeld) incoming.pause()
       incoming.once('close', () => outgoing.destroy())
       outgoing.once('close', () => incoming.destroy())
     })
@@ -34,6 +38,14 @@ export async function startBalancer(
     await once(server, 'listening')
   }
   return {
+    hold() {
+      isHeld = true
+      for (const socket of sockets) socket.pause()
+      return () => {
+        isHeld = false
+        for (const socket of sockets) socket.resume()
+      }
+    },
     async close() {
       const closed = servers.map(server => new Promise(resolve => server.close(resolve)))
       for (const socket of sockets) socket.destroy()

@@ -8,6 +8,8 @@ interface OwnWay {
   readonly settings: Readonly<Record<string, string>>
   /** Ends all connections and refuses new ones, until the returned function is called. */
   cut(): Promise<() => Promise<void>>
+  /** Lets nothing through, while all connections stay, until the returned function is called: the agent does not notice at first. */
+  hold(): () => void
   close(): Promise<void>
 }
 
@@ -28,6 +30,7 @@ export async function ownWay(rig: Rig): Promise<OwnWay> {
       way = undefined
       return async () => void (way ??= await open())
     },
+    hold: () => way?.hold() ?? (() => {}),
     close: async () => way?.close()
   }
 }

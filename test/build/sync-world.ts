@@ -41,6 +41,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     gatewayEnded() {},
     assurePods() {},
     podsAssuredAt: () => -Infinity,
+    podsAsOf: () => undefined,
     parts: () =>
       (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => ({
         ...staticPart(name, 0),

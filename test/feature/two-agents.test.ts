@@ -2,7 +2,10 @@ import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
+import { get } from '../build/load.ts'
 import { ownWay } from '../build/own-way.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 describe('feature: two agents that share nothing', () => {
@@ -79,4 +82,89 @@ describe('feature: two agents that share nothing', () => {
         await way.close()
       }
     })
+
+  describe('of which one lags, because its watch is silent', () => {
+    const workload = { owner: { kind: 'ReplicaSet', name: 'web-1a' } }
+    /** Both agents hold the entry of a pod that is gone, and that a stuck owner lists. Then one of them hears nothing more. */
+    const lagging = async (rig: Rig, successors: readonly string[]) => {
+      const way = await ownWay(rig)
+      const late = await rig.startAgent(way.settings)
+      const all = [late, await rig.startAgent()]
+      const old = rig.pod('web-1', workload)
+      const others = successors.map(name => rig.pod(name, workload))
+      for (const pod of others) await rig.serve(pod)
+      rig.service('web', [old, ...others])
+      rig.upstream('web', [old])
+      await until('all are ready', () => all.every(agent => agent.missing().length === 0))
+      await rig.settled()
+      rig.end(old)
+      for (const agent of all)
+        expect((await rig.hook(old, '', undefined, agent)).body).to.include({ evidence: 'barrier' })
+      rig.gone(old)
+      rig.service('web', others)
+      const isGone = () => all.every(agent => agent.loop.drains().get(old.uid as never)?.phase === 'gone')
+      await until('both know that it is gone', isGone)
+      const goOn = way.hold()
+      const end = async () => {
+        goOn()
+        await way.close()
+      }
+      return { old, others, late, end }
+    }
+    /** A pod of another namespace gets this address, and is listed for its own paths. */
+    const stranger = async (rig: Rig, ip: string) => {
+      const bank = rig.pod('bank-1', {
+        namespace: 'bank',
+        ip,
+        owner: { kind: 'ReplicaSet', name: 'bank-1a' }
+      })
+      rig.put('upstreams', 'bank', { type: 'roundrobin', nodes: { [bank.node]: 1 } })
+      rig.put('routes', 'bank', { uri: '/bank/*', upstream_id: 'bank' })
+      await rig.applied()
+      return bank
+    }
+    /** Sends requests for a while, longer than an agent takes to put again what it misses, or to renew it. */
+    const answersFor = async (rig: Rig, path: string) => {
+      const answers = new Set<string>()
+      for (const from = performance.now(); performance.now() - from < 3000; await wait(10))
+        answers.add((await get(`${rig.gateways[0]!.urls.proxy}${path}`)).body)
+      return [...answers]
+    }
+
+    test('it does not put the entry again whose address is another pod’s', async start => {
+      const rig = await start({ barrier: true, agent: false })
+      const { old, late, end } = await lagging(rig, ['web-2'])
+      try {
+        const bank = await stranger(rig, old.ip)
+        await rig.serve(bank)
+        const isFree = () => rig.gateways.every(one => one.barrier!.entries.ofUid(old.uid).length === 0)
+        await until('the entry is removed', isFree)
+        expect(await answersFor(rig, '/bank/')).to.deep.equal(['bank-1'])
+        expect(late.loop.drains().get(old.uid as never)?.phase, 'it still lags').to.equal('gone')
+      } finally {
+        await end()
+      }
+    })
+
+    test('it does not name the successor again whose address is another pod’s', async start => {
+      const rig = await start({ barrier: true, agent: false, config: { APISIX_BARRIER_TTL: '3s' } })
+      const { old, others, late, end } = await lagging(rig, ['web-2', 'web-3'])
+      try {
+        const [next, last] = others as [TestPod, TestPod]
+        rig.gone(next)
+        rig.service('web', [last])
+        await stranger(rig, next.ip)
+        const named = () =>
+          rig.gateways.flatMap(
+            ({ barrier }) => barrier!.entries.ofUid(old.uid)[0]?.successors?.[old.port] ?? []
+          )
+        const isLeft = () => named().length === 2 && named().every(({ ip }) => ip === last.ip)
+        await until('only the other one is named', isLeft)
+        expect(await answersFor(rig, '/')).to.deep.equal(['web-3'])
+        expect(late.pod(next.ip)?.name, 'it still lags').to.equal('web-2')
+      } finally {
+        await end()
+      }
+    })
+  })
 })

@@ -20,7 +20,7 @@ import type { Call } from './lean.ts'
 import type { TlsOptions } from './tls-agent.ts'
 
 interface PutAnswer extends BarrierAnswer {
-  /** The uids whose entries were not stored, because the dictionary is full. */
+  /** The uids whose entries were not stored: the dictionary is full, or another agent knows more and has removed them. */
   readonly refused: ReadonlySet<string>
   readonly why: string
 }
@@ -33,11 +33,17 @@ export interface BarrierOptions extends TlsOptions {
   readonly timeoutMs: number
 }
 
+/**
+ * The revision of the API server up to which the caller knows the pods. For two minutes the gateway does not let an agent that knows less put
+ * an entry again, or name successors again.
+ */
+export type AsOf = number | undefined
+
 /** The barrier's API on one gateway. A call that fails rejects with a CodedError. */
 export interface BarrierApi {
   /** Sets, renews or seals entries, in batches of at most 1000. Each state is read after its entry was written. */
-  put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
-  remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
+  put(entries: readonly BarrierEntry[], asOf?: AsOf, signal?: AbortSignal): Promise<PutAnswer>
+  remove(uids: readonly string[], asOf?: AsOf, signal?: AbortSignal): Promise<{ readonly instance: string }>
   /**
    * Answers as soon as one of the uids has no request in flight, and after `waitSeconds` (0 to 30) at the latest. Long-lived
    * connections are reported, but the call does not wait for them.
@@ -61,6 +67,8 @@ export interface BarrierClient {
   close(): void
 }
 
+const OUTDATED = 'another agent knows more about this pod, and has removed its entry'
+
 export function createBarrierClient(options: BarrierOptions): BarrierClient {
   const { ca, serverName } = options
   const http = createHttp({ api: 'BARRIER', keepAlive: true, ca, serverName, maxBytes: 16 * 1024 * 1024 })
@@ -81,23 +89,29 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       throw new CodedError('BARRIER_GARBLED', `${call.method} ${url}`, { cause: parsed.error })
     }
 
-    const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
+    const putBatch = async (
+      entries: readonly BarrierEntry[],
+      asOf: AsOf,
+      signal?: AbortSignal
+    ): Promise<PutAnswer> => {
       // The answer needs the workers' words only if an entry is draining.
       const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
-      const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
+      const reply = await ask(full, { method: 'PUT', body: { entries, asOf }, signal, alsoFine: 507 }, path)
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
       const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
-      const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`
+      const notStored =
+        reply.error_msg === undefined ? OUTDATED : `${reply.error_msg}: ${ERRORS.BARRIER_FULL}`
+      const why = refused.size === 0 ? '' : notStored
       const { instance, fit, now, features } = reply
       return { instance, fit, now, features, entries: stored, refused, why }
     }
 
     return {
-      async put(entries, signal) {
+      async put(entries, asOf, signal) {
         const [first = [], ...rest] = putBatches(entries)
-        let all = await putBatch(first, signal)
+        let all = await putBatch(first, asOf, signal)
         for (const batch of rest) {
-          const next = await putBatch(batch, signal)
+          const next = await putBatch(batch, asOf, signal)
           if (next.instance !== all.instance)
             throw new CodedError(
               'BARRIER_UNAVAILABLE',
@@ -115,10 +129,10 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         }
         return all
       },
-      async remove(uids, signal) {
+      async remove(uids, asOf, signal) {
         let last = { instance: '' }
         for (const batch of batches(uids)) {
-          last = await ask(removed, { method: 'DELETE', body: { uids: batch }, signal }, 'entries')
+          last = await ask(removed, { method: 'DELETE', body: { uids: batch, asOf }, signal }, 'entries')
         }
         return last
       },

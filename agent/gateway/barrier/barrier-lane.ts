@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../../base/clock.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
-import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { AsOf, BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
@@ -37,6 +37,8 @@ interface BarrierLaneOptions {
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
   /** Whether the desired entries rest on current knowledge. If not, no entry is put or removed. */
   readonly mayChange: () => boolean
+  /** The revision as of which the entries are desired. */
+  readonly asOf: () => AsOf
   readonly tell: () => void
 }
 
@@ -56,6 +58,7 @@ export function createBarrierLane({
   ttlMs,
   desired,
   mayChange,
+  asOf,
   tell
 }: BarrierLaneOptions): BarrierLane {
   const table = createEntryTable(ttlMs, desired, clock.now())
@@ -126,6 +129,7 @@ export function createBarrierLane({
     const names = knows('successors')
     const answer = await api.put(
       due.flatMap(entry => entriesOf(entry, ttlMs, names && table.tellsSuccessors(entry, sentAt))),
+      asOf(),
       ended.signal
     )
     heardFrom(answer, sentAt)
@@ -144,7 +148,7 @@ export function createBarrierLane({
 
   const lift = async (uids: readonly PodUid[]): Promise<void> => {
     const sentAt = clock.now()
-    heardFrom(await api.remove(uids, ended.signal), sentAt)
+    heardFrom(await api.remove(uids, asOf(), ended.signal), sentAt)
     table.lifted(uids)
   }
 

@@ -2,7 +2,12 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../../base/clock.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
-import { createBarrierClient, type BarrierApi, type BarrierOptions } from '../apisix/barrier-api.ts'
+import {
+  createBarrierClient,
+  type AsOf,
+  type BarrierApi,
+  type BarrierOptions
+} from '../apisix/barrier-api.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { createListeners } from '../../base/listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
@@ -58,9 +63,11 @@ export interface Knowledge {
   resumedAt(): Millis
   /** The time up to which the agent knows all changes. */
   knownAt(): Millis
+  /** The revision of the API server up to which it knows the pods. */
+  asOf(): AsOf
 }
 
-const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity }
+const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 
 interface Known {
   gateway: GatewayFact
@@ -90,6 +97,7 @@ export function createBarrierKeeper({
   )
   let desired: readonly DesiredDrain[] = []
   let desiredBy = -Infinity
+  let desiredAsOf: AsOf
 
   const close = (id: string, { lane, reader }: Known): void => {
     lanes.delete(id)
@@ -117,6 +125,7 @@ export function createBarrierKeeper({
     desire(list) {
       const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
+      desiredAsOf = knowledge.asOf()
       if (wasBarred && mayChange()) for (const { lane } of lanes.values()) lane.look()
       desired = list
       for (const [id, { lane, wanted }] of lanes) {
@@ -151,6 +160,7 @@ export function createBarrierKeeper({
           ttlMs,
           desired: () => wanted.entries,
           mayChange,
+          asOf: () => desiredAsOf,
           tell
         })
         const list = watchEntryList({

@@ -1,6 +1,5 @@
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import type { Successors } from '../../rules/plan/successors.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import {
   entriesOf,
@@ -90,8 +89,6 @@ export function createEntryTable(
   const held = new Map<PodUid, Millis>()
   /** The uids of `held` for which the gateway may hold successors that this agent named. */
   const followed = new Set<PodUid>()
-  /** All successors that this agent has ever named for the uids of `held`, with their ports. */
-  const named = new Map<PodUid, Set<string>>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
 
@@ -101,7 +98,6 @@ export function createEntryTable(
   const release = (uid: PodUid): void => {
     held.delete(uid)
     followed.delete(uid)
-    named.delete(uid)
   }
 
   /** The entries to put now; see `due`. */
@@ -173,11 +169,7 @@ export function createEntryTable(
     sent(entries, at) {
       for (const entry of entries) {
         held.set(entry.uid, at + ttlMs)
-        if (!hasSuccessors(entry)) continue
-        followed.add(entry.uid)
-        const names = named.get(entry.uid) ?? new Set()
-        for (const name of namesIn(entry.successors)) names.add(name)
-        named.set(entry.uid, names)
+        if (hasSuccessors(entry)) followed.add(entry.uid)
       }
     },
     put(entries, answer, told, isStale) {
@@ -218,7 +210,6 @@ export function createEntryTable(
       stored.clear()
       held.clear()
       followed.clear()
-      named.clear()
       for (const [uid, reading] of readings) {
         if (reading.binding) readings.set(uid, forgotten(reading, instance))
         else readings.delete(uid)
@@ -235,10 +226,7 @@ export function createEntryTable(
       for (const [uid, known] of stored) {
         // What was put after the question may be missing in the answer.
         if (known.refused || known.storedAt > askedAt || !desired().has(uid) || isFrozen(uid)) continue
-        const found = states.get(uid) ?? []
-        const isNamedAgain = namesAgain(known.entry, found, named.get(uid))
-        if (!isNamedAgain && isHeld(known, found)) continue
-        if (isNamedAgain) followed.add(uid)
+        if (isHeld(known, states.get(uid) ?? [])) continue
         stored.delete(uid)
         differs = true
       }
@@ -247,25 +235,11 @@ export function createEntryTable(
   }
 }
 
-const namesIn = (successors: Successors = {}): readonly string[] =>
-  Object.entries(successors).flatMap(([port, nodes]) => nodes.map(node => `${port} ${node}`))
-
 /** Whether the gateway holds every address of the entry, and sealed if it was. */
 const isHeld = ({ entry, sealed }: Stored, found: readonly BarrierState[]): boolean =>
   entriesOf(entry, 0).every(({ ip, port }) =>
     found.some(state => state.ip === ip && state.port === port && (state.state === 'sealed' || !sealed))
   )
-
-/** Whether the gateway names a successor that this agent has taken back: another agent is late. Names that it never put are left. */
-function namesAgain(
-  entry: DesiredEntry,
-  found: readonly BarrierState[],
-  named?: ReadonlySet<string>
-): boolean {
-  if (!named) return false
-  const names = new Set(namesIn(entry.successors))
-  return found.some(({ successors }) => namesIn(successors).some(name => named.has(name) && !names.has(name)))
-}
 
 /** The entries of an answer by uid, because one answer may have hundreds of entries. */
 const byUid = ({ entries }: Answer) => Map.groupBy(entries, ({ uid }) => uid)

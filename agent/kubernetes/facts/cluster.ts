@@ -72,6 +72,8 @@ export interface Cluster {
   assurePods(): void
   /** When the last successful proof was requested; `-Infinity` before the first one. */
   podsAssuredAt(): Millis
+  /** The revision of the API server that the watches of pods have reached; `undefined` if it is no number. */
+  podsAsOf(): number | undefined
   /** Called when anything relevant has changed. The call comes from the watch, so the listener must return at once. */
   onChange(listener: () => void): () => void
   /** Ends the watches and the connection. */
@@ -191,6 +193,10 @@ export function startCluster(options: ClusterOptions): Cluster {
     serverBehindMs: () => connection.serverBehindMs(),
     assurePods: () => watches.pods.forEach(watch => watch.assure()),
     podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
+    podsAsOf() {
+      const least = Math.min(...watches.pods.map(watch => Number(watch.revision() ?? NaN)))
+      return Number.isSafeInteger(least) && least > 0 ? least : undefined
+    },
     verifyWatch: name => watches[name].forEach(watch => watch.verify()),
     onChange: listener => listeners.add(listener),
     async stop() {

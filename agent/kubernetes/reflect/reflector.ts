@@ -26,6 +26,8 @@ export interface Reflector {
   assure(): void
   /** When the last successful proof was requested; `undefined` before the first one. */
   assuredAt(): Millis | undefined
+  /** The revision that it has reached. */
+  revision(): Revision | undefined
   /** Takes an object of this collection from another read. */
   learn(object: unknown): void
   /** Resolves when all of its work has stopped. */
@@ -206,6 +208,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     },
     assure: () => assurance.again(),
     assuredAt: () => assurance.at(),
+    revision: () => revision,
     learn(object) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return

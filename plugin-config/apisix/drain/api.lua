@@ -137,7 +137,7 @@ local function put(barrier, list)
         if found then
             body.entries[i] = answers.entry(barrier, found)
         else
-            full = true
+            full = full or failed[i] ~= barrier.entries.OUTDATED
             body.entries[i] = {
                 uid = entry.uid, ip = entry.ip, port = entry.port,
                 error = failed[i] or "removed by another request",
@@ -153,8 +153,8 @@ local function put(barrier, list)
 end
 
 
-local function remove(barrier, uids)
-    local removed = barrier.entries:remove(uids)
+local function remove(barrier, input)
+    local removed = barrier.entries:remove(input.uids, input.as_of)
     return answer(200, { instance = instance.of(barrier.entries.dict), removed = removed })
 end
 
@@ -205,7 +205,7 @@ end
 
 local ROUTES = {
     ["/v1/barrier/entries"]  = {
-        PUT = with(request.entries, put), DELETE = with(request.uids, remove),
+        PUT = with(request.entries, put), DELETE = with(request.removal, remove),
     },
     ["/v1/barrier/inflight"] = { POST = with(request.inflight, inflight) },
     ["/v1/barrier/state"]    = { GET = state },

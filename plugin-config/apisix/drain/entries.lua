@@ -12,6 +12,7 @@ local NONE = {}
 local _M = {
     DRAINING = entry_mod.DRAINING,
     SEALED   = entry_mod.SEALED,
+    OUTDATED = entry_mod.OUTDATED,
     level    = copy.level,
     id_of    = entry_mod.id_of,
 }
@@ -154,8 +155,13 @@ function _M:find(entry)
 end
 
 
---- Removes every entry of these uids. @treturn number how many entries there were
-function _M:remove(uids)
+--- Removes every entry of these uids.
+-- @tparam number|nil as_of for a while, puts as of an earlier revision are refused
+-- @treturn number how many entries there were
+function _M:remove(uids, as_of)
+    for _, uid in ipairs(as_of and uids or NONE) do
+        entry_mod.outdate(self.dict, uid, as_of)
+    end
     local removed = 0
     for _, entry in ipairs((self:of_uids(uids))) do
         entry_mod.forget(self.dict, entry.id)

@@ -13,10 +13,16 @@
 --                  t|, the entry is sealed all the same, and only the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
+--   v|uid|ip|port  the revision as of which these were named; kept for REMEMBERED seconds
+--   r|uid          the revision as of which the entries of this pod were last removed; as v|
 --   late           the sum of late requests over all entries, ever
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
+-- A revision is that of the API server up to which an agent knows the pods. Agents may lag: what
+-- one knows as of an earlier revision does not undo what another has put as of a later one.
+--
 -- No entry uses the dictionary's own expiry, because that follows the wall clock, which may step.
+-- Only v| and r| do: a step ends them early, or late.
 -- An older release used it. The 2 keeps the keys of the two releases apart, because workers of both
 -- may run at once after a reload.
 --
@@ -35,11 +41,16 @@ local SEALED = "sealed"
 local LATE     = 2 ^ 27
 -- seconds until x| ends by itself, if the worker that set it was killed
 local CLEARING = 10
+-- seconds for which an agent may lag: longer than an agent takes to notice that its watch is silent
+local REMEMBERED = 120
 -- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
 
-local _M = { DRAINING = "draining", SEALED = SEALED }
+local _M = {
+    DRAINING = "draining", SEALED = SEALED,
+    OUTDATED = "an agent that knows more has removed it",
+}
 
 
 --- Prepares a dictionary that only entries use.
@@ -101,6 +112,19 @@ local function follow(dict, id, successors)
 end
 
 
+-- May the caller name successors, or are those that are stored from a later revision?
+local function may_name(dict, id, as_of)
+    if not as_of then
+        return true
+    elseif as_of < (dict:get("v|" .. id) or 0) then
+        return false
+    end
+    -- if there is no room for it, an agent that lags may name old ones for a while
+    dict:safe_set("v|" .. id, as_of, REMEMBERED)
+    return true
+end
+
+
 -- The dictionary is full. A new entry is removed again. An older entry stays, and some of its
 -- fields may have changed.
 local function refuse(dict, id, is_new, err)
@@ -135,7 +159,8 @@ local function write(dict, id, entry)
 
     local changed = not till
     local ok, err
-    if entry.successors and entry.successors ~= (dict:get("n|" .. id) or "") then
+    if entry.successors and may_name(dict, id, entry.as_of)
+       and entry.successors ~= (dict:get("n|" .. id) or "") then
         ok, err = follow(dict, id, entry.successors)
         if not ok then
             return refuse(dict, id, not till, err)
@@ -155,12 +180,29 @@ local function write(dict, id, entry)
 end
 
 
+local function is_outdated(dict, entry)
+    return entry.as_of and entry.as_of < (dict:get("r|" .. entry.uid) or 0)
+end
+
+
+--- The entries of this pod are removed as of a revision. Called before the entries are read.
+function _M.outdate(dict, uid, as_of)
+    if as_of > (dict:get("r|" .. uid) or 0) then
+        dict:safe_set("r|" .. uid, as_of, REMEMBERED)
+    end
+end
+
+
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors? }: if successors is
---   absent, its stored value stays
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, as_of? }: if
+--   successors is absent, its stored value stays
 -- @treturn boolean stored
--- @treturn string|nil why not: "no memory" (see refuse), or the entry is just being removed
+-- @treturn string|nil why not: OUTDATED, "no memory" (see refuse), or the entry is just being
+--   removed
 function _M.put(dict, entry)
+    if is_outdated(dict, entry) then
+        return false, _M.OUTDATED
+    end
     local id = _M.id_of(entry)
     local changed = false
     for try = 1, TRIES do
@@ -173,10 +215,15 @@ function _M.put(dict, entry)
             return false, err
         end
         if ok and not dict:get("x|" .. id) and dict:get("e2|" .. id) then
-            if changed then
+            -- a removal that did not see this put has written r| before
+            local is_late = is_outdated(dict, entry)
+            if is_late then
+                _M.forget(dict, id)
+            end
+            if changed or is_late then
                 copy.changed(dict, id)
             end
-            return true
+            return not is_late, is_late and _M.OUTDATED or nil
         end
         if try > 2 then
             ngx.sleep(PAUSE)

@@ -11,11 +11,13 @@ local str_find = string.find
 local MAX_ITEMS = 1000
 local MAX_TTL   = 3600
 local MAX_WAIT  = 30
+-- every whole number up to it is exact
+local MAX_REVISION = 2 ^ 53
 
 local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
                    successors = true }
-local PUT      = { entries = true }
-local DELETE   = { uids = true }
+local PUT      = { entries = true, asOf = true }
+local DELETE   = { uids = true, asOf = true }
 local INFLIGHT = { uids = true, wait = true, ["until"] = true }
 
 local _M = {}
@@ -113,6 +115,17 @@ local function entry_of(item, where)
 end
 
 
+-- The revision of the API server up to which the caller knows the pods, or nil.
+local function revision_of(body)
+    local as_of = body.asOf
+    if as_of ~= nil and not (type(as_of) == "number" and as_of == floor(as_of) and as_of >= 1
+                             and as_of <= MAX_REVISION) then
+        return nil, "asOf must be a whole number of at least 1"
+    end
+    return as_of
+end
+
+
 local function sized_list(value, name)
     if not is_list(value) then
         return nil, name .. " must be a list"
@@ -132,9 +145,13 @@ function _M.entries(text)
     if not body then
         return nil, err
     end
-    local list
+    local list, as_of
     list, err = sized_list(body.entries, "entries")
     if not list then
+        return nil, err
+    end
+    as_of, err = revision_of(body)
+    if err then
         return nil, err
     end
 
@@ -144,6 +161,7 @@ function _M.entries(text)
         if not entries[i] then
             return nil, err
         end
+        entries[i].as_of = as_of
     end
     return entries
 end
@@ -163,12 +181,23 @@ local function uids_of(body)
 end
 
 
-function _M.uids(text)
+--- @treturn table|nil { uids, as_of }
+-- @treturn string|nil what is wrong
+function _M.removal(text)
     local body, err = body_of(text, DELETE)
     if not body then
         return nil, err
     end
-    return uids_of(body)
+    local uids, as_of
+    uids, err = uids_of(body)
+    if not uids then
+        return nil, err
+    end
+    as_of, err = revision_of(body)
+    if err then
+        return nil, err
+    end
+    return { uids = uids, as_of = as_of }
 end
 
 

@@ -38,6 +38,7 @@ const entry = (
   watch: true
 })
 
+const HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 const A_SEALED = { uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 } as const
 
 describe('barrier keeper', () => {
@@ -436,7 +437,10 @@ describe('barrier keeper', () => {
   it('renews and removes nothing after an absence until a round with current data desires the entries', async () => {
     const g = await serve('127.0.7.1')
     const at = { resumed: -Infinity, known: -Infinity }
-    begin(g.port, { ttlMs: 3000, knowledge: { resumedAt: () => at.resumed, knownAt: () => at.known } })
+    begin(g.port, {
+      ttlMs: 3000,
+      knowledge: { ...HERE, resumedAt: () => at.resumed, knownAt: () => at.known }
+    })
     keeper.gateways([gateway('g1', '127.0.7.1')])
     const held = { ...entry('1', 'sealed'), watch: false }
     keeper.desire([held, { ...entry('2', 'sealed'), watch: false }])
@@ -454,6 +458,26 @@ describe('barrier keeper', () => {
     keeper.desire([held, entry('3')])
     await until('both are put', () => states(g.barrier).length === 2)
     expect(keeper.isKnown()).to.equal(true)
+  })
+
+  it('leaves an entry alone that another agent has removed, until it knows as much', async () => {
+    const g = await serve('127.0.7.1')
+    let asOf = 100
+    begin(g.port, { knowledge: { ...HERE, asOf: () => asOf } })
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const held = { ...entry('1', 'sealed'), watch: false }
+    keeper.desire([held])
+    await until('it has it', () => reading('1')?.entry === 'sealed')
+    g.barrier.entries.remove(new Set(['1']), 101)
+    await until('it was put again', () => reading('1')?.problem.includes('another agent knows more') === true)
+    expect(g.barrier.entries.size).to.equal(0)
+    asOf = 101
+    keeper.desire([held])
+    await until('it is put again', () => g.barrier.entries.size === 1)
+    keeper.desire([])
+    await until('it is lifted', () => g.barrier.entries.size === 0)
+    expect(g.barrier.entries.isOutdated({ uid: '1', asOf: 100 })).to.equal(true)
+    expect(g.barrier.entries.isOutdated({ uid: '1', asOf: 101 })).to.equal(false)
   })
 
   it('puts an entry again at once when the gateway’s state no longer shows it', async () => {

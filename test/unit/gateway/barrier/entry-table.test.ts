@@ -182,7 +182,6 @@ describe('the entries of one gateway', () => {
   describe('compared with the list of the gateway', () => {
     const NODES = { nodes: ['10.0.0.1', '10.0.0.9'] }
     const BOTH = [state(), state({ ip: '10.0.0.9' })]
-    const named = (...nodes: string[]) => state({ successors: { '80': nodes } })
 
     it('are due again if an address or the seal is missing, even if they were desired anew meanwhile', () => {
       const { desired, table, put } = rig(entry(NODES))
@@ -202,24 +201,6 @@ describe('the entries of one gateway', () => {
       const { table, put } = rig(entry({ sealIf: ['t'] }))
       put(0, [state({ state: 'draining' })])
       expect(table.compare([state({ state: 'draining' })], 1)).equal(false)
-    })
-
-    it('are due again if another agent names a successor that this one has taken back', () => {
-      const { desired, table, put } = rig(entry({ successors: { '80': ['10.0.0.7:80', '10.0.0.8:80'] } }))
-      put(0, [state()])
-      const next = entry({ successors: { '80': ['10.0.0.8:80'] } })
-      desired.set(A, next)
-      expect(table.compare([named('10.0.0.7:80', '10.0.0.8:80')], 1), 'its last put named it').equal(false)
-      put(1, [state()])
-      expect(table.compare([named('10.0.0.6:80')], 2), 'the other one may know more').equal(false)
-      expect(table.compare([named('10.0.0.7:80')], 2)).equal(true)
-      expect(table.due(2)).eql([next])
-      const none = entry({ successors: {} })
-      desired.set(A, none)
-      put(2, [state()])
-      expect(table.tellsSuccessors(none, 3)).equal(false)
-      expect(table.compare([named('10.0.0.8:80')], 3)).equal(true)
-      expect(table.tellsSuccessors(none, 3), 'an empty field takes it back').equal(true)
     })
   })
 

@@ -285,6 +285,16 @@ describe('watch: the reflector', () => {
     expect(rig.logged.map(line => line['msg'])).to.include('no WatchList here: using paged lists')
   })
 
+  it('tells the revision that it has reached', async () => {
+    await start()
+    await live(rig)
+    const before = rig.cluster.podsAsOf() ?? 0
+    expect(before).to.be.above(0)
+    many(1)(rig.kubernetes)
+    await until('it sees the pod', () => podNames().length === 1)
+    expect(rig.cluster.podsAsOf()).to.be.above(before)
+  })
+
   it('shows a sign of life on request, and only while the server answers', async () => {
     await start()
     expect(rig.cluster.podsAssuredAt()).to.equal(-Infinity)
