@@ -30,8 +30,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         url: new URL(admin.url).origin,
         key: secret('apisix.admin.key', admin.keyFile, admin.keyEnv),
         ca: pem('apisix.admin.caFile', admin.caFile),
-        timeoutMs: ms(admin.timeout),
-        pageSize: admin.pageSize
+        timeoutMs: ms(admin.timeout)
       },
       control: {
         enabled: control.enabled,
@@ -59,9 +58,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       observedSettleMs: ms(drain.observedSettle),
       acceptedSettleMs: ms(drain.acceptedSettle),
       floorMs: ms(drain.floor),
-      foreignHoldMs: ms(drain.foreignHold),
       longLivedMs: ms(drain.longLivedWait),
-      kubeletStatusDelayMs: ms(drain.kubeletStatusDelay),
       dryRun: drain.dryRun,
       inventoryEveryMs: ms(drain.inventoryEvery),
       onDisruption: drain.onDisruption,
@@ -71,9 +68,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       host: serve.host,
       port: serve.port,
       pagePort: serve.pagePort,
-      trustedQuery: serve.trustedQuery,
-      maxHooks: serve.maxHooks,
-      maxHooksPerPod: serve.maxHooksPerPod,
       dashboard: serve.dashboard.enabled ? dashboard(serve.dashboard) : undefined,
       shutdownTimeoutMs: ms(serve.shutdownTimeout)
     },
@@ -90,7 +84,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     tokenEnv,
     origins,
     trustedProxies,
-    docsUrl,
     peers
   }: Settings['serve']['dashboard']): DashboardConfig {
     return {
@@ -100,7 +93,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
           : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
       origins: origins.map(origin => new URL(origin).origin),
       trustedProxies,
-      docsUrl: docsUrl?.replace(/\/+$/, ''),
       peers
     }
   }

@@ -18,8 +18,6 @@ export interface DashboardConfig {
   readonly origins: readonly string[]
   /** Ranges of proxies whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
-  /** Where the folder `docs` can be read, without a trailing slash. */
-  readonly docsUrl: string | undefined
   /** The addresses of all agents, each `host:port`. */
   readonly peers: readonly string[]
 }
@@ -41,7 +39,6 @@ export interface Config {
       readonly key: Secret
       readonly ca: Pem | undefined
       readonly timeoutMs: number
-      readonly pageSize: number
     }
     readonly control: {
       readonly enabled: boolean
@@ -74,9 +71,7 @@ export interface Config {
     readonly observedSettleMs: number
     readonly acceptedSettleMs: number
     readonly floorMs: number
-    readonly foreignHoldMs: number
     readonly longLivedMs: number
-    readonly kubeletStatusDelayMs: number
     readonly dryRun: boolean
     readonly inventoryEveryMs: number
     readonly onDisruption: boolean
@@ -87,9 +82,6 @@ export interface Config {
     readonly port: number
     /** The port of dashboard and metrics; `undefined`: both are on `port`. */
     readonly pagePort: number | undefined
-    readonly trustedQuery: boolean
-    readonly maxHooks: number
-    readonly maxHooksPerPod: number
     /** `undefined` if the dashboard is not enabled. */
     readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number

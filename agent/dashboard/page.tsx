@@ -110,7 +110,7 @@ export function Page({ store }: { store: Store }) {
             <Gateways snapshot={snapshot} lanes={over} now={now} />
             {matrix}
             {holders}
-            <Words docsUrl={snapshot.agent.docsUrl} />
+            <Words />
             <footer class="quiet">
               apisix-drain {snapshot.agent.version} · drain.minimumEvidence: {snapshot.agent.minimumGrade} ·{' '}
               <a href="api/state">this page as JSON</a>

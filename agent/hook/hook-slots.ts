@@ -27,6 +27,9 @@ export const SHUTTING_DOWN = refuse(
   'this agent is stopping; try again at once and another replica answers, or run the fallback'
 )
 
+/** How many hooks an agent holds at once. More get 503, or 429 for one pod. */
+export const MOST_HOOKS = { maxHooks: 2000, maxHooksPerPod: 16 }
+
 export function createHookSlots(limits: {
   readonly maxHooks: number
   readonly maxHooksPerPod: number
@@ -42,10 +45,7 @@ export function createHookSlots(limits: {
     enter() {
       if (!open) return SHUTTING_DOWN
       if (waiting >= limits.maxHooks) {
-        return refuse(
-          'too-many-hooks',
-          `${waiting} hooks are waiting already; raise serve.maxHooks or add a replica`
-        )
+        return refuse('too-many-hooks', `${waiting} hooks are waiting already; add a replica`)
       }
       waiting += 1
       return slot()
@@ -74,7 +74,7 @@ export function createHookSlots(limits: {
         if (others >= limits.maxHooksPerPod) {
           return refuse(
             'too-many-hooks-of-pod',
-            `${others} hooks of this pod are waiting already; one per container is enough (serve.maxHooksPerPod)`
+            `${others} hooks of this pod are waiting already; one per container is enough`
           )
         }
         claimed = uid

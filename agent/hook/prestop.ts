@@ -26,7 +26,6 @@ export interface PrestopParts {
     Metrics,
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
   >
-  readonly trustedQuery: boolean
   /** `drain.reserve`. */
   readonly reserveMs: number
 }
@@ -76,7 +75,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
 }
 
 async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): Promise<Ack | Refusal> {
-  const { holds, clock, metrics, log, trustedQuery } = parts
+  const { holds, clock, metrics, log } = parts
   const receivedAt = clock.now()
   const query = parseQuery(call.query)
   if (!query.ok) return query
@@ -85,7 +84,7 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
 
   const letGo = AbortSignal.any([call.signal, slot.signal])
   const caller = { address: call.address, named: query.named, uid: query.uid }
-  const identity = await unlessStopping(slot, () => identify(caller, holds, trustedQuery, letGo))
+  const identity = await unlessStopping(slot, () => identify(caller, holds, letGo))
   if (!identity.ok) return identity
   const { pod } = identity
   const tooMany = slot.claim(pod.uid)

@@ -19,7 +19,7 @@ import { createReadiness, type Readiness } from '../base/readiness.ts'
 import { reportReadiness } from './report-readiness.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
 import { createEvents, type Events } from '../report/tell/events.ts'
-import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
+import { createHookSlots, MOST_HOOKS, type HookSlots } from '../hook/hook-slots.ts'
 import { createApp, type App, type ServeParts } from '../hook/app.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
@@ -30,6 +30,11 @@ const STUCK_MS = 30_000
 const GUARD_EVERY_MS = 2000
 /** How long the drain of a pod that is gone is kept, in ms, while it is not known whether a holder lists it. */
 const GHOST_MS = 3_600_000
+
+/** How long objects of other namespaces hold a pod that is their last node, in ms. Then the barrier seals it. */
+const FOREIGN_HOLD_MS = 5000
+/** How late a kubelet may report that it ends a pod by itself (shutdown, eviction), in ms. */
+const KUBELET_STATUS_DELAY_MS = 3000
 
 /** The connected parts of the agent: everything but the port, the signals and the exit code. */
 interface Assembly {
@@ -92,7 +97,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     log: log.child({ part: 'dashboard' })
   })
   if (page) loop.observe({ round: () => page.poke() })
-  const slots = createHookSlots(config.serve)
+  const slots = createHookSlots(MOST_HOOKS)
   const served: ServeParts = {
     holds: loop.holds,
     slots,
@@ -100,7 +105,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     log: log.child({ part: 'serve' }),
     rare: createRare(clock),
     metrics,
-    trustedQuery: config.serve.trustedQuery,
     reserveMs: config.drain.reserveMs,
     readiness,
     alive: () => views.alive(STUCK_MS),
@@ -156,10 +160,10 @@ function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
       floorMs: drain.floorMs,
       longLivedMs: drain.longLivedMs
     },
-    foreignHoldMs: drain.foreignHoldMs,
+    foreignHoldMs: FOREIGN_HOLD_MS,
     someNamespacesOnly: kubernetes.namespaces.length > 0,
     podRanges: sync.podRanges,
     guardEveryMs: GUARD_EVERY_MS,
-    kubeletStatusDelayMs: drain.kubeletStatusDelayMs
+    kubeletStatusDelayMs: KUBELET_STATUS_DELAY_MS
   }
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../config/types.ts'
 import type { App } from '../hook/app.ts'
 import { listen, type Listening } from '../hook/listen.ts'
+import { MOST_HOOKS } from '../hook/hook-slots.ts'
 import { hookPolicy, pagePolicy } from '../hook/port-policy.ts'
 import type { Page } from './start-page.ts'
 
@@ -23,8 +24,8 @@ interface Apps {
  * @throws Error with `code` when one of them cannot be listened on; then none is open
  */
 export async function openPorts(serve: Config['serve'], { app, pages, page }: Apps): Promise<Ports> {
-  const { host, port, pagePort = 0, maxHooks } = serve
-  const hooks = await listen(app, { host, port }, hookPolicy(maxHooks))
+  const { host, port, pagePort = 0 } = serve
+  const hooks = await listen(app, { host, port }, hookPolicy(MOST_HOOKS.maxHooks))
   let apart: Listening | undefined
   try {
     if (pages) apart = await listen(pages, { host, port: pagePort }, pagePolicy)

@@ -10,8 +10,11 @@ import type { GatewaySelector } from '../kubernetes/facts/cluster.ts'
 import type { CredentialSource } from '../kubernetes/transport/credentials.ts'
 
 /** The options of the client of the Admin API, from the configuration. The doctor uses them too, and those of the other clients. */
-export function adminOptions({ url, key, ca, timeoutMs, pageSize }: Config['apisix']['admin']): AdminOptions {
-  return { url, key: () => key.read(), ca: ca && (() => ca.read()), timeoutMs, pageSize }
+/** Objects per page of a listing: the most that APISIX gives. */
+const PAGE_SIZE = 500
+
+export function adminOptions({ url, key, ca, timeoutMs }: Config['apisix']['admin']): AdminOptions {
+  return { url, key: () => key.read(), ca: ca && (() => ca.read()), timeoutMs, pageSize: PAGE_SIZE }
 }
 
 export function controlOptions(

@@ -111,7 +111,6 @@ export function serveParts(
     metrics,
     slots: createHookSlots({ maxHooks: 10, maxHooksPerPod: 2 }),
     rare: createRare(clock),
-    trustedQuery: true,
     reserveMs: 3000,
     readiness: createReadiness(),
     alive: () => ({ ok: true }),

@@ -47,7 +47,6 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       startedAt: 900_000,
       dryRun: false,
       minimumGrade: 'accepted',
-      docsUrl: null,
       sleepMs: 15_000,
       reach: { admin: 'http://127.0.0.1:9180', control: { scheme: 'http', port: 9090 }, barrier: null },
       vouch: { ok: true },

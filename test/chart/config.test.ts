@@ -118,17 +118,6 @@ describe('chart configuration', () => {
     expect(auth?.kind === 'token' && auth.token.read()).to.equal('content of dashboard-token')
   })
 
-  it('gives the dashboard the address of the documentation that the alerts have, if it is a URL', () => {
-    const docsUrl = (values: Record<string, unknown>) => load(render(values)).serve.dashboard?.docsUrl
-    const open = { 'config.serve.dashboard': { enabled: true, auth: 'none' } }
-    const docs = { 'prometheusRule.docs': 'https://git.example/docs' }
-    expect(docsUrl(open)).to.equal(undefined)
-    expect(docsUrl({ ...open, ...docs })).to.equal('https://git.example/docs')
-    const own = { enabled: true, auth: 'none', docsUrl: 'https://own.example' }
-    expect(docsUrl({ ...docs, 'config.serve.dashboard': own })).to.equal('https://own.example')
-    expect(docsUrl(docs)).to.equal(undefined)
-  })
-
   it('lets only the group of the agent read the secrets', () => {
     expect(sources(render()).defaultMode).to.equal(0o440)
   })

@@ -10,7 +10,7 @@ import type { Workload } from './world.ts'
 
 const WAIT_MS = 60_000
 const FALLBACK_MS = 5000
-/** The agent's `drain.kubeletStatusDelay`: how long it holds a hook before it asks again. */
+/** The agent's KUBELET_STATUS_DELAY_MS: how long it holds a hook before it asks again. */
 const HELD_MS = 3000
 /** The timeout is long, because a busy machine is slow to start a probe's program. */
 const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }

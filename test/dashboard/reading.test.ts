@@ -243,22 +243,6 @@ describe('dashboard, as it is read', function () {
     await page.close()
   })
 
-  it('links each word to its page, if the agent knows where the documentation is (D13)', async () => {
-    const calm = scene()
-    const docsUrl = 'https://git.example/docs'
-    const { page } = await opened({ ...calm, agent: { ...calm.agent, docsUrl } })
-    await page.getByText('What the words of this page mean').click()
-    const links = page.locator('.words-list dd a')
-    expect(await links.count()).to.equal(await page.locator('.words-list dt').count())
-    for (const link of await links.all()) {
-      const name = (await link.textContent()) ?? ''
-      expect(await link.getAttribute('href')).to.equal(name.replace(/^docs/, docsUrl))
-      expect(await link.getAttribute('rel')).to.equal('noreferrer')
-    }
-    expect(await violations(page)).to.deep.equal([])
-    await page.close()
-  })
-
   it('saves the shown drains and lags as CSV (D13)', async () => {
     const { page, complaints } = await opened(scene())
     await page.getByRole('button', { name: 'not proved', exact: true }).click()

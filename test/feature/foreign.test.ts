@@ -28,7 +28,8 @@ function ofController(rig: Rig, namespace: string, service: string, pods: readon
 describe('feature: an upstream of another namespace that lists only this pod', () => {
   const test = sideBySide({
     barrier: true,
-    config: { DRAIN_FOREIGN_HOLD: '1s', DRAIN_DEFER_WRITES: '100ms' }
+    config: { DRAIN_DEFER_WRITES: '100ms' },
+    loop: { foreignHoldMs: 1000 }
   })
 
   const pair = async (rig: Rig) => {

@@ -128,7 +128,7 @@ describe('feature: hooks', () => {
   })
 
   test('a liveness restart waits only for the kubelet delay, and nothing is removed, the second time too', async start => {
-    const rig = await start({ barrier: true, config: { DRAIN_KUBELET_STATUS_DELAY: '2s' } })
+    const rig = await start({ barrier: true, loop: { kubeletStatusDelayMs: 2000 } })
     const { old, fresh } = await two(rig)
     for (const restarts of [1, 2]) {
       const { status, body, ms, ranMs } = await rig.hook(old)
@@ -144,7 +144,7 @@ describe('feature: hooks', () => {
   })
 
   test('a host that shuts down runs the hook before its status is visible: the pod is drained', async start => {
-    const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '3s' } })
+    const rig = await start({ loop: { kubeletStatusDelayMs: 3000 } })
     const { old, fresh } = await two(rig)
     const held = rig.hook(old)
     await until('the hook is held', () => rig.agent.loop.held().length === 1)
@@ -172,7 +172,8 @@ describe('feature: hooks', () => {
   test('an accepted hook is checked again when its drain is undone, and its answer rests on two reads that show the pod staying', async start => {
     const rig = await start({
       // The agent asks again only if the first answer came within this delay, so the delay is long here.
-      config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_KUBELET_STATUS_DELAY: '3s' }
+      config: { DRAIN_MINIMUM_EVIDENCE: 'observed' },
+      loop: { kubeletStatusDelayMs: 3000 }
     })
     const { old, fresh } = await two(rig)
     // Nothing is proved, so the hook is held.
@@ -192,7 +193,7 @@ describe('feature: hooks', () => {
   })
 
   test('the status of a kubelet that comes after the answer still begins the drain', async start => {
-    const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
+    const rig = await start({ loop: { kubeletStatusDelayMs: 100 } })
     const { old, fresh } = await two(rig)
     expect((await rig.hook(old)).body.result).to.equal('not-terminating')
     expect(rig.agent.loop.drains().size).to.equal(0)
@@ -204,7 +205,7 @@ describe('feature: hooks', () => {
   })
 
   test('a disruption without a hook, or after a restart that explains the hook, starts no drain', async start => {
-    const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
+    const rig = await start({ loop: { kubeletStatusDelayMs: 100 } })
     const { old, fresh } = await two(rig)
     expect((await rig.hook(old)).body.result).to.equal('not-terminating')
     rig.restarted(old, 1)

@@ -27,13 +27,7 @@ const admin = z.strictObject({
     '5s',
     { min: '100ms', max: '1m' },
     'Bound of one Admin API call. A black-holed etcd answers nothing for minutes.'
-  ),
-  pageSize: z
-    .int()
-    .min(10)
-    .max(500)
-    .default(500)
-    .describe('Objects per page of the inventory. APISIX takes 10 to 500.')
+  )
 })
 
 const control = z.strictObject({

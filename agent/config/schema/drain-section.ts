@@ -37,20 +37,10 @@ export const drain = z.strictObject({
     { min: '0s', max: '10m' },
     'How long a hook is held if nothing could be proved and `minimumEvidence` is `timer`, or if a place hides its pod.'
   ),
-  foreignHold: duration(
-    '5s',
-    { min: '0s', max: '10m' },
-    'How long objects of other namespaces, made by an ingress controller, hold a pod that is their last node. Then the barrier seals it, and they answer 503 until they list another node. A route by a ReferenceGrant is such an object.'
-  ),
   longLivedWait: duration(
     '0s',
     { min: '0s', max: '1h' },
     'How long a drain waits for websockets, server-sent events and streams at most, from its start. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
-  ),
-  kubeletStatusDelay: duration(
-    '3s',
-    { min: '0s', max: '10s' },
-    'How late a kubelet may report that it ends a pod by itself (shutdown, eviction). A container restart takes this much longer.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
   inventoryEvery: duration(

@@ -37,14 +37,6 @@ const dashboard = z.strictObject({
         'Ranges of proxies in front of the dashboard. Behind them wrong tokens count for the address in `X-Forwarded-For`, so one client does not lock out all others.',
       example: ['10.244.0.0/16']
     }),
-  docsUrl: z
-    .url({ protocol: /^https?$/, error: 'must be a URL such as https://git.example.org/apisix-drain/docs' })
-    .optional()
-    .meta({
-      description:
-        "Where you keep this project's folder `docs`. The words of the page then link to their pages there.",
-      example: 'https://git.example.org/apisix-drain/docs'
-    }),
   peers: z
     .array(
       z
@@ -69,19 +61,6 @@ export const serve = z.strictObject({
       'Port of the dashboard and `/metrics`, apart from the hooks, for NetworkPolicies. Without it they are on `port`; 0 lets the system pick one.',
     example: 8081
   }),
-  trustedQuery: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
-    ),
-  maxHooks: z.int().min(1).max(100_000).default(2000).describe('Hooks held at once. More get 503.'),
-  maxHooksPerPod: z
-    .int()
-    .min(1)
-    .max(1000)
-    .default(16)
-    .describe('Hooks held at once for one pod. More get 429.'),
   dashboard: dashboard.prefault({}).describe('The dashboard.'),
   shutdownTimeout: duration(
     '20s',

@@ -150,7 +150,6 @@ export function createViews(options: ViewsOptions): Views {
         dryRun: config.drain.dryRun,
         minimumGrade: config.drain.minimumGrade,
         sleepMs: REPLACED_SLEEP_MS,
-        docsUrl: config.serve.dashboard?.docsUrl ?? null,
         reach,
         vouch: loop.holds.canVouch(),
         leader: leaderView(sources.leader.status(now)),

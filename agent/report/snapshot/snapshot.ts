@@ -184,8 +184,6 @@ export interface Snapshot {
     readonly minimumGrade: Grade
     /** The sleep that a hook of this agent replaces (`REPLACED_SLEEP_MS`). */
     readonly sleepMs: number
-    /** Where the documentation can be read (`serve.dashboard.docsUrl`). */
-    readonly docsUrl: string | null
     readonly reach: Reach
     readonly vouch: Vouch
     /** The agent that leads, if there are several. */

@@ -41,7 +41,7 @@ interface HooksOptions {
   readonly log: Log
   /** The answer to a hook whose drain is proven already. `undefined`: the hook must be held. */
   readonly proven: (hook: Hook) => Ack | undefined
-  /** `drain.kubeletStatusDelay`: a pod counts as staying only if the API server reports it a second time after this delay. */
+  /** A pod counts as staying only if the API server reports it a second time after this delay. */
   readonly statusDelayMs: number
   /** Requests a round, because something has changed. */
   readonly wake: () => void

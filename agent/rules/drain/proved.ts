@@ -10,7 +10,7 @@ import type { Asked } from './seen.ts'
  * - `gateways`: the verdict of the proof, with a grade that every gateway reached
  * - `seal`: every gateway has sealed the entry, and the caller does not wait for requests in flight
  * - `last-endpoint`: a holder lists no other node, and the pod was kept in use until its deadline
- * - `kubernetes`: the API server was asked about this hook, and again after `drain.kubeletStatusDelay`; both times the pod stays
+ * - `kubernetes`: the API server was asked about this hook, and again after KUBELET_STATUS_DELAY_MS; both times the pod stays
  */
 export type Basis =
   | { readonly on: 'gateways'; readonly verdict: Proven }

@@ -122,9 +122,6 @@
 {{- if and (include "apisix-drain.hasDashboard" .) (not (hasKey $config.serve.dashboard "peers")) -}}
 {{- $_ := set $config.serve.dashboard "peers" (list (printf "%s.%s.svc:%s" (include "apisix-drain.agentsName" .) .Release.Namespace (include "apisix-drain.agentsPort" .))) -}}
 {{- end -}}
-{{- if and (include "apisix-drain.hasDashboard" .) (regexMatch "^https?://" .Values.prometheusRule.docs) (not (hasKey $config.serve.dashboard "docsUrl")) -}}
-{{- $_ := set $config.serve.dashboard "docsUrl" .Values.prometheusRule.docs -}}
-{{- end -}}
 {{/* Releases in one namespace must not elect from among each other's agents. */}}
 {{- $leader := dict "namespace" .Release.Namespace "name" (include "apisix-drain.fullname" .) -}}
 {{- $_ := set $config "leader" (merge (default dict (get $config "leader")) $leader) -}}

@@ -40,8 +40,6 @@ describe('config', () => {
       observedSettleMs: 250,
       acceptedSettleMs: 5000,
       floorMs: 15_000,
-      foreignHoldMs: 5000,
-      kubeletStatusDelayMs: 3000,
       longLivedMs: 0,
       dryRun: false,
       inventoryEveryMs: 30_000,
@@ -69,7 +67,7 @@ describe('config', () => {
     const found = config(`
 kubernetes: { kubeconfig: ${file('{}', 'kubeconfig')}, context: prod, namespaces: [shop] }
 apisix:
-  admin: { url: "https://apisix:9180/", keyEnv: KEY, caFile: ${ca}, timeout: 2s, pageSize: 100 }
+  admin: { url: "https://apisix:9180/", keyEnv: KEY, caFile: ${ca}, timeout: 2s }
   control: { enabled: false }
   barrier: { scheme: https, tokenFile: ${token}, caFile: ${ca}, serverName: barrier.test, ttl: 1m }
   gateways: { static: [{ name: edge, host: 192.0.2.10 }] }
@@ -79,8 +77,7 @@ log: { level: debug }
     expect(found.kubernetes).to.include({ context: 'prod' })
     expect(found.apisix.admin).to.include({
       url: 'https://apisix:9180',
-      timeoutMs: 2000,
-      pageSize: 100
+      timeoutMs: 2000
     })
     expect(found.apisix.barrier).to.include({ port: 9092, serverName: 'barrier.test', ttlMs: 60_000 })
     expect(found.apisix.admin.ca?.read()).to.equal(PEM)
@@ -102,16 +99,8 @@ log: { level: debug }
       auth: { kind: 'none' },
       origins: ['https://ops.example'],
       trustedProxies: [],
-      docsUrl: undefined,
       peers: []
     })
-    const docsUrl = 'https://git.example/docs'
-    expect(
-      dashboard(JSON.stringify({ enabled: true, auth: 'none', docsUrl: `${docsUrl}/` }))?.docsUrl
-    ).to.equal(docsUrl)
-    expect(() => dashboard(JSON.stringify({ enabled: true, auth: 'none', docsUrl: 'docs' }))).to.throw(
-      /serve\.dashboard\.docsUrl: must be a URL such as/
-    )
     const trustedProxies = ['10.244.0.0/16']
     expect(dashboard(JSON.stringify({ enabled: true, auth: 'none', trustedProxies }))).to.deep.include({
       trustedProxies
@@ -126,10 +115,10 @@ log: { level: debug }
     const found = problems(
       `
 apisix:
-  admin: { url: "ftp://apisix", key: hunter2, timout: 3s, pageSize: 5 }
+  admin: { url: "ftp://apisix", key: hunter2, timout: 3s, origins: 5 }
   control: { enabled: false }
 kubernetes: { timeout: 5s }
-drain: { reserve: 3, floor: 1 s, pageSize: 3, minimumEvidence: observed, reads: 1000 }
+drain: { reserve: 3, floor: 1 s, minimumEvidence: observed, reads: 1000 }
 log: { level: loud, pretty: "yes" }
 srve: {}
 `,
@@ -140,12 +129,11 @@ srve: {}
       'environment variable APISIX_DRAIN_KUBERNETES_TIMEOUT: no such setting any more; it never had an effect, leave it out',
       'kubernetes.timeout: no such setting any more; it never had an effect, leave it out',
       'apisix.admin.url: must be an http:// or https:// URL',
-      'apisix.admin.pageSize: must be at least 10',
+      'apisix.admin.origins: no such setting; origins belongs to serve.dashboard.origins',
       'apisix.admin.key: a secret is not written into the configuration; use keyFile or keyEnv',
       'apisix.admin.timout: no such setting, did you mean timeout?',
       'drain.reserve: write a duration: a number and a unit, such as 3s, 250ms or 2m',
       'drain.floor: write a duration: a number and a unit, such as 3s, 250ms or 2m',
-      'drain.pageSize: no such setting; pageSize belongs to apisix.admin.pageSize',
       'drain.reads: must be at most 100',
       'drain.minimumEvidence: observed can never be given while apisix.control.enabled is false and there is no apisix.barrier; enable one of them or ask for less',
       'log.level: must be one of trace, debug, info, warn, error, fatal',

@@ -13,43 +13,40 @@ describe('identify', () => {
     found.behind.push(pod('late', { ips: ['10.0.0.9'] }))
     return found
   }
-  const ask = (
-    caller: Partial<Caller>,
-    { trusted = true, pods = holds(), signal = new AbortController().signal } = {}
-  ) => identify({ address: '10.0.0.7', named: undefined, uid: undefined, ...caller }, pods, trusted, signal)
+  const ask = (caller: Partial<Caller>, { pods = holds(), signal = new AbortController().signal } = {}) =>
+    identify({ address: '10.0.0.7', named: undefined, uid: undefined, ...caller }, pods, signal)
   const named = (name: string, namespace = 'shop') => ({ namespace, name })
   const HOST = '192.168.1.5'
   const STRANGER = '172.16.0.1'
 
-  const accepted: Record<string, [caller: Partial<Caller>, name: string, trusted?: boolean]> = {
-    'a pod by its address': [{}, 'web-1', false],
-    'a pod by its second address': [{ address: 'fd00::7' }, 'web-1', false],
-    'a pod that names itself': [{ named: named('web-1') }, 'web-1', false],
-    'a pod that names its uid too': [{ uid: 'uid-web-1' }, 'web-1', false],
-    'a host network pod that gives its uid': [{ address: HOST, uid: 'uid-b' }, 'b', false],
+  const accepted: Record<string, [caller: Partial<Caller>, name: string]> = {
+    'a pod by its address': [{}, 'web-1'],
+    'a pod by its second address': [{ address: 'fd00::7' }, 'web-1'],
+    'a pod that names itself': [{ named: named('web-1') }, 'web-1'],
+    'a pod that names its uid too': [{ uid: 'uid-web-1' }, 'web-1'],
+    'a host network pod that gives its uid': [{ address: HOST, uid: 'uid-b' }, 'b'],
     'the kubelet for a pod that shares its host with others': [
       { address: HOST, named: named('late') },
       'late'
     ],
-    'a host network pod that names itself': [{ address: HOST, named: named('b') }, 'b', false],
+    'a host network pod that names itself': [{ address: HOST, named: named('b') }, 'b'],
     'the kubelet for a pod of its host': [{ address: HOST, named: named('web-1') }, 'web-1'],
     'an unknown address for a named pod': [{ address: STRANGER, named: named('web-1') }, 'web-1'],
     'a pod that only the API server knows': [{ address: STRANGER, named: named('late') }, 'late'],
-    'a pod that the watch has not seen yet, by its address': [{ address: '10.0.0.9' }, 'late', false],
+    'a pod that the watch has not seen yet, by its address': [{ address: '10.0.0.9' }, 'late'],
     'a pod that the watch has not seen yet, by its address and name': [
       { address: '10.0.0.9', named: named('late') },
-      'late',
-      false
+      'late'
     ]
   }
-  for (const [what, [caller, name, trusted = true]] of Object.entries(accepted)) {
+  for (const [what, [caller, name]] of Object.entries(accepted)) {
     it(`accepts ${what}`, async () => {
-      const identity = await ask(caller, { trusted })
+      const identity = await ask(caller)
       expect(identity.ok ? identity.pod.name : identity.why).to.equal(name)
     })
   }
 
-  const refused: Record<string, [caller: Partial<Caller>, error: string, why: RegExp, trusted?: boolean]> = {
+  const refused: Record<string, [caller: Partial<Caller>, error: string, why: RegExp]> = {
     'a pod that names another': [
       { named: named('web-2') },
       'forbidden',
@@ -75,12 +72,6 @@ describe('identify', () => {
       'not-named',
       /is the address of a host/
     ],
-    'a host network pod that names a pod of another host, if hosts are not trusted': [
-      { address: HOST, named: named('web-2') },
-      'forbidden',
-      /192.168.1.5 is not an address of shop\/web-2/,
-      false
-    ],
     'a name that Kubernetes does not know': [
       { address: STRANGER, named: named('nobody') },
       'unknown-pod',
@@ -91,23 +82,11 @@ describe('identify', () => {
       'unknown-pod',
       /knows no pod bank\/web-1/
     ],
-    'any name from an unknown address, if such addresses are not trusted': [
-      { address: STRANGER, named: named('web-1') },
-      'forbidden',
-      /not an address of shop\/web-1; .*serve.trustedQuery/,
-      false
-    ],
-    'the kubelet, if it is not trusted': [
-      { address: HOST, named: named('web-1') },
-      'forbidden',
-      /not an address of/,
-      false
-    ],
     'the uid of a pod that is gone': [{ uid: 'uid-before' }, 'forbidden', /has another uid now/]
   }
-  for (const [what, [caller, error, why, trusted = true]] of Object.entries(refused)) {
+  for (const [what, [caller, error, why]] of Object.entries(refused)) {
     it(`refuses ${what}`, async () => {
-      const identity = await ask(caller, { trusted })
+      const identity = await ask(caller)
       if (identity.ok) throw new Error(`took ${identity.pod.name}`)
       expect(identity.error).to.equal(error)
       expect(identity.why).to.match(why)
@@ -121,7 +100,7 @@ describe('identify', () => {
     for (const pods of [manualHolds(alone), unseen]) {
       const identity = await ask({ address: HOST }, { pods })
       expect(identity.ok ? '' : identity.error).to.equal('not-named')
-      const byName = await ask({ address: HOST, named: named('a') }, { pods, trusted: false })
+      const byName = await ask({ address: HOST, named: named('a') }, { pods })
       expect(byName.ok && byName.pod.name).to.equal('a')
     }
   })
