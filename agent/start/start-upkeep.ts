@@ -102,7 +102,6 @@ function syncOf({
   leader,
   mode,
   asking,
-  clock,
   log,
   drains,
   events
@@ -115,7 +114,6 @@ function syncOf({
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
     allow: config.sync.allow,
     isPodRange: addressRanges(config.sync.podRanges),
-    now: () => clock.now(),
     told(service, why) {
       const facts = { service: serviceName(service) }
       if (why === undefined) return log.info(facts, 'service can be synced')

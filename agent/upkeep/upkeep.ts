@@ -47,7 +47,7 @@ export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptio
       const wished = sync?.wishes(target, found)
       const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
       if (!wished) return { edits: owed }
-      // A claimed holder gets its members, so nothing is restored there: an earlier weight would undo a slow start.
+      // A claimed holder gets its members, so nothing is restored there.
       const claimed = new Set(wished.edits.map(({ holder }) => holder))
       return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
     },

@@ -20,15 +20,13 @@ interface Given {
   /** Nodes by upstream; an upstream that is not named does not exist. */
   readonly upstreams: Record<string, readonly string[]>
   readonly form?: Holder['form']
-  /** When nodes became members, in ms. */
-  readonly since?: Record<string, number>
   readonly current?: boolean
 }
 
 const shown = ({ key, weight }: NewNode) => `${key}=${weight}`
 
 /** The result of `sync` for Services and slices, as `test/cases/sync.yaml` states them. */
-export function syncing(given: Given, now: number) {
+export function syncing(given: Given) {
   const { slices = [], draining = [], gone = [], upstreams, current = true } = given
   const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))
   const services = Object.entries(given.services).map(([name, { ports, ask }]) => serviceOf(name, ask, ports))
@@ -49,18 +47,16 @@ export function syncing(given: Given, now: number) {
     const nodes = upstreams[claim.id]
     if (!nodes) return [claim.id, { create: newUpstream(claim, members)?.nodes.map(shown) ?? 'no' }] as const
     const at = (host: string) => alive.filter(({ ips }) => ips.includes(host))
-    const { add, weigh, remove } = planSync({
+    const { add, remove } = planSync({
       claim,
       members,
       holder: holder(claim.id, nodes, { form: given.form ?? 'map' }),
       isPods: node => pods.some(({ ips }) => ips.includes(node.host)),
       isGone: node => at(node.host).length === 0,
       isDraining: node => at(node.host).some(({ name }) => draining.includes(name)),
-      since: new Map(Object.entries(given.since ?? {})),
-      current,
-      now
+      current
     })
-    return [claim.id, { add: add.map(shown), weigh: weigh.map(shown), remove: [...remove] }] as const
+    return [claim.id, { add: add.map(shown), remove: [...remove] }] as const
   })
   return {
     edits: Object.fromEntries(edits),

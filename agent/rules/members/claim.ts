@@ -1,19 +1,14 @@
 import { annotationReader, oneOf, PREFIX, quoted, UPSTREAM } from '../drain/annotations.ts'
-import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
-import type { Millis, ServiceFact } from '../drain/facts.ts'
+import type { ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { parseSelector, type Selector } from './selector.ts'
 
-/** The weight of every node of this Service. */
-const WEIGHT = `${PREFIX}weight`
 /** Only endpoints in these zones, separated by commas. */
 const ZONE = `${PREFIX}zone`
 /** Only pods with these labels: a label selector. */
 const SUBSET = `${PREFIX}subset`
 /** `true`: create the upstream if there is none. */
 const CREATE = `${PREFIX}create`
-/** A duration, in which the weight of a new node rises. */
-const SLOW_START = `${PREFIX}slow-start`
 
 /** One Service's claim on the nodes of one upstream. */
 export interface Claim {
@@ -23,14 +18,10 @@ export interface Claim {
   readonly id: string
   /** The name of the Service's port, which EndpointSlices use too. */
   readonly port: string
-  /** `undefined`: new nodes get the weight of the existing ones, and no weight is changed. */
-  readonly weight: number | undefined
   /** `undefined`: all zones. */
   readonly zones: ReadonlySet<string> | undefined
   readonly subset: Selector | undefined
   readonly create: boolean
-  /** 0: a new node gets its whole weight at once. */
-  readonly slowStartMs: Millis
 }
 
 /** The claims of a Service. If any part is unreadable, nothing is done for the Service. */
@@ -52,11 +43,9 @@ export function claimsOf(service: ServiceFact): Claims {
   const wanted = read(UPSTREAM, text => text.split(','), 'a list of upstreams') ?? []
   const common = {
     service,
-    weight: read(WEIGHT, weightIn, 'a whole number from 0'),
     zones: read(ZONE, zonesIn, 'a list of zones'),
     subset: read(SUBSET, parseSelector, 'a label selector such as version=v2'),
-    create: read(CREATE, oneOf({ true: true, false: false }), 'true or false') ?? false,
-    slowStartMs: read(SLOW_START, parseDuration, DURATION_FORM) ?? 0
+    create: read(CREATE, oneOf({ true: true, false: false }), 'true or false') ?? false
   }
   const claims = wanted.flatMap(entry => {
     const at = entry.lastIndexOf('=')
@@ -75,8 +64,6 @@ export function claimsOf(service: ServiceFact): Claims {
   const all = [...unreadable, ...problems]
   return all.length > 0 ? { claims: [], problems: all } : { claims, problems: all }
 }
-
-const weightIn = (text: string): number | undefined => (/^\d{1,6}$/.test(text) ? Number(text) : undefined)
 
 function zonesIn(text: string): ReadonlySet<string> | undefined {
   const zones = text.split(',').map(zone => zone.trim())

@@ -1,8 +1,7 @@
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { NodeKey } from '../drain/facts.ts'
 import { serviceName, type Claim } from './claim.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
 import { SYNCED_FOR } from './node-mark.ts'
-import { risingWeight } from './slow-start.ts'
 
 /** A node in the form in which it should be written. */
 export interface NewNode {
@@ -15,8 +14,6 @@ export interface NewNode {
 /** The edits of one holder, relative to the object that was read. */
 interface SyncEdit {
   readonly add: readonly NewNode[]
-  /** Nodes that only get another weight. */
-  readonly weigh: readonly NewNode[]
   readonly remove: readonly NodeKey[]
 }
 
@@ -31,14 +28,11 @@ interface SyncInput {
   readonly isGone: (node: HolderNode) => boolean
   /** Whether a drain removes the node. A drain has its own order: first the barrier, then the removal. */
   readonly isDraining: (node: HolderNode) => boolean
-  /** When each node became a member; absent: it becomes one now. */
-  readonly since: ReadonlyMap<NodeKey, Millis>
   /** The state of Kubernetes is current. If it may be old, nothing is removed. */
   readonly current: boolean
-  readonly now: Millis
 }
 
-/** The full weight of new nodes if neither the Service nor an existing node has one. */
+/** The weight of new nodes if no listed node has one. */
 const DEFAULT_WEIGHT = 100
 
 /**
@@ -50,25 +44,18 @@ const DEFAULT_WEIGHT = 100
  * for the connect timeout instead of getting its 503 at once. Besides, another pod will get the address.
  */
 export function planSync(input: SyncInput): SyncEdit {
-  const { claim, members, holder, isPods, isDraining, isGone, current, since, now } = input
+  const { claim, members, holder, isPods, isDraining, isGone, current } = input
   const listed = new Set(holder.nodes.map(node => node.key))
-  const full = fullWeight(claim, holder)
   const metadata = holder.form === 'array' ? { [SYNCED_FOR]: serviceName(claim.service) } : undefined
-  const made = (key: NodeKey, weight: number): NewNode => ({ key, weight, ...(metadata && { metadata }) })
-  const startedAt = (key: NodeKey): Millis => since.get(key) ?? now
-  const weightOf = (key: NodeKey): number => risingWeight(full, claim.slowStartMs, now - startedAt(key))
-
-  const add = [...members].filter(key => !listed.has(key)).map(key => made(key, weightOf(key)))
-  const rising = claim.weight !== undefined || claim.slowStartMs > 0
-  const own = holder.nodes.filter(({ key }) => members.has(key))
-  const weigh = own
-    .filter(({ key, weight }) => rising && weight !== weightOf(key))
-    .map(({ key }) => made(key, weightOf(key)))
+  const weight = holder.nodes.find(node => node.weight > 0)?.weight ?? DEFAULT_WEIGHT
+  const add = [...members]
+    .filter(key => !listed.has(key))
+    .map((key): NewNode => ({ key, weight, ...(metadata && { metadata }) }))
   const remove = holder.nodes
     .filter(node => current && !members.has(node.key) && isPods(node) && !isDraining(node))
     .filter(node => members.size > 0 || isGone(node))
     .map(node => node.key)
-  return { add, weigh, remove }
+  return { add, remove }
 }
 
 /** A new upstream for a claim that asks for one; `undefined` while it has no node. */
@@ -77,16 +64,9 @@ export function newUpstream(
   members: ReadonlySet<NodeKey>
 ): { readonly name: string; readonly nodes: readonly NewNode[] } | undefined {
   if (!claim.create || members.size === 0) return undefined
-  const weight = risingWeight(claim.weight ?? DEFAULT_WEIGHT, claim.slowStartMs, 0)
   const metadata = { [SYNCED_FOR]: serviceName(claim.service) }
   return {
     name: serviceName(claim.service),
-    nodes: [...members].map(key => ({ key, weight, metadata }))
+    nodes: [...members].map(key => ({ key, weight: DEFAULT_WEIGHT, metadata }))
   }
-}
-
-/** The weight of a node after its rise. With slow start, the weights of existing nodes are no guide, because they may still rise. */
-export function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
-  if (weight !== undefined) return weight
-  return (slowStartMs === 0 && nodes.find(node => node.weight > 0)?.weight) || DEFAULT_WEIGHT
 }

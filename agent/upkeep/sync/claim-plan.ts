@@ -1,14 +1,13 @@
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
-import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
+import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Claim } from '../../rules/members/claim.ts'
 import { newUpstream, planSync } from '../../rules/members/member-edits.ts'
 import { membersOf, type PodsKnown } from '../../rules/members/members.ts'
 import { markOf } from '../../rules/members/node-mark.ts'
 import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
 import { isEnding } from '../../rules/plan/match.ts'
-import { createCourses } from './courses.ts'
 
 export interface ClaimPlanOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
@@ -16,7 +15,6 @@ export interface ClaimPlanOptions {
   readonly drains: () => Drains
   /** Whether only pods have addresses in this range. */
   readonly isPodRange: (host: string) => boolean
-  readonly now: () => Millis
 }
 
 /** Compares claimed holders with the EndpointSlices of their Services. */
@@ -33,13 +31,23 @@ interface ClaimPlan {
   keep(claims: ReadonlyMap<HolderKey, Claim>): void
 }
 
+/** What a check was about. */
+interface Look {
+  readonly holder: Holder | undefined
+  readonly slices: readonly EndpointFact[]
+  readonly at: Millis
+}
+
 /** A claim is checked when its holder or a slice changes. For other changes, it is checked at this interval, in ms. */
 const EVERY_MS = 1000
 
 export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
-  const { cluster, inventory, now } = options
+  const { cluster, inventory } = options
   const { pods, slices } = cluster
-  const courses = createCourses(now)
+  /** By holder: former members that are still listed. They identify leftover nodes of pods that are gone. */
+  const former = new Map<HolderKey, Set<NodeKey>>()
+  /** By holder: what its last check was about. */
+  const looks = new Map<HolderKey, Look>()
   const drainingNow = createDrainingHosts(options.drains)
 
   const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
@@ -51,9 +59,18 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
   }
   const members = (claim: Claim): ReadonlySet<NodeKey> => membersOf(claim, slicesOf(claim), known)
 
+  /** The members, and the former ones. Updates these. */
+  const membersSoFar = ({ holder: key }: Claim, members: ReadonlySet<NodeKey>, holder: Holder) => {
+    const listed = new Set(holder.nodes.map(node => node.key))
+    const were = [...(former.get(key) ?? [])].filter(node => listed.has(node))
+    const all = new Set([...were, ...members])
+    former.set(key, all)
+    return all
+  }
+
   const edits = (claim: Claim, holder: Holder) => {
     const wanted = members(claim)
-    const { since, were } = courses.update(claim, wanted, holder)
+    const were = membersSoFar(claim, wanted, holder)
     const draining = drainingNow()
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
     // Pods on their host's address are distinguished by port. Another listener there (a NodePort, for example) is no pod.
@@ -73,16 +90,15 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
       isGone: ({ host }) =>
         pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host),
       isDraining: node => draining.has(node.host),
-      since,
-      current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live'),
-      now: now()
+      current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live')
     })
   }
 
   const isDue = (claim: Claim, at: Millis): boolean => {
     const holder = inventory.holders().get(claim.holder)
     const current = slicesOf(claim)
-    const { looked } = courses.of(claim.holder)
+    const looked = looks.get(claim.holder)
+    if (!looked) return true
     const same =
       looked.holder === holder &&
       looked.slices.length === current.length &&
@@ -97,12 +113,15 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
     needsWrite(claim, at) {
       if (!isDue(claim, at)) return false
       const holder = inventory.holders().get(claim.holder)
-      courses.of(claim.holder).looked = { holder, slices: slicesOf(claim), at }
+      looks.set(claim.holder, { holder, slices: slicesOf(claim), at })
       if (!holder) return inventory.readAt() !== undefined && newUpstream(claim, members(claim)) !== undefined
-      const { add, weigh, remove } = edits(claim, holder)
-      return add.length + weigh.length + remove.length > 0
+      const { add, remove } = edits(claim, holder)
+      return add.length + remove.length > 0
     },
-    keep: claims => courses.keep(claims)
+    keep(claims) {
+      for (const key of former.keys()) if (!claims.has(key)) former.delete(key)
+      for (const key of looks.keys()) if (!claims.has(key)) looks.delete(key)
+    }
   }
 }
 

@@ -79,9 +79,9 @@ export function createSync(options: SyncOptions): Sync {
     if (!found) return { edits: [], create: bodyOf(plan.newUpstream(claim)) }
     const holder = found.find(({ key }) => key === claim.holder)
     if (!holder || refusal(claim, holder) !== undefined) return NOTHING
-    const { add, weigh, remove } = plan.edits(claim, holder)
+    const { add, remove } = plan.edits(claim, holder)
     return {
-      edits: [{ holder: holder.key, put: [...add, ...weigh].map(node => nodeFor(node, holder)), remove }]
+      edits: [{ holder: holder.key, put: add.map(node => nodeFor(node, holder)), remove }]
     }
   }
 

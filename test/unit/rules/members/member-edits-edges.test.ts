@@ -3,7 +3,6 @@ import type { Endpoint, EndpointFact, PodFact, ServiceFact } from '../../../../a
 import { claimsOf, type Claim } from '../../../../agent/rules/members/claim.ts'
 import { settleClaims } from '../../../../agent/rules/members/settle.ts'
 import { membersOf, type PodsKnown } from '../../../../agent/rules/members/members.ts'
-import { addedAtFor, risingWeight } from '../../../../agent/rules/members/slow-start.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { asking, serviceFact } from '../../../build/service.ts'
 
@@ -23,11 +22,9 @@ describe('members of a claimed upstream', () => {
     holder: 'upstreams/web',
     id: 'web',
     port: 'http',
-    weight: undefined,
     zones: undefined,
     subset: undefined,
     create: false,
-    slowStartMs: 0,
     ...differs
   })
   const slice = (endpoint: Partial<Endpoint> = {}, differs: Partial<EndpointFact> = {}) =>
@@ -107,21 +104,5 @@ describe('claims', () => {
     expect(problems.get('shop/b')).to.match(
       /upstreams\/web follows shop\/a.*; upstreams\/web-2 follows shop\/a/
     )
-  })
-})
-
-describe('slow start', () => {
-  it('rises in steps, never to 0, and weight 0 stays 0', () => {
-    expect(risingWeight(100, 10_000, 0)).to.equal(10)
-    expect(risingWeight(3, 10_000, 0)).to.equal(1)
-    expect(risingWeight(100, 10_000, 10_000)).to.equal(100)
-    expect(risingWeight(0, 10_000, 0)).to.equal(0)
-  })
-
-  it('continues where the previous agent stopped', () => {
-    expect(addedAtFor(50, 100, 10_000, 20_000)).to.equal(16_000)
-    expect(addedAtFor(0, 100, 10_000, 20_000)).to.equal(20_000)
-    expect(addedAtFor(100, 100, 10_000, 20_000)).to.be.at.most(10_000)
-    expect(addedAtFor(0, 0, 10_000, 20_000)).to.be.at.most(10_000)
   })
 })
