@@ -54,13 +54,11 @@ function toEndpoint(value: unknown): Endpoint | undefined {
   const target = fieldsOf<V1ObjectReference>(endpoint.targetRef)
   const ready = conditions.ready !== false
   const uid = target.kind === 'Pod' ? textOf(target.uid) : undefined
-  const zone = textOf(endpoint.zone)
   return {
     address,
     podUid: uid as PodUid | undefined,
     ready,
     serving: typeof conditions.serving === 'boolean' ? conditions.serving : ready,
-    terminating: conditions.terminating === true,
-    ...(zone !== undefined && { zone: intern.text(zone) })
+    terminating: conditions.terminating === true
   }
 }

@@ -80,7 +80,6 @@ export interface Endpoint {
   readonly ready: boolean
   readonly serving: boolean
   readonly terminating: boolean
-  readonly zone?: string
 }
 
 /** One EndpointSlice: the map from a Service to pod addresses, and a second witness of an end. */

@@ -3,8 +3,6 @@ import type { ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { parseSelector, type Selector } from './selector.ts'
 
-/** Only endpoints in these zones, separated by commas. */
-const ZONE = `${PREFIX}zone`
 /** Only pods with these labels: a label selector. */
 const SUBSET = `${PREFIX}subset`
 /** `true`: create the upstream if there is none. */
@@ -18,8 +16,6 @@ export interface Claim {
   readonly id: string
   /** The name of the Service's port, which EndpointSlices use too. */
   readonly port: string
-  /** `undefined`: all zones. */
-  readonly zones: ReadonlySet<string> | undefined
   readonly subset: Selector | undefined
   readonly create: boolean
 }
@@ -43,7 +39,6 @@ export function claimsOf(service: ServiceFact): Claims {
   const wanted = read(UPSTREAM, text => text.split(','), 'a list of upstreams') ?? []
   const common = {
     service,
-    zones: read(ZONE, zonesIn, 'a list of zones'),
     subset: read(SUBSET, parseSelector, 'a label selector such as version=v2'),
     create: read(CREATE, oneOf({ true: true, false: false }), 'true or false') ?? false
   }
@@ -63,11 +58,6 @@ export function claimsOf(service: ServiceFact): Claims {
   }
   const all = [...unreadable, ...problems]
   return all.length > 0 ? { claims: [], problems: all } : { claims, problems: all }
-}
-
-function zonesIn(text: string): ReadonlySet<string> | undefined {
-  const zones = text.split(',').map(zone => zone.trim())
-  return zones.includes('') ? undefined : new Set(zones)
 }
 
 function portNamed({ ports }: ServiceFact, wanted: string | undefined): string | { problem: string } {

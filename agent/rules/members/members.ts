@@ -35,9 +35,8 @@ export function membersOf(
 }
 
 function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
-  const { podUid: uid, zone } = endpoint
+  const { podUid: uid } = endpoint
   if (endpoint.terminating || !endpoint.ready) return false
-  if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
   // An endpoint without a pod, which a user wrote by hand, has no labels.
   if (uid === undefined) return claim.subset === undefined
   if (pods.isGone(uid) || pods.isDraining(uid)) return false

@@ -49,8 +49,7 @@ const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
     claimsOf(
       service('web', {
         'apisix-drain.io/upstream': text,
-        'apisix-drain.io/subset': text,
-        'apisix-drain.io/zone': text
+        'apisix-drain.io/subset': text
       })
     ),
   'the address of a node': text => [addressOf(text), readNodes({ [text]: 1 }), readNodes([{ host: text }])],

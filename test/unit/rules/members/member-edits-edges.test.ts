@@ -22,7 +22,6 @@ describe('members of a claimed upstream', () => {
     holder: 'upstreams/web',
     id: 'web',
     port: 'http',
-    zones: undefined,
     subset: undefined,
     create: false,
     ...differs
@@ -38,7 +37,6 @@ describe('members of a claimed upstream', () => {
           ready: true,
           serving: true,
           terminating: false,
-          zone: undefined,
           ...endpoint
         }
       ],
@@ -60,13 +58,6 @@ describe('members of a claimed upstream', () => {
     expect(members(slice({ ready: false }))).to.deep.equal([])
     expect(members(slice({ ready: false, podUid: undefined }))).to.deep.equal([])
     expect(members(slice({ terminating: true }))).to.deep.equal([])
-  })
-
-  it('are in the requested zones', () => {
-    const zoned = claim({ zones: new Set(['a']) })
-    expect(members(slice({ zone: 'a' }), known(web), zoned)).to.have.length(1)
-    expect(members(slice({ zone: 'b' }), known(web), zoned)).to.deep.equal([])
-    expect(members(slice(), known(web), zoned)).to.deep.equal([])
   })
 
   it('are never pods that are gone, ending or finished, even if the slice lists them', () => {
