@@ -52,12 +52,11 @@ interface StartedSources extends Sources, UpkeepParts {
  *
  * @throws Error if there are no usable Kubernetes credentials
  */
-export function startWatches({ apisix, kubernetes, sync }: Config, clock: Clock, log: Log): Cluster {
+export function startWatches({ apisix, kubernetes }: Config, clock: Clock, log: Log): Cluster {
   return startCluster({
     credentials: loadCredentials(credentialSource(kubernetes), clock),
     namespaces: kubernetes.namespaces,
     gatewaySelector: gatewaySelector(apisix.gateways),
-    labels: sync.enabled,
     clock,
     log: log.child({ part: 'watch' })
   })

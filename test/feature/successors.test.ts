@@ -90,7 +90,12 @@ describe('feature: successors', () => {
   /** Places that lead to one pod of its workload only. `keep` lists the pod there. */
   const OWN_PLACES: Record<
     string,
-    { readonly kind: string; readonly keep: (rig: Rig, pod: TestPod, names: Map<string, string[]>) => void }
+    {
+      readonly kind: string
+      readonly keep: (rig: Rig, pod: TestPod, names: Map<string, string[]>) => void
+      /** The pod also has a Service of its own. */
+      readonly ofOne?: true
+    }
   > = {
     'a node by name': {
       kind: 'StatefulSet',
@@ -101,24 +106,19 @@ describe('feature: successors', () => {
     },
     'an upstream for each pod': { kind: 'StatefulSet', keep: (rig, pod) => rig.upstream('web', [pod]) },
     'an upstream for each host': { kind: 'DaemonSet', keep: (rig, pod) => rig.upstream('web', [pod]) },
-    'an upstream that sync keeps': {
+    'an upstream that follows the Service of one pod': {
       kind: 'StatefulSet',
+      ofOne: true,
       keep(rig, pod) {
         rig.upstream('web', [pod])
-        rig.kubernetes.store.modify('services', 'shop', 'one', service => ({
+        rig.kubernetes.store.modify('services', 'shop', 'one-0', service => ({
           ...service,
-          metadata: {
-            ...service.metadata,
-            annotations: {
-              'apisix-drain.io/upstream': 'web',
-              'apisix-drain.io/subset': 'apps.kubernetes.io/pod-index=0'
-            }
-          }
+          metadata: { ...service.metadata, annotations: { 'apisix-drain.io/upstream': 'web' } }
         }))
       }
     }
   }
-  for (const [name, { kind, keep }] of Object.entries(OWN_PLACES))
+  for (const [name, { kind, keep, ofOne }] of Object.entries(OWN_PLACES))
     test(`a pod that is addressed on its own is followed by the next one of its role only: ${name}`, async start => {
       const names = new Map<string, string[]>()
       const rig = await start({
@@ -135,9 +135,13 @@ describe('feature: successors', () => {
         })
       const old = one(0)
       const others = [one(1), one(2)]
+      const publish = (first: TestPod) => {
+        rig.service('one', [first, ...others])
+        if (ofOne) rig.service('one-0', [first])
+      }
       const backend = await rig.serve(old)
       for (const pod of others) await rig.serve(pod)
-      rig.service('one', [old, ...others])
+      publish(old)
       keep(rig, old, names)
       rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
       await rig.settled()
@@ -154,12 +158,12 @@ describe('feature: successors', () => {
       rig.gone(old)
       const next = one(0, false)
       await rig.serve(next)
-      rig.service('one', [next, ...others])
+      publish(next)
       await hook
       await rig.settled()
       expect([...(await answers())].filter(answer => answer.startsWith('one-'))).to.deep.equal([])
       rig.isReady(next, true)
-      rig.service('one', [next, ...others])
+      publish(next)
       await until('the next pod serves', () => answers().then(all => [...all].join() === 'one-0'))
     })
 

@@ -12,7 +12,7 @@ import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
 import { createGatewayStore } from './gateway-store.ts'
 import { combine, staticPart, type Part, type PartName } from '../reflect/parts.ts'
 import { patiently } from '../transport/patient.ts'
-import { toLabelledPod, toPodFact } from './pod-fact.ts'
+import { toPodFact } from './pod-fact.ts'
 import { createPodStore, type PodStore } from './pod-store.ts'
 import { fieldsOf, listOf } from '../../base/read.ts'
 import type { ReflectorSettings } from '../reflect/reflector-settings.ts'
@@ -32,8 +32,6 @@ export interface ClusterOptions {
   /** The namespaces whose pods, slices and Services are watched; all if absent or empty. */
   readonly namespaces?: readonly string[] | undefined
   readonly gatewaySelector: GatewaySelector
-  /** Whether pods keep their labels. */
-  readonly labels?: boolean
   readonly clock: Clock
   readonly log: Log
   readonly reflector?: Partial<ReflectorSettings>
@@ -91,7 +89,6 @@ export function startCluster(options: ClusterOptions): Cluster {
   const pods = createPodStore(clock)
   const slices = createSliceStore()
   const services = createServiceStore()
-  const readPod = options.labels ? toLabelledPod : toPodFact
   const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
   const gateways = createGatewayStore(() => clock.now(), fixed)
 
@@ -112,7 +109,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       ...(options.reflector && { settings: options.reflector })
     })
   const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
-    pods: scopes.map(ns => reflect('pods', podsIn(ns), readPod, pods.sink)),
+    pods: scopes.map(ns => reflect('pods', podsIn(ns), toPodFact, pods.sink)),
     endpointslices: scopes.map(ns => reflect('endpointslices', slicesIn(ns), toEndpointFact, slices.sink)),
     gateways:
       'static' in gatewaysAre
@@ -143,7 +140,7 @@ export function startCluster(options: ClusterOptions): Cluster {
   const watchOf = (name: PartName, namespace: string): Reflector | undefined =>
     watches[name][Math.max(scopes.indexOf(namespace), scopes.indexOf(undefined))]
   const learn = (object: unknown): PodFact | undefined => {
-    const fact = readPod(object)
+    const fact = toPodFact(object)
     if (fact) watchOf('pods', fact.namespace)?.learn(object)
     return fact
   }

@@ -8,7 +8,6 @@ const MOST = 20_000
 export function createIntern(most = MOST) {
   const texts = new Map<string, string>()
   const lists = new Map<string, readonly number[]>()
-  const records = new Map<string, Readonly<Record<string, string>>>()
   return {
     text(value: string): string {
       const known = texts.get(value)
@@ -23,14 +22,6 @@ export function createIntern(most = MOST) {
       if (known) return known
       if (lists.size >= most) lists.clear()
       lists.set(key, values)
-      return values
-    },
-    record(values: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-      const key = JSON.stringify(values)
-      const known = records.get(key)
-      if (known) return known
-      if (records.size >= most) records.clear()
-      records.set(key, values)
       return values
     }
   }

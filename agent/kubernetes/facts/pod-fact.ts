@@ -193,15 +193,6 @@ export function annotationsOf(annotations: unknown): Readonly<Record<string, str
   return ours ?? NO_ANNOTATIONS
 }
 
-/** A pod with the labels that `toPodFact` leaves out, because they are most of a pod's metadata. */
-export function toLabelledPod(object: unknown): PodFact | undefined {
-  const fact = toPodFact(object)
-  return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }
-}
-
-const labelsOf = (object: unknown) =>
-  fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(object).metadata).labels)
-
 /** Of a pod of a Deployment, and of a Rollout (Argo): the suffix of its ReplicaSet's name. */
 const TEMPLATE_HASHES = ['pod-template-hash', 'rollouts-pod-template-hash'] as const
 /** Of a pod of a DeploymentConfig (OpenShift): the name of its ReplicationController. */
@@ -226,10 +217,5 @@ const labelKeyOf = (labels: Fields, controller: string | undefined): string =>
     )
     .sort()
     .join()
-
-const textsOf = (fields: Fields): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(fields).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []))
-  )
 
 const toMillis = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000)

@@ -50,8 +50,6 @@ export interface PodFact {
   readonly annotations: Readonly<Record<string, string>>
   /** The labels that distinguish pods of one workload, as one string, without those that controllers generate. */
   readonly labelKey?: string
-  /** Kept only if `sync` may select pods by them. */
-  readonly labels?: Readonly<Record<string, string>>
 }
 
 /** The part of a Service that names the upstream for its endpoints, and the addresses that lead to its pods. */

@@ -1,10 +1,7 @@
 import { annotationReader, oneOf, PREFIX, quoted, UPSTREAM } from '../drain/annotations.ts'
 import type { ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
-import { parseSelector, type Selector } from './selector.ts'
 
-/** Only pods with these labels: a label selector. */
-const SUBSET = `${PREFIX}subset`
 /** `true`: create the upstream if there is none. */
 const CREATE = `${PREFIX}create`
 
@@ -16,7 +13,6 @@ export interface Claim {
   readonly id: string
   /** The name of the Service's port, which EndpointSlices use too. */
   readonly port: string
-  readonly subset: Selector | undefined
   readonly create: boolean
 }
 
@@ -39,7 +35,6 @@ export function claimsOf(service: ServiceFact): Claims {
   const wanted = read(UPSTREAM, text => text.split(','), 'a list of upstreams') ?? []
   const common = {
     service,
-    subset: read(SUBSET, parseSelector, 'a label selector such as version=v2'),
     create: read(CREATE, oneOf({ true: true, false: false }), 'true or false') ?? false
   }
   const claims = wanted.flatMap(entry => {

@@ -28,21 +28,19 @@ export function membersOf(
     const port = slice.ports.find(({ name }) => name === claim.port)?.port
     if (port === undefined) continue
     for (const endpoint of slice.endpoints) {
-      if (isMember(claim, endpoint, pods)) members.add(nodeKey(endpoint.address, port))
+      if (isMember(endpoint, pods)) members.add(nodeKey(endpoint.address, port))
     }
   }
   return members
 }
 
-function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
+function isMember(endpoint: Endpoint, pods: PodsKnown): boolean {
   const { podUid: uid } = endpoint
   if (endpoint.terminating || !endpoint.ready) return false
-  // An endpoint without a pod, which a user wrote by hand, has no labels.
-  if (uid === undefined) return claim.subset === undefined
+  // A user wrote an endpoint without a pod by hand.
+  if (uid === undefined) return true
   if (pods.isGone(uid) || pods.isDraining(uid)) return false
   const pod = pods.pod(uid)
   // The watch of slices can be ahead of the watch of pods, so the pod's own event follows.
-  if (!pod) return claim.subset === undefined
-  if (pod.deletionAt !== undefined || isOver(pod)) return false
-  return claim.subset === undefined || claim.subset.matches(pod.labels ?? {})
+  return pod === undefined || (pod.deletionAt === undefined && !isOver(pod))
 }

@@ -10,14 +10,13 @@ import { holdersOf } from '../../../agent/gateway/apisix/holders.ts'
 import { addressOf, readNodes } from '../../../agent/gateway/apisix/nodes.ts'
 import { neighbourhoodOf } from '../../../agent/base/address-ranges.ts'
 import { toEndpointFact } from '../../../agent/kubernetes/facts/endpoint-fact.ts'
-import { toLabelledPod } from '../../../agent/kubernetes/facts/pod-fact.ts'
+import { toPodFact } from '../../../agent/kubernetes/facts/pod-fact.ts'
 import { toServiceFact } from '../../../agent/kubernetes/facts/service-fact.ts'
 import { createServiceStore } from '../../../agent/kubernetes/facts/service-store.ts'
 import { createSliceStore } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { parseQuery } from '../../../agent/hook/query.ts'
 import { claimsOf } from '../../../agent/rules/members/claim.ts'
 import { settleClaims } from '../../../agent/rules/members/settle.ts'
-import { parseSelector } from '../../../agent/rules/members/selector.ts'
 import { clientAddress, normaliseAddress } from '../../../agent/report/page/address.ts'
 import { hiddenPlaces } from '../../../agent/rules/plan/hidden.ts'
 import { keysOfName } from '../../../agent/rules/plan/service-names.ts'
@@ -41,15 +40,13 @@ const words = WORDS.split('|')
 
 /** Every function that reads a text by a tenant, a caller or an author of routes. */
 const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
-  'a label selector': parseSelector,
   'a duration': parseDuration,
   'annotations of a pod': text =>
     readOptions({ 'apisix-drain.io/reserve': text, 'apisix-drain.io/minimum-evidence': text }),
   'annotations of a Service': text =>
     claimsOf(
       service('web', {
-        'apisix-drain.io/upstream': text,
-        'apisix-drain.io/subset': text
+        'apisix-drain.io/upstream': text
       })
     ),
   'the address of a node': text => [addressOf(text), readNodes({ [text]: 1 }), readNodes([{ host: text }])],
@@ -83,11 +80,11 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   'a pod with labels and annotations': size => {
     const annotations = fields(size, 'apisix-drain.io/')
     const object = { metadata: metadata({ labels: fields(size), annotations }), spec: {}, status: {} }
-    return () => toLabelledPod(object)
+    return () => toPodFact(object)
   },
   'a pod with ports': size => {
     const ports = many(size).map(i => ({ containerPort: (i % 65_000) + 1 }))
-    return () => toLabelledPod({ metadata: metadata(), spec: { containers: [{ ports }] }, status: {} })
+    return () => toPodFact({ metadata: metadata(), spec: { containers: [{ ports }] }, status: {} })
   },
   'a Service with ports': size => {
     const ports = many(size).map(i => ({ name: `p${i}`, port: (i % 65_000) + 1 }))

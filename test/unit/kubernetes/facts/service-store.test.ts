@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { toLabelledPod } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import { toServiceFact } from '../../../../agent/kubernetes/facts/service-fact.ts'
 import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
 
@@ -82,12 +81,5 @@ describe('watch: services', () => {
     sink.set(asks)
     expect(sink.gone('u1', undefined)).to.equal(true)
     expect(sink.gone('u1', undefined)).to.equal(false)
-  })
-
-  it('share one labels object among all pods with equal labels', () => {
-    const pod = (uid: string) =>
-      toLabelledPod({ metadata: { uid, namespace: 'shop', name: uid, labels: { app: 'web' } } })
-    expect(pod('a')?.labels).to.deep.equal({ app: 'web' })
-    expect(pod('a')?.labels).to.equal(pod('b')?.labels)
   })
 })

@@ -22,7 +22,6 @@ describe('members of a claimed upstream', () => {
     holder: 'upstreams/web',
     id: 'web',
     port: 'http',
-    subset: undefined,
     create: false,
     ...differs
   })
@@ -49,7 +48,6 @@ describe('members of a claimed upstream', () => {
     ...differs
   })
   const members = (facts: EndpointFact, pods = known(web), of = claim()) => [...membersOf(of, [facts], pods)]
-  const subset = { matches: ({ version }: Readonly<Record<string, string>>) => version === 'b' } as never
 
   it('are ready endpoints on the claimed port, and no host names', () => {
     expect(members(slice())).to.deep.equal(['10.0.0.1:8080'])
@@ -67,13 +65,7 @@ describe('members of a claimed upstream', () => {
     expect(members(slice(), known({ ...web, phase: 'Failed' }))).to.deep.equal([])
   })
 
-  it('of a subset have its labels; a pod without known labels is left out', () => {
-    const part = claim({ subset })
-    expect(members(slice(), known({ ...web, labels: { version: 'b' } }), part)).to.have.length(1)
-    expect(members(slice(), known({ ...web, labels: { version: 'a' } }), part)).to.deep.equal([])
-    expect(members(slice(), known(web), part)).to.deep.equal([])
-    expect(members(slice(), known(undefined), part)).to.deep.equal([])
-    expect(members(slice({ podUid: undefined }), known(undefined), part)).to.deep.equal([])
+  it('are endpoints whose pod is not known yet, and those that have none', () => {
     expect(members(slice(), known(undefined))).to.have.length(1)
     expect(members(slice({ podUid: undefined }), known(undefined))).to.have.length(1)
   })
