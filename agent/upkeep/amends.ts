@@ -20,7 +20,7 @@ export interface Amends {
   /** The objects to read again. */
   targets(now: Millis): readonly Target[]
   /** Called with every reading of an object. */
-  wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
+  wishes(target: Target, found: readonly Holder[]): readonly Wish[]
 }
 
 interface AmendsOptions {
@@ -81,7 +81,7 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
       }
       return due
     },
-    wishes(target, found = []) {
+    wishes(target, found) {
       const open = all.get(nameOf(target))
       if (!open) return []
       return found.flatMap(holder => {

@@ -43,7 +43,7 @@ export interface Ghosts {
   /** Asks which pods have the addresses of ghosts in this object, because a silent watch does not show a new pod. */
   prepare(target: Target, now: Millis): Promise<void>
   /** The changes that the answers allow in the object, which was read after the answers. */
-  wishes(target: Target, found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
+  wishes(target: Target, found: readonly Holder[], now: Millis): readonly Wish[]
 }
 
 /** How many addresses of ended pods are remembered; the oldest are dropped. */
@@ -173,7 +173,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       const free = asked.flatMap(({ host, owners }) => (owners && isFree(owners) ? [host] : []))
       freeHosts.set(nameOf(target), new Set(free))
     },
-    wishes(target, found = [], now) {
+    wishes(target, found, now) {
       const free = freeHosts.get(nameOf(target)) ?? new Set<string>()
       const undone = mayRepair() ? swaps.wishes(target, found) : []
       const repaired = named(found, now).flatMap(({ holder, list }): Wish[] => {

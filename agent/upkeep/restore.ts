@@ -25,7 +25,7 @@ export interface Restore {
   /** The objects with nodes to restore. */
   targets(now: Millis): readonly Target[]
   /** The nodes to restore in this object, as just read. Nodes that it lists by now, or has no place for, are not restored any more. */
-  wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
+  wishes(target: Target, found: readonly Holder[]): readonly Wish[]
 }
 
 interface RestoreOptions {
@@ -43,11 +43,8 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
   const returning = new Map<string, { readonly one: Taken; readonly pod: PodFact; readonly at: Millis }>()
   const owed = new Map<PodUid, { readonly at: Millis; readonly nodes: Map<string, Taken> }>()
 
-  const put = (
-    { uid, holder, node }: Taken,
-    found: readonly Holder[] | undefined
-  ): HolderNode | undefined => {
-    const today = found?.find(({ key }) => key === holder.key)
+  const put = ({ uid, holder, node }: Taken, found: readonly Holder[]): HolderNode | undefined => {
+    const today = found.find(({ key }) => key === holder.key)
     if (!today || today.discovery || !staysAt(uid, node.host) || !isSame(holder, today)) return undefined
     return today.nodes.some(({ key }) => key === node.key) ? undefined : inForm(today, node)
   }
@@ -119,7 +116,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
       }
       for (const [name, { one, pod }] of returning) {
         if (one.target.resource !== target.resource || one.target.id !== target.id) continue
-        const today = found?.find(({ key }) => key === one.holder.key)
+        const today = found.find(({ key }) => key === one.holder.key)
         if (isAwaited(name, one, today) && isBack(pod, one.node))
           wishes.push({ holder: one.holder.key, put: [inForm(today, one.node)], remove: [] })
       }

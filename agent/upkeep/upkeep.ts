@@ -1,6 +1,6 @@
 import type { Millis } from '../rules/drain/facts.ts'
 import type { Taken, Target, Written } from '../gateway/write/removal.ts'
-import type { Wishes } from '../gateway/write/wish.ts'
+import type { Wish } from '../gateway/write/wish.ts'
 import type { Writer } from '../gateway/write/writer.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Holder } from '../rules/plan/holder.ts'
@@ -12,7 +12,7 @@ import type { Sync } from './sync/sync.ts'
 /** The wishes for holders, apart from removals: from `sync`, undone drains, unanswered writes, and ghosts. */
 export interface Upkeep {
   /** The wished state of an object; called by the writer. */
-  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  wishes(target: Target, found: readonly Holder[]): readonly Wish[]
   /** Asks Kubernetes for the facts that `wishes` needs, before the object is read. */
   prepare(target: Target): Promise<unknown>
   taken(taken: Taken): void
@@ -44,12 +44,11 @@ export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptio
     prepare: target => Promise.all([ghosts.prepare(target, now()), sync?.prepare(target)]),
     wishes(target, found) {
       const haunted = ghosts.wishes(target, found, now())
-      const wished = sync?.wishes(target, found)
+      const wished = sync?.wishes(target, found) ?? []
       const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
-      if (!wished) return { edits: owed }
       // A claimed holder gets its members, so nothing is restored there.
-      const claimed = new Set(wished.edits.map(({ holder }) => holder))
-      return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
+      const claimed = new Set(wished.map(({ holder }) => holder))
+      return [...wished, ...owed.filter(({ holder }) => !claimed.has(holder))]
     },
     taken: one => restore.taken(one),
     ghosts: () => ghosts.found(),

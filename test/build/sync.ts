@@ -2,7 +2,7 @@ import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../..
 import { settleClaims } from '../../agent/rules/members/settle.ts'
 import type { Holder } from '../../agent/rules/plan/holder.ts'
 import { membersOf } from '../../agent/rules/members/members.ts'
-import { newUpstream, planSync, type NewNode } from '../../agent/rules/members/member-edits.ts'
+import { planSync, type NewNode } from '../../agent/rules/members/member-edits.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
 import { asking, serviceFact } from './service.ts'
@@ -17,7 +17,7 @@ interface Given {
   readonly pods?: Record<string, Partial<PodFact>>
   readonly draining?: readonly string[]
   readonly gone?: readonly string[]
-  /** Nodes by upstream; an upstream that is not named does not exist. */
+  /** Nodes by upstream. */
   readonly upstreams: Record<string, readonly string[]>
   readonly form?: Holder['form']
   readonly current?: boolean
@@ -44,8 +44,7 @@ export function syncing(given: Given) {
       isGone: uid => gone.includes(uid.replace('uid-', '')),
       isDraining: uid => draining.includes(uid.replace('uid-', ''))
     })
-    const nodes = upstreams[claim.id]
-    if (!nodes) return [claim.id, { create: newUpstream(claim, members)?.nodes.map(shown) ?? 'no' }] as const
+    const nodes = upstreams[claim.id] ?? []
     const at = (host: string) => alive.filter(({ ips }) => ips.includes(host))
     const { add, remove } = planSync({
       claim,

@@ -411,7 +411,7 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'start/start-sources.ts',
         name: 'startSources.writer.wishes',
         replace:
-          '({ edits: [...upkeep.wishes(target, found ?? []).edits, ...(found ?? []).map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] })',
+          '[...upkeep.wishes(target, found), ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))]',
         imports: [
           "import { expectedNodes } from '../upkeep/expected.ts'",
           "import { nodeOf } from '../gateway/apisix/nodes.ts'"

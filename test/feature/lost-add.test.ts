@@ -42,7 +42,7 @@ describe('a replacement that its owner adds before our cut-off write is applied'
         clock: systemClock,
         log: silent,
         wrote: one => amends.wrote(one),
-        wishes: (target, found) => ({ edits: amends.wishes(target, found) })
+        wishes: (target, found) => amends.wishes(target, found)
       })
       const look = async () => {
         for (const target of amends.targets(systemClock.now() + 100_000)) writer.tend(target)

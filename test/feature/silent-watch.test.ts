@@ -64,12 +64,13 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
   const synced = async (start: Start) => {
     const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' } })
     const first = rig.pod('web-0')
+    rig.upstream('web', [])
     rig.service('web', [first])
     rig.kubernetes.store.modify('services', 'shop', 'web', service => ({
       ...service,
       metadata: {
         ...service.metadata,
-        annotations: { 'apisix-drain.io/upstream': 'web', 'apisix-drain.io/create': 'true' }
+        annotations: { 'apisix-drain.io/upstream': 'web' }
       }
     }))
     await until('it is synced', () => rig.nodes('upstreams/web').join() === first.node)

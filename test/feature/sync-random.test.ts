@@ -96,8 +96,9 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
 
       const names = Array.from({ length: SERVICES }, (_, i) => `web-${i}`)
       for (const [i, name] of names.entries()) {
-        world.service(service(name, { upstream: name, create: 'true' }))
-        // Some upstreams exist already, as a map or an array. Each lists a machine that is not a pod.
+        world.service(service(name, { upstream: name }))
+        // Half of the upstreams list a machine that is not a pod, and half are maps.
+        if (i % 4 > 1) world.apisix.set('upstreams', name, { nodes: i % 4 === 2 ? {} : [] })
         if (i % 4 === 0) world.apisix.set('upstreams', name, { nodes: { '192.168.0.1:80': 7 } })
         if (i % 4 === 1) {
           world.apisix.set('upstreams', name, {

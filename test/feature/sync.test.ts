@@ -27,13 +27,13 @@ describe('feature: an upstream that follows a Service', () => {
   const test = sideBySide({ config: SYNC })
 
   for (const barrier of [true, false])
-    test(`is created, grows, drains and shrinks with its pods; a drained pod ${barrier ? 'is sealed until it is gone' : 'is not put back while it ends'}`, async start => {
+    test(`grows, drains and shrinks with its pods; a drained pod ${barrier ? 'is sealed until it is gone' : 'is not put back while it ends'}`, async start => {
       const rig = await start({ barrier })
       const [first, second] = [rig.pod('web-1'), rig.pod('web-2', { ready: false })]
       rig.service('web', [first, second])
-      ask(rig, 'web', { upstream: 'web', create: 'true' })
+      rig.upstream('web', [], 'array')
+      ask(rig, 'web', { upstream: 'web' })
       await lists(rig, 'web', [first.node])
-      rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
 
       rig.isReady(second, true)
       rig.service('web', [first, second])
@@ -171,7 +171,8 @@ describe('feature: an upstream that follows a Service', () => {
     // The agent handles claims in order. Once two later claims are fulfilled, it has also handled the first.
     for (const name of ['first', 'second']) {
       rig.service(name, [probe])
-      ask(rig, name, { upstream: name, create: 'true' })
+      rig.put('upstreams', name, { type: 'roundrobin', nodes: {} })
+      ask(rig, name, { upstream: name })
       await lists(rig, name, [probe.node])
     }
     await rig.settled()

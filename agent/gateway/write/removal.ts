@@ -9,7 +9,7 @@ import { writeFor } from './edit.ts'
 import { holdersOf } from '../apisix/holders.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { reconcile, type Outcome, type Removal } from './reconcile.ts'
-import { withWishes, type Edit, type Wishes } from './wish.ts'
+import { withWishes, type Edit, type Wish } from './wish.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 export interface RemovalTools {
@@ -24,8 +24,8 @@ export interface RemovalTools {
   readonly wasAwaySince: (at: Millis) => boolean
   /** Gets the facts that `wishes` needs, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>
-  /** The wishes for this object, besides the removals of drains. `found`: the object as just read; `undefined`: it does not exist. */
-  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
+  /** The wishes for this object, besides the removals of drains. `found`: the holders of the object as just read. */
+  readonly wishes: (target: Target, found: readonly Holder[]) => readonly Wish[]
   /** Called if the agent has removed a drained node, or may have removed it (no answer). Gets the node as it was before. */
   readonly taken: (taken: Taken) => void
   readonly wrote: (written: Written) => void
@@ -129,16 +129,10 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     const found = object ? holdersOf(object) : []
     const unsure = dropWhatStays(removal, found, answers, tools.isRemovable)
     const { edits: drained, outcomes } = reconcile(removal, found)
-    const { edits: wishes, create } = tools.wishes(target, object && found)
-    const edits = withWishes(drained, wishes, found)
-    const nothing = edits.length === 0 && (object !== undefined || create === undefined)
-    if (nothing || writes === WRITES) {
+    const edits = withWishes(drained, tools.wishes(target, found), found)
+    const nothing = edits.length === 0
+    if (!object || nothing || writes === WRITES) {
       return { outcomes: [...outcomes, ...unsure], ...done, content: nothing }
-    }
-    if (!object) {
-      await tools.admin.put(target.resource, target.id, create, tools.signal)
-      done.wished++
-      continue
     }
     const taken = begun(removal, target, drained)
     try {

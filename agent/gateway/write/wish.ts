@@ -12,12 +12,6 @@ export interface Wish {
   readonly remove: readonly NodeKey[]
 }
 
-export interface Wishes {
-  readonly edits: readonly Wish[]
-  /** The whole body of an object that should exist, but does not. */
-  readonly create?: Readonly<Record<string, unknown>> | undefined
-}
-
 export type Edit = HolderEdit & { readonly holder: Holder }
 
 /**

@@ -95,7 +95,7 @@ export function createWriter(options: WriterOptions): Writer {
     isRemovable: options.isRemovable ?? (() => true),
     wasAwaySince: options.wasAwaySince ?? (() => false),
     prepare: options.prepare ?? (() => Promise.resolve()),
-    wishes: options.wishes ?? (() => ({ edits: [] })),
+    wishes: options.wishes ?? (() => []),
     taken: options.taken ?? (() => {}),
     wrote(written) {
       ours.wrote(written)

@@ -1,9 +1,6 @@
-import { annotationReader, oneOf, PREFIX, quoted, UPSTREAM } from '../drain/annotations.ts'
+import { annotationReader, quoted, UPSTREAM } from '../drain/annotations.ts'
 import type { ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
-
-/** `true`: create the upstream if there is none. */
-const CREATE = `${PREFIX}create`
 
 /** One Service's claim on the nodes of one upstream. */
 export interface Claim {
@@ -13,7 +10,6 @@ export interface Claim {
   readonly id: string
   /** The name of the Service's port, which EndpointSlices use too. */
   readonly port: string
-  readonly create: boolean
 }
 
 /** The claims of a Service. If any part is unreadable, nothing is done for the Service. */
@@ -33,10 +29,6 @@ export function claimsOf(service: ServiceFact): Claims {
   const { read, problems: unreadable } = annotationReader(annotations)
   const problems: string[] = []
   const wanted = read(UPSTREAM, text => text.split(','), 'a list of upstreams') ?? []
-  const common = {
-    service,
-    create: read(CREATE, oneOf({ true: true, false: false }), 'true or false') ?? false
-  }
   const claims = wanted.flatMap(entry => {
     const at = entry.lastIndexOf('=')
     const id = entry.slice(at + 1).trim()
@@ -46,7 +38,7 @@ export function claimsOf(service: ServiceFact): Claims {
       problems.push(`${UPSTREAM}: ${found.problem}`)
       return []
     }
-    return [{ ...common, holder: `upstreams/${id}`, id, port: found }]
+    return [{ service, holder: `upstreams/${id}`, id, port: found }]
   })
   for (const id of twice(claims.map(claim => claim.id))) {
     problems.push(`${UPSTREAM}: ${id} is named for two ports: nodes of one upstream serve the same`)

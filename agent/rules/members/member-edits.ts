@@ -57,16 +57,3 @@ export function planSync(input: SyncInput): SyncEdit {
     .map(node => node.key)
   return { add, remove }
 }
-
-/** A new upstream for a claim that asks for one; `undefined` while it has no node. */
-export function newUpstream(
-  claim: Claim,
-  members: ReadonlySet<NodeKey>
-): { readonly name: string; readonly nodes: readonly NewNode[] } | undefined {
-  if (!claim.create || members.size === 0) return undefined
-  const metadata = { [SYNCED_FOR]: serviceName(claim.service) }
-  return {
-    name: serviceName(claim.service),
-    nodes: [...members].map(key => ({ key, weight: DEFAULT_WEIGHT, metadata }))
-  }
-}

@@ -3,7 +3,7 @@ import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
 import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Claim } from '../../rules/members/claim.ts'
-import { newUpstream, planSync } from '../../rules/members/member-edits.ts'
+import { planSync } from '../../rules/members/member-edits.ts'
 import { membersOf, type PodsKnown } from '../../rules/members/members.ts'
 import { markOf } from '../../rules/members/node-mark.ts'
 import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
@@ -23,8 +23,6 @@ interface ClaimPlan {
   members(claim: Claim): ReadonlySet<NodeKey>
   /** The changes that make the holder equal to the slices. */
   edits(claim: Claim, holder: Holder): ReturnType<typeof planSync>
-  /** The upstream to create; `undefined` if it would be empty. */
-  newUpstream(claim: Claim): ReturnType<typeof newUpstream>
   /** Whether a check is due, and the holder differs. */
   needsWrite(claim: Claim, now: Millis): boolean
   /** Forgets all other claims. */
@@ -109,12 +107,11 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
   return {
     members,
     edits,
-    newUpstream: claim => newUpstream(claim, members(claim)),
     needsWrite(claim, at) {
       if (!isDue(claim, at)) return false
       const holder = inventory.holders().get(claim.holder)
       looks.set(claim.holder, { holder, slices: slicesOf(claim), at })
-      if (!holder) return inventory.readAt() !== undefined && newUpstream(claim, members(claim)) !== undefined
+      if (!holder) return false
       const { add, remove } = edits(claim, holder)
       return add.length + remove.length > 0
     },

@@ -1,11 +1,10 @@
 import type { Millis, NodeKey, ServiceFact } from '../../rules/drain/facts.ts'
 import type { Target } from '../../gateway/write/removal.ts'
-import { nodeFor, type Wishes } from '../../gateway/write/wish.ts'
+import { nodeFor, type Wish } from '../../gateway/write/wish.ts'
 import { serviceName, type Claim } from '../../rules/members/claim.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { allowedBy } from '../../rules/members/allowed.ts'
 import { marksOf } from '../../rules/members/node-mark.ts'
-import type { newUpstream } from '../../rules/members/member-edits.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { createClaimPlan, type ClaimPlanOptions } from './claim-plan.ts'
 import { createClaims } from './claims.ts'
@@ -29,7 +28,7 @@ export interface Sync {
   /** Reads the Service and its slices again before a removal, because the data of a silent watch may be old. */
   prepare(target: Target): Promise<void>
   /** The wished state of the object, which was read after `prepare`. It removes nodes only if `prepare` has refreshed the Service. */
-  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  wishes(target: Target, found: readonly Holder[]): readonly Wish[]
   /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
   /** The Services whose claim on this holder changes nothing, because another one keeps it. The metric and the Events count them too. */
@@ -37,8 +36,6 @@ export interface Sync {
   /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
   counts(): { readonly holders: number; readonly problems: number }
 }
-
-const NOTHING: Wishes = { edits: [] }
 
 export function createSync(options: SyncOptions): Sync {
   const { cluster, inventory } = options
@@ -56,9 +53,7 @@ export function createSync(options: SyncOptions): Sync {
   /** Why this claim cannot be met, in words. */
   const refusal = (claim: Claim, holder: Holder | undefined): string | undefined => {
     if (!holder) {
-      return claim.create || inventory.readAt() === undefined
-        ? undefined
-        : `${claim.holder} does not exist; make it, or ask for it with apisix-drain.io/create: "true"`
+      return inventory.readAt() === undefined ? undefined : `${claim.holder} does not exist: make it`
     }
     if (holder.discovery) return `${claim.holder} finds its nodes by discovery: there is nothing to sync`
     if (holder.owner !== 'unknown') return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
@@ -73,16 +68,13 @@ export function createSync(options: SyncOptions): Sync {
   const claimOn = ({ resource, id }: Target): Claim | undefined =>
     resource === 'upstreams' ? claims.all().get(`upstreams/${id}`) : undefined
 
-  const wishesNow = (target: Target, found: readonly Holder[] | undefined): Wishes => {
+  const wishesNow = (target: Target, found: readonly Holder[]): readonly Wish[] => {
     const claim = claimOn(target)
-    if (!claim || !isKnown() || !options.mayWrite()) return NOTHING
-    if (!found) return { edits: [], create: bodyOf(plan.newUpstream(claim)) }
+    if (!claim || !isKnown() || !options.mayWrite()) return []
     const holder = found.find(({ key }) => key === claim.holder)
-    if (!holder || refusal(claim, holder) !== undefined) return NOTHING
+    if (!holder || refusal(claim, holder) !== undefined) return []
     const { add, remove } = plan.edits(claim, holder)
-    return {
-      edits: [{ holder: holder.key, put: add.map(node => nodeFor(node, holder)), remove }]
-    }
+    return [{ holder: holder.key, put: add.map(node => nodeFor(node, holder)), remove }]
   }
 
   const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
@@ -108,20 +100,14 @@ export function createSync(options: SyncOptions): Sync {
       if (!claim) return
       refreshed.delete(claim.holder)
       const holder = inventory.holders().get(claim.holder)
-      const { edits } = wishesNow(target, holder && [holder])
-      if (!edits.some(({ remove }) => remove.length > 0)) return
+      const wished = wishesNow(target, holder ? [holder] : [])
+      if (!wished.some(({ remove }) => remove.length > 0)) return
       if (!(await options.asking.refresh(claim.service))) return
       refresh()
       refreshed.add(claim.holder)
     },
-    wishes(target, found) {
-      const wished = wishesNow(target, found)
-      const mayRemove = (holder: HolderKey) => refreshed.has(holder)
-      return {
-        ...wished,
-        edits: wished.edits.map(edit => (mayRemove(edit.holder) ? edit : { ...edit, remove: [] }))
-      }
-    },
+    wishes: (target, found) =>
+      wishesNow(target, found).map(wish => (refreshed.has(wish.holder) ? wish : { ...wish, remove: [] })),
     members: key => {
       const claim = claims.all().get(key)
       return claim && plan.members(claim)
@@ -129,24 +115,4 @@ export function createSync(options: SyncOptions): Sync {
     losers: holder => claims.losers(holder),
     counts: () => ({ holders: claims.all().size, problems: claims.reported().size })
   }
-}
-
-/** The smallest upstream that APISIX accepts, built through an ordinary holder. */
-function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string, unknown>> | undefined {
-  if (!wanted) return undefined
-  const empty: Holder = {
-    key: '',
-    resource: 'upstreams',
-    id: '',
-    path: [],
-    form: 'array',
-    nodes: [],
-    discovery: undefined,
-    owner: 'unknown',
-    labels: {},
-    name: undefined,
-    revision: 0
-  }
-  const nodes = wanted.nodes.map(node => nodeFor(node, empty).raw)
-  return { name: wanted.name, type: 'roundrobin', nodes }
 }

@@ -93,7 +93,7 @@ describe('amends', () => {
     state.leaving.add(NEW)
     expect(read(STAYS)).to.deep.equal([])
     state.leaving.delete(NEW)
-    expect(amends.wishes(TARGET, undefined)).to.deep.equal([])
+    expect(amends.wishes(TARGET, [])).to.deep.equal([])
     expect(amends.wishes({ ...TARGET, id: 'other' }, [listing([STAYS])])).to.deep.equal([])
     expect(read(STAYS)).to.deep.equal([`${NEW}=1`])
   })

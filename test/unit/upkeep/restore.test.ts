@@ -19,7 +19,7 @@ function rig(before: Holder = BEFORE) {
     holders: () => new Map(state.today ? [[state.today.key, state.today]] : [])
   })
   const take = () => restore.taken({ target: TARGET, holder: before, node: before.nodes[0]!, uid: UID })
-  const puts = (found: readonly Holder[] | undefined) =>
+  const puts = (found: readonly Holder[]) =>
     restore.wishes(TARGET, found).flatMap(({ put }) => put.map(({ key, weight }) => `${key}=${weight}`))
   return { state, restore, take, puts }
 }
@@ -46,10 +46,9 @@ describe('nodes that an undone drain puts back', () => {
     expect(restore.targets(0)).to.deep.equal([])
   })
 
-  const gone: readonly (readonly [string, readonly Holder[] | undefined])[] = [
+  const gone: readonly (readonly [string, readonly Holder[]])[] = [
     ['its owner has put it back', [holder('web', ['10.0.0.1:8080=1'])]],
     ['the holder is gone', []],
-    ['the object is gone', undefined],
     ['APISIX finds the nodes itself by now', [{ ...AFTER, discovery: { type: 'dns', service: 'web' } }]]
   ]
   for (const [why, found] of gone)

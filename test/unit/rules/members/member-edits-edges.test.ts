@@ -22,7 +22,6 @@ describe('members of a claimed upstream', () => {
     holder: 'upstreams/web',
     id: 'web',
     port: 'http',
-    create: false,
     ...differs
   })
   const slice = (endpoint: Partial<Endpoint> = {}, differs: Partial<EndpointFact> = {}) =>

@@ -7,9 +7,9 @@ import { service, sliceOf, syncWorld } from '../../../build/sync-world.ts'
 
 describe('an upstream that follows a Service', () => {
   /** Starts an agent whose upstream `web` has these nodes and follows the Service `web`, which has these slices. */
-  async function following(nodes: JsonObject, ...slices: readonly EndpointFact[]) {
+  async function following(nodes: JsonObject | undefined, ...slices: readonly EndpointFact[]) {
     const world = syncWorld()
-    world.apisix.set('upstreams', 'web', { nodes })
+    if (nodes) world.apisix.set('upstreams', 'web', { nodes })
     world.service(service('web', { upstream: 'web' }))
     for (const slice of slices) world.slice(slice)
     await world.start()
@@ -38,6 +38,16 @@ describe('an upstream that follows a Service', () => {
     world.slice({ ...machines, endpoints: [] })
     await world.pass(2000)
     expect(lists()).to.have.members(['192.0.2.9:80', '10.0.0.1:8080'])
+    await world.agent.stop()
+  })
+
+  it('that does not exist is refused with an Event, and followed once somebody has made it', async () => {
+    const { world, lists } = await following(undefined, sliceOf('web', [pod('web-1')]))
+    expect(world.events).to.deep.equal(['web: upstreams/web does not exist: make it'])
+    expect(lists()).to.deep.equal([])
+    world.apisix.set('upstreams', 'web', { nodes: {} })
+    await world.pass(40_000, 1000)
+    expect(lists()).to.deep.equal(['10.0.0.1:8080'])
     await world.agent.stop()
   })
 })
