@@ -39,7 +39,7 @@
 {{- default (ternary "https" "http" (not (empty (include "apisix-drain.barrierTLS" .)))) (get $barrier "scheme") -}}
 {{- end -}}
 
-{{/* The Secret whose CA the agents mount: not while they still use plain HTTP (docs/upgrade.md). */}}
+{{/* The Secret whose CA the agents mount: not while they still use plain HTTP. */}}
 {{- define "apisix-drain.barrierCASecret" -}}
 {{- if eq "https" (include "apisix-drain.barrierScheme" .) }}{{ include "apisix-drain.barrierTLS" . }}{{ end -}}
 {{- end -}}
