@@ -31,11 +31,11 @@ const drainHook = (agentUrl: string): Hook => ({
     command: [
       'sh',
       '-c',
-      `timeout 24 sh -c 'for try in 1 2 3; do
-         curl -fsS --noproxy "*" --connect-timeout 2 --interface $POD_IP -X POST \
+      `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause
+         curl -fsS -m 24 --noproxy "*" --connect-timeout 1 --interface $POD_IP -X POST \
            "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME" && exit
-         sleep 1
-       done; false' || sleep 5`
+         [ $? = 22 ] && break
+       done; false' && kill $! || wait`
     ]
   }
 })

@@ -113,6 +113,7 @@ function callOf(c: Context<Env>) {
   return {
     query: new URL(c.req.url).searchParams,
     address: normaliseAddress(c.env.incoming.socket.remoteAddress ?? ''),
-    signal: c.req.raw.signal
+    signal: c.req.raw.signal,
+    hangUp: () => c.env.incoming.socket.destroy?.()
   }
 }

@@ -17,14 +17,14 @@ export interface HookSlots {
   close(): void
   /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
   emptied(signal: AbortSignal): Promise<void>
-  /** Phase 3: every remaining hook gets 503, so that its fallback runs. */
+  /** Phase 3: every remaining hook is broken off, so that it asks another agent. */
   releaseAll(): void
   readonly waiting: number
 }
 
 export const SHUTTING_DOWN = refuse(
   'shutting-down',
-  'this agent is stopping; try again at once and another replica answers, or run the fallback'
+  'this agent is stopping and breaks off; another one answers'
 )
 
 /** How many hooks an agent holds at once. More get 503, or 429 for one pod. */

@@ -36,6 +36,8 @@ interface PrestopCall {
   readonly address: string
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal
+  /** Breaks off the connection. A caller takes any HTTP answer as final, so this makes it ask another agent. */
+  hangUp(): void
 }
 
 /** nginx's status for "the client closed the request". No client reads it, but the server has to write a status. */
@@ -48,7 +50,7 @@ const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['forbidden', 'not-named'])
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
   const { slots, metrics, log, rare } = parts
   const slot = slots.enter()
-  if (!slot.ok) return refused(parts, slot)
+  if (!slot.ok) return refused(parts, slot, call)
   metrics.hookWaiting.inc()
   try {
     const answer = await answerHook(parts, call, slot)
@@ -56,7 +58,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
       const leftOut = WHO_ASKS.has(answer.error) ? rare.next() : undefined
       if (leftOut !== undefined)
         log.warn({ address: call.address, error: answer.error, why: answer.why, leftOut }, 'hook refused')
-      return refused(parts, answer)
+      return refused(parts, answer, call)
     }
     const { status, ...body } = answer
     return reply(body, status)
@@ -65,9 +67,9 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
       metrics.hookAbandoned.inc()
       return new Response(null, { status: CLIENT_GONE })
     }
-    if (err instanceof CannotVouch) return refused(parts, refuse('cannot-vouch', err.message))
+    if (err instanceof CannotVouch) return refused(parts, refuse('cannot-vouch', err.message), call)
     log.error({ err }, 'hook failed')
-    return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'))
+    return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'), call)
   } finally {
     metrics.hookWaiting.dec()
     slot.leave()
@@ -149,7 +151,12 @@ async function unlessStopping<T>(slot: Slot, run: () => Promise<T>): Promise<T |
   }
 }
 
-function refused({ metrics }: PrestopParts, refusal: Refusal): Response {
+function refused(
+  { metrics }: Pick<PrestopParts, 'metrics'>,
+  refusal: Refusal,
+  { hangUp }: Pick<PrestopCall, 'hangUp'>
+): Response {
   metrics.hookRefusals.inc({ error: refusal.error })
+  if (refusal.error === 'shutting-down') hangUp()
   return refusalResponse(refusal)
 }

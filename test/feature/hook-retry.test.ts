@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { createServer as createHttp } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { parse } from 'yaml'
 import { startAgentProcess, type AgentProcess } from '../build/agent-process.ts'
-import { until } from '../build/apisix.ts'
+import { ranMs, until } from '../build/apisix.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
@@ -65,30 +68,105 @@ async function listener(take: (client: Socket) => void) {
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() }
 }
 
-/** Runs the script in a real shell with a real curl, from the pod's address. It has the documented variables, and those of a proxy. */
-async function run(script: string, port: number, pod: TestPod) {
+/** Starts a port whose packets are dropped: the queue of a listener that is stopped is full. */
+async function blackHole() {
+  const code = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })`
+  const child = spawn(process.execPath, ['-e', code])
+  const [line] = (await once(child.stdout, 'data')) as [Buffer]
+  child.kill('SIGSTOP')
+  const port = Number(line.toString())
+  const queued: Socket[] = []
+  for (let isFull = false; !isFull;) {
+    const socket = connect({ port, host: '127.0.0.1', timeout: 500 })
+    socket.on('error', () => {})
+    queued.push(socket)
+    isFull = await Promise.race([
+      once(socket, 'connect').then(() => false),
+      once(socket, 'timeout').then(() => true)
+    ])
+  }
+  const close = () => {
+    for (const socket of queued) socket.destroy()
+    child.kill('SIGKILL')
+  }
+  return { at: `127.0.0.1:${port}`, close }
+}
+
+/** Starts an agent that answers every call with this status. */
+async function answering(status: number) {
+  const server = createHttp((_, response) => response.writeHead(status).end('{}')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const close = () => server.close().closeAllConnections()
+  return { at: `127.0.0.1:${(server.address() as AddressInfo).port}`, close }
+}
+
+/** The shells that images have, and the programs that come with each. */
+const SHELLS = { dash: ['sh'], bash: ['sh'], busybox: ['sh', 'timeout', 'sleep'] } as const
+
+/**
+ * Runs the script with a real curl, from the pod's address. It has the documented variables, and those of a proxy.
+ *
+ * @param at the address of the agent
+ */
+async function run(
+  script: string,
+  at: number | string,
+  pod: Pick<TestPod, 'ip' | 'name' | 'namespace'>,
+  shell: keyof typeof SHELLS = 'dash'
+) {
   const text = script
-    .replace('apisix-drain.apisix:8080', `127.0.0.1:${port}`)
+    .replace('apisix-drain.apisix:8080', typeof at === 'number' ? `127.0.0.1:${at}` : at)
     .replace('curl ', `curl --interface ${pod.ip} `)
-  const proxy = 'http://127.0.0.1:1'
-  const named = { POD_NAME: pod.name, POD_NAMESPACE: pod.namespace }
-  const child = spawn('sh', ['-c', text], { env: { ...process.env, ...named, http_proxy: proxy } })
+  const programs = mkdtempSync(join(tmpdir(), 'apisix-drain-shell-'))
+  for (const name of SHELLS[shell]) symlinkSync(`/bin/${shell}`, join(programs, name))
+  const env = {
+    ...process.env,
+    PATH: `${programs}:${process.env['PATH']}`,
+    POD_NAME: pod.name,
+    POD_NAMESPACE: pod.namespace,
+    http_proxy: 'http://127.0.0.1:1'
+  }
+  const child = spawn(join(programs, 'sh'), ['-c', text], { env })
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   const from = performance.now()
   const [code] = (await once(child, 'close')) as [number]
-  return { code, out, ms: performance.now() - from }
+  rmSync(programs, { recursive: true })
+  return { code, out, ms: performance.now() - from, ranMs: ranMs(from) }
 }
 
 describe('feature: the documented hook', () => {
   const test = sideBySide({ agent: false, config: LEASE })
-  /** The documented hook, with shorter waits for the tests. */
-  const brief = documented().replace('timeout 24', 'timeout 4').replace('sleep 5', 'sleep 1')
+  /** The documented hook, with a shorter limit for the tests. */
+  const brief = documented().replace('timeout 24', 'timeout 6').replace('-m 24', '-m 6')
 
   it('has a time limit, tries again, and falls back', () => {
-    expect(documented()).to.match(/^timeout 24 .*curl -fsS .* && exit\n.*\|\| sleep 5\n$/s)
-    expect(brief).to.include('timeout 4 ').and.include('|| sleep 1\n')
+    expect(documented()).to.match(/^sleep 5 & timeout 24 .*curl -fsS -m 24 .* && exit\n.*\|\| wait\n$/s)
+    expect(brief).to.include('timeout 6 ').and.include('-m 6 ')
   })
+
+  const POD = { ip: '127.0.0.1', name: 'web', namespace: 'shop' }
+  const TROUBLES: Readonly<
+    Record<string, () => Promise<{ readonly at: string; readonly close: () => void }>>
+  > = {
+    'refuses connections': async () => ({ at: '127.0.0.1:9', close: () => {} }),
+    'has no address': async () => ({ at: 'agent.invalid:8080', close: () => {} }),
+    'answers 404': () => answering(404),
+    'answers 503': () => answering(503),
+    'drops all packets': blackHole
+  }
+  for (const [trouble, start] of Object.entries(TROUBLES))
+    test(`takes the time of its sleep, and at most 1 s more, when the agent ${trouble}`, async () => {
+      const { at, close } = await start()
+      const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[]
+      const runs = await Promise.all(shells.map(shell => run(documented(), at, POD, shell)))
+      close()
+      for (const [i, { code, ms, ranMs }] of runs.entries()) {
+        expect(code).to.equal(0)
+        expect(ms, shells[i]).to.be.at.least(5000)
+        expect(ranMs, shells[i]).to.be.at.most(6000)
+      }
+    })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     test(`is continued by the other agent when its own ends by ${signal}`, async start => {
@@ -115,23 +193,15 @@ describe('feature: the documented hook', () => {
     })
   }
 
-  test('falls back to its sleep if there is no agent, and never fails', async start => {
-    const rig = await start()
-    const entrance = await service([{ port: 9 }])
-    const { code, ms, out } = await run(documented(), entrance.port, rig.pod('web'))
-    expect([code, out]).to.deep.equal([0, ''])
-    expect(ms).to.be.at.least(5000)
-    entrance.close()
-  })
-
-  test('does not wait for an agent that accepts the call and never answers', async start => {
-    const rig = await start()
+  test('does not wait for an agent that accepts the call and never answers', async () => {
     const silent = await listener(() => {})
-    const { code, ms } = await run(brief, silent.port, rig.pod('web'))
-    expect(code).to.equal(0)
-    expect(ms).to.be.at.least(5000)
-    // The hook takes 4 s (its time limit) and 1 s (its sleep). Without the limit it would still run.
-    expect(ms).to.be.below(15_000)
+    const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[]
+    const runs = await Promise.all(shells.map(shell => run(brief, silent.port, POD, shell)))
+    for (const [i, { code, ms }] of runs.entries()) {
+      expect(code, shells[i]).to.equal(0)
+      // The time limit is 6 s. Without it the hook would still run.
+      expect(ms, shells[i]).to.be.within(6000, 15_000)
+    }
     silent.close()
   })
 })

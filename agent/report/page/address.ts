@@ -3,7 +3,10 @@ import type { IncomingMessage } from 'node:http'
 
 /** The part of the connection that handlers get. `@hono/node-server` sets it; tests pass their own. */
 export interface Connection {
-  readonly incoming: { readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'> }
+  readonly incoming: {
+    readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'> &
+      Partial<Pick<IncomingMessage['socket'], 'destroy'>>
+  }
 }
 
 /**

@@ -30,8 +30,7 @@ const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   'too-many-hooks-of-pod': 1,
   'too-many-hooks': 1,
   'cannot-vouch': 1,
-  'cannot-ask-kubernetes': 1,
-  'shutting-down': 1
+  'cannot-ask-kubernetes': 1
 }
 
 /** The HTTP response to a refused hook: `{ "error", "why" }` with the status from `REFUSALS`. */
@@ -39,7 +38,5 @@ export function refusalResponse({ error, why }: Refusal): Response {
   const retry = RETRY_AFTER[error]
   const headers: Record<string, string> = {}
   if (retry !== undefined) headers['retry-after'] = String(retry)
-  // With keep-alive, the next attempt would go to this agent again, which shuts down.
-  if (error === 'shutting-down') headers['connection'] = 'close'
   return reply({ error, why }, REFUSALS[error], headers)
 }

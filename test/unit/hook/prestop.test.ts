@@ -13,8 +13,10 @@ describe('prestop', () => {
     const clock = manualClock()
     const parts = serveParts(holds, clock)
     const app = createApp(parts)
+    let hungUp = 0
+    const destroy = () => ((hungUp += 1), undefined as never)
     const call = async (path = '/v1/prestop', init: RequestInit = {}, remoteAddress = '10.0.0.7') =>
-      app.request(path, init, { incoming: { socket: { remoteAddress } } })
+      app.request(path, init, { incoming: { socket: { remoteAddress, destroy } } })
     const waiting = (count: number) => {
       if (holds.held.length >= count) return Promise.resolve()
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -26,7 +28,7 @@ describe('prestop', () => {
         .split('\n')
         // Every series exists from the start, so series with the value 0 are left out.
         .filter(line => line.startsWith(`apisix_drain_${name}`) && !line.endsWith('} 0'))
-    return { holds, clock, parts, call, waiting, metric }
+    return { holds, clock, parts, call, waiting, metric, hungUp: () => hungUp }
   }
   const json = async (response: Response) => (await response.json()) as Record<string, unknown>
 
@@ -278,26 +280,24 @@ describe('prestop', () => {
   })
 
   describe('while the agent stops', () => {
-    it('refuses new hooks, lets held hooks finish, then releases the rest', async () => {
-      const { call, holds, waiting, parts } = setUp()
+    it('breaks off new hooks, lets held hooks finish, then breaks off the rest: their callers ask another agent', async () => {
+      const { call, holds, waiting, parts, hungUp } = setUp()
       const [first, second] = [call(), call()]
       await waiting(2)
       parts.slots.close()
       const late = await call()
-      expect(late.status).to.equal(503)
-      expect(late.headers.get('retry-after')).to.equal('1')
-      expect(late.headers.get('connection')).to.equal('close')
       expect((await json(late)).error).to.equal('shutting-down')
+      expect(hungUp()).to.equal(1)
 
       let empty = false
       const emptied = parts.slots.emptied(new AbortController().signal).then(() => (empty = true))
       holds.held[0]?.answer()
       expect((await first)?.status).to.equal(200)
-      expect(empty).to.equal(false)
+      expect([empty, hungUp()]).to.deep.equal([false, 1])
       parts.slots.releaseAll()
       const response = await second
-      expect(response?.status).to.equal(503)
       expect((await json(response)).error).to.equal('shutting-down')
+      expect(hungUp()).to.equal(2)
       await emptied
     })
 
