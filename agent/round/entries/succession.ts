@@ -25,7 +25,7 @@ const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'p
 interface Group {
   readonly slices: readonly (readonly EndpointFact[])[]
   readonly candidates: readonly Candidate[]
-  /** Whether every pod in the slices was known: the watch of slices can be ahead of the watch of pods. */
+  /** Whether every pod in the slices was known with its address there: the watch of slices can be ahead of the watch of pods. */
   readonly isComplete: boolean
 }
 
@@ -64,7 +64,10 @@ export function createSuccession(
           isComplete: now
             .flat()
             .flatMap(({ endpoints }) => endpoints)
-            .every(({ podUid, ready }) => !ready || podUid === undefined || pods.get(podUid) !== undefined)
+            .every(
+              ({ podUid, ready, address }) =>
+                !ready || podUid === undefined || pods.get(podUid)?.ips.includes(address) === true
+            )
         }
     next.set(key, group)
     return group.candidates

@@ -66,7 +66,7 @@ describe('the successors of a pod that nothing can follow yet', () => {
 
   it('are found in a later round if the watch of slices is ahead of that of pods', () => {
     const next = web('b', B)
-    const known = [old]
+    let known: readonly PodFact[] = [old]
     const cluster = clusterOf([old, next]) as { pods: { get(uid: string): PodFact | undefined } }
     const pods = { ...cluster.pods, get: (uid: string) => known.find(one => one.uid === uid) }
     const world = worldOf([holder('web', [`${OLD}:8080`])], [old, next])
@@ -77,7 +77,9 @@ describe('the successors of a pod that nothing can follow yet', () => {
       return found
     }
     expect(round()).to.equal(NO_SUCCESSORS)
-    known.push(next)
+    known = [old, { ...next, ips: [], ready: false }]
+    expect(round(), 'a pod without an address yet').to.equal(NO_SUCCESSORS)
+    known = [old, next]
     expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
   })
 
