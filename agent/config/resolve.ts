@@ -21,7 +21,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     kubernetes: {
       kubeconfig: kubernetes.kubeconfig,
       account: kubernetes.account,
-      context: kubernetes.context,
       namespaces: kubernetes.namespaces,
       events: kubernetes.events
     },
@@ -83,7 +82,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     tokenFile,
     tokenEnv,
     origins,
-    trustedProxies,
     peers
   }: Settings['serve']['dashboard']): DashboardConfig {
     return {
@@ -92,7 +90,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
           ? { kind: 'none' }
           : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
       origins: origins.map(origin => new URL(origin).origin),
-      trustedProxies,
       peers
     }
   }

@@ -16,8 +16,6 @@ export interface DashboardConfig {
   readonly auth: { readonly kind: 'none' } | { readonly kind: 'token'; readonly token: Secret }
   /** Further allowed origins, as a browser writes them: scheme, host and port. */
   readonly origins: readonly string[]
-  /** Ranges of proxies whose `X-Forwarded-For` names the client. */
-  readonly trustedProxies: readonly string[]
   /** The addresses of all agents, each `host:port`. */
   readonly peers: readonly string[]
 }
@@ -27,7 +25,6 @@ export interface Config {
   readonly kubernetes: {
     readonly kubeconfig: string | undefined
     readonly account: string
-    readonly context: string | undefined
     /** Empty: all namespaces. */
     readonly namespaces: readonly string[]
     readonly events: boolean

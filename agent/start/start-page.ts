@@ -35,7 +35,7 @@ interface PageOptions {
 /** `undefined` if the dashboard is not enabled. */
 export function createPage({ config, snapshot: own, brief, clock, log }: PageOptions): Page | undefined {
   if (!config) return undefined
-  const guard = createGuard(config.auth, clock, config.trustedProxies)
+  const guard = createGuard(config.auth, clock)
   const assets = loadAssets()
   if (!assets) log.warn('the dashboard has not been built: npm run build:dashboard')
   const agents = createAgents({

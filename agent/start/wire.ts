@@ -43,15 +43,11 @@ export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySe
 }
 
 /** The configured kubeconfig, else the pod's own account, else the kubeconfig that kubectl would use. */
-export function credentialSource({ kubeconfig, context, account }: Config['kubernetes']): CredentialSource {
-  if (kubeconfig === undefined && context === undefined && existsSync(join(account, 'token'))) {
+export function credentialSource({ kubeconfig, account }: Config['kubernetes']): CredentialSource {
+  if (kubeconfig === undefined && existsSync(join(account, 'token'))) {
     return { kind: 'in-cluster', account }
   }
-  return {
-    kind: 'kubeconfig',
-    ...(kubeconfig !== undefined && { file: kubeconfig }),
-    ...(context !== undefined && { context })
-  }
+  return { kind: 'kubeconfig', ...(kubeconfig !== undefined && { file: kubeconfig }) }
 }
 
 /** The location of the Lease; `undefined` without an election. A dry run does none of the leader's work. */

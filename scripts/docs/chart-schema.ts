@@ -7,16 +7,7 @@ const FILE = new URL('../../charts/apisix-drain/values.schema.json', import.meta
 type Json = { [key: string]: unknown }
 
 /** Settings that the chart sets itself: the paths of mounted secrets, and that the agent runs in a cluster. */
-const OF_THE_CHART = new Set([
-  'keyFile',
-  'keyEnv',
-  'tokenFile',
-  'tokenEnv',
-  'caFile',
-  'kubeconfig',
-  'context',
-  'inject'
-])
+const OF_THE_CHART = new Set(['keyFile', 'keyEnv', 'tokenFile', 'tokenEnv', 'caFile', 'kubeconfig', 'inject'])
 
 /** values.schema.json of the chart: written by hand except for `properties.config`, which is the agent's own schema. */
 export function chartSchema(): string {

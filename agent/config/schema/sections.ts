@@ -12,7 +12,6 @@ export const kubernetes = z.strictObject({
   account: text()
     .default('/var/run/secrets/kubernetes.io/serviceaccount')
     .describe('Folder with the token and the CA of the account that Kubernetes gives a pod.'),
-  context: text().optional().describe('Context of the kubeconfig. Without it: its current one.'),
   namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
   events: z
     .boolean()

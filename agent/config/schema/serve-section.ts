@@ -29,14 +29,6 @@ const dashboard = z.strictObject({
     .describe(
       'Further origins from which `/api/stream` may be opened, if a proxy in front changes the Host header.'
     ),
-  trustedProxies: z
-    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
-    .default([])
-    .meta({
-      description:
-        'Ranges of proxies in front of the dashboard. Behind them wrong tokens count for the address in `X-Forwarded-For`, so one client does not lock out all others.',
-      example: ['10.244.0.0/16']
-    }),
   peers: z
     .array(
       z

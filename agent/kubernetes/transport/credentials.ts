@@ -14,7 +14,7 @@ export interface Credentials {
 
 /** The source of the credentials: a kubeconfig file (default: as kubectl finds it), or the pod's own account. */
 export type CredentialSource =
-  | { readonly kind: 'kubeconfig'; readonly file?: string; readonly context?: string }
+  | { readonly kind: 'kubeconfig'; readonly file?: string }
   /** `account`: the folder in which Kubernetes mounts it. */
   | { readonly kind: 'in-cluster'; readonly account: string }
 

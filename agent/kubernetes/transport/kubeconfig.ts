@@ -58,7 +58,6 @@ function loadConfig(source: Kubeconfig): ClientNode.KubeConfig {
   const config = new KubeConfig()
   if (source.file === undefined) config.loadFromDefault()
   else config.loadFromFile(source.file)
-  if (source.context !== undefined) config.setCurrentContext(source.context)
   const cluster = clusterOf(config)
   // client-node refuses http:// unless TLS verification is off; without TLS there is nothing to verify.
   if (cluster.server.startsWith('http:')) {

@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono'
 import type { Asset, Assets } from './assets.ts'
 import { SESSION_COOKIE, SESSION_SECONDS, type Guard } from './guard.ts'
-import type { Connection } from './address.ts'
+import { normaliseAddress, type Connection } from './address.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { state } from './state.ts'
 
@@ -45,8 +45,7 @@ export function addDashboard(
   { guard, assets, share }: DashboardParts,
   snapshot: () => Snapshot | undefined
 ): void {
-  const addressOf = (c: Context<Env>) =>
-    guard.addressOf(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
+  const addressOf = (c: Context<Env>) => normaliseAddress(c.env.incoming.socket.remoteAddress ?? '')
   const admits = (c: Context<Env>) =>
     guard.admits({
       authorization: c.req.header('authorization'),

@@ -1,8 +1,6 @@
 import { createHmac } from 'node:crypto'
-import { addressRanges } from '../../base/address-ranges.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { DashboardConfig } from '../../config/types.ts'
-import { clientAddress } from './address.ts'
 import { createGuesses } from './guesses.ts'
 import { bearerOf, isSameSecret } from '../../base/same-secret.ts'
 
@@ -10,14 +8,12 @@ import { bearerOf, isSameSecret } from '../../base/same-secret.ts'
 export interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
-  /** As `addressOf` returns it: wrong tokens are counted per address. */
+  /** Of the connection: wrong tokens are counted per address. */
   readonly address: string | undefined
 }
 
 /** Decides who may see the dashboard. */
 export interface Guard {
-  /** The address that wrong tokens count for: the connection's, or behind a trusted proxy that of its client. */
-  addressOf(socket: string | undefined, forwardedFor: string | undefined): string
   admits(shown: Shown): boolean
   /** Whether a sender that was admitted still would be: the token was not rotated, and its session has not expired. */
   remains(shown: Shown): boolean
@@ -40,16 +36,9 @@ const PASS_SECONDS = 300
  * A session is its expiry time, signed with the token. The agent stores no sessions, so a restart ends none, and a new token
  * ends all of them.
  */
-export function createGuard(
-  auth: DashboardConfig['auth'],
-  clock: Pick<Clock, 'now'>,
-  trustedProxies: readonly string[] = []
-): Guard {
-  const isProxy = addressRanges(trustedProxies)
-  const addressOf: Guard['addressOf'] = (socket, forwardedFor) => clientAddress(socket, forwardedFor, isProxy)
+export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
   if (auth.kind === 'none') {
     return {
-      addressOf,
       admits: () => true,
       remains: () => true,
       login: () => undefined,
@@ -76,7 +65,6 @@ export function createGuard(
   }
 
   return {
-    addressOf,
     waitSeconds: (address = '') => guesses.waitSeconds(address),
     admits({ authorization, cookie, address }) {
       const bearer = bearerOf(authorization)

@@ -4,6 +4,7 @@ import { WebSocketServer, type WebSocket } from 'ws'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { diff } from '../snapshot/snapshot-change.ts'
+import { normaliseAddress } from './address.ts'
 import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { snapshotText } from './state.ts'
@@ -77,7 +78,7 @@ export function createStream(options: StreamOptions): Stream {
   const refusal = (request: IncomingMessage): string | undefined => {
     const { headers, url = '' } = request
     if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
-    const shown = shownBy(guard, request)
+    const shown = shownBy(request)
     if (!guard.admits(shown)) {
       return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
     }
@@ -106,7 +107,7 @@ export function createStream(options: StreamOptions): Stream {
     client.on('error', err => log.debug({ err }, 'client of the dashboard failed'))
     if (!first) return client.terminate()
     const text = `{"kind":"snapshot","seq":${seq},"snapshot":${snapshotText(first)}}`
-    const known: Client = { answered: true, began: text.length, shown: shownBy(guard, request) }
+    const known: Client = { answered: true, began: text.length, shown: shownBy(request) }
     clients.set(client, known)
     client.on('pong', () => void (known.answered = true))
     client.on('close', () => leave(client))
@@ -174,8 +175,8 @@ export function createStream(options: StreamOptions): Stream {
   }
 }
 
-const shownBy = (guard: Guard, { headers, socket }: IncomingMessage): Shown => ({
+const shownBy = ({ headers, socket }: IncomingMessage): Shown => ({
   authorization: headers.authorization,
   cookie: headers.cookie,
-  address: guard.addressOf(socket.remoteAddress, [headers['x-forwarded-for']].flat().join(',') || undefined)
+  address: normaliseAddress(socket.remoteAddress ?? '')
 })

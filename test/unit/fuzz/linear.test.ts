@@ -17,7 +17,7 @@ import { createSliceStore } from '../../../agent/kubernetes/facts/slice-store.ts
 import { parseQuery } from '../../../agent/hook/query.ts'
 import { claimsOf } from '../../../agent/rules/members/claim.ts'
 import { settleClaims } from '../../../agent/rules/members/settle.ts'
-import { clientAddress, normaliseAddress } from '../../../agent/report/page/address.ts'
+import { normaliseAddress } from '../../../agent/report/page/address.ts'
 import { hiddenPlaces } from '../../../agent/rules/plan/hidden.ts'
 import { keysOfName } from '../../../agent/rules/plan/service-names.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
@@ -55,7 +55,6 @@ const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   'the query of a hook': text => parseQuery(new URLSearchParams(text)),
   'the address of a caller': normaliseAddress,
   'an authorization header': bearerOf,
-  'a header of proxies': text => clientAddress('10.0.0.1', text, () => true),
   'the preStop hook of a pod': text => [
     hooksOf(withHook(['sh', '-c', text])),
     hooksOf(withHook([text, text]))
