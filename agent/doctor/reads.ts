@@ -1,4 +1,4 @@
-import axios from 'axios'
+import { createExchange } from '../gateway/apisix/http.ts'
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import type { Config } from '../config/types.ts'
 import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-fact.ts'
@@ -71,12 +71,7 @@ export async function kubernetesDate(connection: ApiServer, signal: AbortSignal)
 
 /** The text of the Admin API's `Date` header. Any answer carries it, even a refusal, so no key is sent. */
 export async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
-  const { headers } = await axios.head<unknown>(`${url}/`, {
-    signal,
-    timeout: timeoutMs,
-    proxy: false,
-    maxRedirects: 0,
-    validateStatus: () => true
-  })
-  return textOf(headers['date'])
+  const exchange = createExchange({ keepAlive: false, maxBytes: 0 })
+  const { headers } = await exchange.ask({ method: 'HEAD', url: `${url}/`, timeoutMs, signal })
+  return headers.date
 }

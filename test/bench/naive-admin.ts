@@ -1,5 +1,3 @@
-import { Agent } from 'node:http'
-import axios from 'axios'
 import type { AdminAccess } from '../../sandbox/owner/put.ts'
 
 export interface NaiveNode {
@@ -8,21 +6,18 @@ export interface NaiveNode {
   readonly weight: number
 }
 
-const NEW_CONNECTION = new Agent({ keepAlive: false })
-
 interface Listed {
   readonly list: readonly { readonly value: { readonly id: string; readonly nodes?: readonly NaiveNode[] } }[]
 }
 
 async function call(admin: AdminAccess, method: string, path: string, data?: unknown): Promise<unknown> {
-  const { data: answer } = await axios.request<unknown>({
-    url: `${admin.url}/apisix/admin/${path}`,
+  const answer = await fetch(`${admin.url}/apisix/admin/${path}`, {
     method,
-    data,
-    headers: { 'x-api-key': admin.key },
-    httpAgent: NEW_CONNECTION
+    headers: { 'x-api-key': admin.key, 'content-type': 'application/json', connection: 'close' },
+    ...(data !== undefined && { body: JSON.stringify(data) })
   })
-  return answer
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status}`)
+  return answer.json()
 }
 
 /** Returns every upstream that lists nodes. @throws Error on any status but 2xx */

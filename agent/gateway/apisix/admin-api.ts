@@ -2,8 +2,7 @@ import { z } from 'zod'
 
 import { CodedError, isUnsupported } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
-import { createHttp } from './http.ts'
-import type { Call } from './lean.ts'
+import { createHttp, type Call } from './http.ts'
 
 /** An object as the Admin API returns it. `value` is unchanged: it keeps fields that the agent does not know. */
 export interface AdminObject {
@@ -66,6 +65,7 @@ export function createAdminApi(options: AdminOptions): AdminApi {
   const http = createHttp({
     api: 'ADMIN',
     keepAlive: true,
+    maxSockets: 32,
     ca: options.ca,
     maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
     failed: options.failed

@@ -15,8 +15,7 @@ import {
   type LongLivedAt,
   type PolledAnswer
 } from './barrier-wire.ts'
-import { createHttp } from './http.ts'
-import type { Call } from './lean.ts'
+import { createHttp, type Call } from './http.ts'
 import type { TlsOptions } from './tls-agent.ts'
 
 interface PutAnswer extends BarrierAnswer {

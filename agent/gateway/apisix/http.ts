@@ -1,11 +1,135 @@
 import http from 'node:http'
-import { create, isAxiosError } from 'axios'
+import https from 'node:https'
 
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
 import { networkMeaning, type Route } from '../../base/network.ts'
-import { createLean, TooLong, type Answer, type Call, type HttpOptions } from './lean.ts'
 import { isRecord } from './nodes.ts'
-import { TlsAgent } from './tls-agent.ts'
+import { TlsAgent, tlsOf, type TlsOptions } from './tls-agent.ts'
+
+interface ExchangeOptions extends TlsOptions {
+  /** Whether connections are kept and reused. `false`: every request opens a new connection. */
+  readonly keepAlive: boolean
+  /** The most connections to one host at a time; default: no limit. Further calls wait, and their time counts. */
+  readonly maxSockets?: number
+  /** Largest body accepted, in bytes. */
+  readonly maxBytes: number
+}
+
+interface HttpOptions extends ExchangeOptions {
+  readonly api: Api
+  /** Called with the error of every call that failed. The caller gets the error too. */
+  readonly failed?: ((error: unknown) => void) | undefined
+}
+
+export interface Call {
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
+  readonly url: string
+  /** The limit for the whole exchange, to the last byte of the body, however slowly the body comes. */
+  readonly timeoutMs: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal | undefined
+  /** A further status, besides 2xx, whose body is returned as the answer. */
+  readonly alsoFine?: number
+  /** Uses a new connection, which shows which gateway has the address now. */
+  readonly fresh?: boolean
+}
+
+/** The answer, whatever its status. */
+interface Answer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly data: string
+}
+
+/** The answer is longer than `maxBytes`, and was not read to its end. */
+export class TooLong extends Error {
+  override readonly name = 'TooLong'
+}
+
+/** The exchange took longer than `timeoutMs`. */
+export class TooSlow extends Error {
+  override readonly name = 'TooSlow'
+}
+
+export interface Exchange {
+  /**
+   * One exchange. It always settles: by its answer, an error, the end of its connection, its signal or its time. Redirects are not followed,
+   * and an upgrade counts as a broken connection. It uses no proxy: HTTP_PROXY is for traffic that leaves the cluster.
+   *
+   * @throws Error with Node's `code` if the connection fails or breaks, TooLong, TooSlow, or the reason of the signal
+   */
+  ask(call: Call): Promise<Answer>
+  close(): void
+}
+
+/** The client of every call to a gateway and to the Admin API: see docs/decisions/0073-one-http-client.md. */
+export function createExchange({
+  keepAlive,
+  maxSockets = Infinity,
+  maxBytes,
+  ...tls
+}: ExchangeOptions): Exchange {
+  const agents = {
+    'http:': new http.Agent({ keepAlive, maxSockets }),
+    'https:': new TlsAgent({ keepAlive, maxSockets }, tls)
+  }
+  const send = ({ method, url, headers, body, fresh = false }: Call): http.ClientRequest => {
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const isTls = url.startsWith('https:')
+    return (isTls ? https : http)
+      .request(url, {
+        method,
+        ...(fresh ? { agent: false, ...tlsOf(tls) } : { agent: agents[isTls ? 'https:' : 'http:'] }),
+        headers: {
+          accept: 'application/json',
+          ...headers,
+          ...(text !== undefined && {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(text)
+          })
+        }
+      })
+      .end(text)
+  }
+  return {
+    async ask(call) {
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+      call.signal?.throwIfAborted()
+      const request = send(call)
+      const late = setTimeout(() => reject(new TooSlow(`more than ${call.timeoutMs} ms`)), call.timeoutMs)
+      const abort = () => reject(call.signal?.reason as Error)
+      call.signal?.addEventListener('abort', abort, { once: true })
+      request.on('error', reject)
+      // Node reports some ends, such as the answer 101, by this event only.
+      request.once('close', () => reject(new Error('the connection was closed without an answer')))
+      request.once('response', response => {
+        const { statusCode = 0, headers } = response
+        if (statusCode < 200) reject(new Error(`${statusCode} is no final answer`))
+        let data = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => {
+          data += chunk
+          if (data.length > maxBytes) reject(new TooLong(`more than ${maxBytes} bytes`))
+        })
+        response.on('error', reject)
+        response.once('end', () => resolve({ status: statusCode, headers, data }))
+      })
+      try {
+        return await promise
+      } catch (error) {
+        request.destroy()
+        throw error
+      } finally {
+        clearTimeout(late)
+        call.signal?.removeEventListener('abort', abort)
+      }
+    },
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy()
+    }
+  }
+}
 
 export interface HttpClient {
   /**
@@ -16,80 +140,38 @@ export interface HttpClient {
   readonly close: () => void
 }
 
-interface Transport {
-  exchange(call: Call, signal: AbortSignal): Promise<Answer>
-  close(): void
-}
-
-export function createHttp(options: HttpOptions): HttpClient {
-  const { api } = options
-  const transport = api === 'BARRIER' ? createLean(options) : withAxios(options)
+export function createHttp({ api, failed, ...options }: HttpOptions): HttpClient {
+  const exchange = createExchange(options)
   return {
     async json(call) {
       try {
-        return parse(api, call, await exchange(transport, api, call))
+        const answer = await exchange.ask(call).catch((error: unknown) => {
+          throw failure(api, call, error as NodeJS.ErrnoException)
+        })
+        return parse(api, call, answer)
       } catch (error) {
-        options.failed?.(error)
+        failed?.(error)
         throw error
       }
     },
-    close: () => transport.close()
+    close: () => exchange.close()
   }
 }
 
-function withAxios(options: HttpOptions): Transport {
-  const pool = { keepAlive: options.keepAlive, maxSockets: options.keepAlive ? 32 : Infinity }
-  const httpAgent = new http.Agent(pool)
-  const httpsAgent = new TlsAgent(pool, options)
-  const client = create({
-    httpAgent,
-    httpsAgent,
-    proxy: false, // HTTP_PROXY is for traffic that leaves the cluster
-    maxRedirects: 0,
-    maxContentLength: options.maxBytes,
-    responseType: 'text',
-    transformResponse: text => text as unknown,
-    validateStatus: () => true
-  })
-  return {
-    exchange: ({ method, url, headers, body }, signal) =>
-      client.request<string>({
-        method,
-        url,
-        headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
-        data: body === undefined ? undefined : JSON.stringify(body),
-        signal
-      }),
-    close() {
-      httpAgent.destroy()
-      httpsAgent.destroy()
-    }
-  }
-}
-
-async function exchange(transport: Transport, api: Api, call: Call): Promise<Answer> {
-  const tooSlow = AbortSignal.timeout(call.timeoutMs)
-  try {
-    return await transport.exchange(call, call.signal ? AbortSignal.any([call.signal, tooSlow]) : tooSlow)
-  } catch (error) {
-    throw failure(api, call, error, tooSlow.aborted)
-  }
-}
-
-function failure(api: Api, call: Call, error: unknown, late: boolean): CodedError {
-  const { code: told, message } = error as NodeJS.ErrnoException
-  const tooLong = error instanceof TooLong || (isAxiosError(error) && message.includes('maxContentLength'))
+function failure(api: Api, call: Call, error: NodeJS.ErrnoException): CodedError {
   const code: ErrorCode = call.signal?.aborted
     ? 'ABORTED'
-    : late
+    : error instanceof TooSlow
       ? `${api}_TIMEOUT`
-      : tooLong
+      : error instanceof TooLong
         ? `${api}_TOO_LARGE`
         : `${api}_UNREACHABLE`
-  // The AxiosError is not passed on as `cause`: it holds the request's headers, and so the key.
   if (code !== `${api}_UNREACHABLE`) return new CodedError(code, describe(call))
-  const meaning = networkMeaning(told, ROUTES[api])
-  return new CodedError(code, `${describe(call)} (${told ?? message})`, { network: told, meaning })
+  const meaning = networkMeaning(error.code, ROUTES[api])
+  return new CodedError(code, `${describe(call)} (${error.code ?? error.message})`, {
+    network: error.code,
+    meaning
+  })
 }
 
 const ROUTES: Readonly<Record<Api, Route>> = {

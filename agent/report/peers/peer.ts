@@ -1,4 +1,4 @@
-import { createLean, TooLong } from '../../gateway/apisix/lean.ts'
+import { createExchange, TooLong, TooSlow } from '../../gateway/apisix/http.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
@@ -51,7 +51,7 @@ interface Failure {
 
 /** Begins to poll one other agent. */
 export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions): Peer {
-  const client = createLean({ keepAlive: true, maxBytes: LARGEST })
+  const client = createExchange({ keepAlive: true, maxBytes: LARGEST })
   const ended = new AbortController()
   const startedAt = clock.now()
   const drains = new Map<string, DrainView>()
@@ -65,13 +65,12 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
     const { agent, seq = 0 } = last?.share ?? {}
     const query = new URLSearchParams({ of: agent?.id ?? '', after: String(seq), from: id })
     const url = `http://${address}/api/agent?${query.toString()}`
-    const tooLate = AbortSignal.timeout(ANSWER_MS)
-    const signal = AbortSignal.any([ended.signal, tooLate])
     const askedAt = clock.now()
     const { status, data } = await client
-      .exchange({ method: 'GET', url, timeoutMs: ANSWER_MS, headers: { cookie: pass() } }, signal)
+      .ask({ method: 'GET', url, timeoutMs: ANSWER_MS, headers: { cookie: pass() }, signal: ended.signal })
       .catch((error: unknown) => {
-        if (tooLate.aborted) throw new Refused(noAnswer(address, `nothing within ${ANSWER_MS / 1000} s`))
+        if (error instanceof TooSlow)
+          throw new Refused(noAnswer(address, `nothing within ${ANSWER_MS / 1000} s`))
         throw error
       })
     if (status !== 200) throw new Refused(refusalOf(address, status))

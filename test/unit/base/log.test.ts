@@ -1,4 +1,3 @@
-import { AxiosError, AxiosHeaders } from 'axios'
 import { expect } from 'chai'
 import { createLog, describeError } from '../../../agent/base/log.ts'
 
@@ -39,11 +38,14 @@ describe('log', () => {
     })
   })
 
-  it('shows the failure of an axios error, never the request body or headers', () => {
+  it('shows the failure of a call, never the body or the headers of its request', () => {
     const { log, lines } = capture()
-    const headers = new AxiosHeaders({ 'X-API-KEY': 's3cret' })
     const request = { headers: { 'x-api-key': 's3cret' } }
-    const err = new AxiosError('refused', 'ECONNREFUSED', { headers, data: 's3cret' }, request)
+    const err = Object.assign(new Error('refused'), {
+      code: 'ECONNREFUSED',
+      config: { data: 's3cret' },
+      request
+    })
     log.error({ err: new Error('admin call failed', { cause: err }) }, 'failed')
     expect(JSON.stringify(lines)).not.to.include('s3cret')
     expect(lines[0]?.err).to.have.nested.include({

@@ -1,11 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createNet, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
+import { until } from '../../../build/apisix.ts'
 import { createHttp, type HttpClient } from '../../../../agent/gateway/apisix/http.ts'
-
-// Failed calls to the Barrier API, which the agent calls without axios.
 
 describe('calls to the Barrier API', () => {
   const ends: (() => void)[] = []
@@ -78,4 +77,66 @@ describe('calls to the Barrier API', () => {
     const endless = await serve((_, response) => response.end('x'.repeat(1001)))
     expect((await failure(put(endless))).code).to.equal('BARRIER_TOO_LARGE')
   })
+
+  const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
+  /** Writes the text byte by byte, for ever. */
+  const drip = (text: string) => (socket: Socket) => {
+    let at = 0
+    const timer = setInterval(() => socket.write(text[at++ % text.length] ?? ''), 5)
+    socket.once('close', () => clearInterval(timer))
+  }
+  const says = (text: string) => (socket: Socket) => void socket.write(text)
+  const ANSWERS: Readonly<Record<string, readonly [(socket: Socket) => void, CodedError['code']]>> = {
+    'an upgrade (101)': [
+      says('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+      'BARRIER_UNREACHABLE'
+    ],
+    'a 101 without an upgrade': [says('HTTP/1.1 101 Switching Protocols\r\n\r\n'), 'BARRIER_UNREACHABLE'],
+    nothing: [() => {}, 'BARRIER_TIMEOUT'],
+    'nothing, and the end': [socket => void socket.end(), 'BARRIER_UNREACHABLE'],
+    'half of the headers': [says(HEAD), 'BARRIER_TIMEOUT'],
+    'half of the headers, and the end': [socket => void socket.end(HEAD), 'BARRIER_UNREACHABLE'],
+    'half of the body': [says(`${HEAD}content-length: 99\r\n\r\n{"fit":`), 'BARRIER_TIMEOUT'],
+    'half of the body, and the end': [
+      socket => void socket.end(`${HEAD}content-length: 99\r\n\r\n{"fit":`),
+      'BARRIER_UNREACHABLE'
+    ],
+    'headers that come slowly': [drip(`${HEAD}x-more: more\r\n`), 'BARRIER_TIMEOUT'],
+    'a body that comes slowly': [
+      socket => (says(`${HEAD}content-length: 999\r\n\r\n`)(socket), drip(' ')(socket)),
+      'BARRIER_TIMEOUT'
+    ],
+    'a body without an end': [
+      socket => (says(`${HEAD}transfer-encoding: chunked\r\n\r\n`)(socket), drip('1\r\n \r\n')(socket)),
+      'BARRIER_TIMEOUT'
+    ],
+    'a body over the limit': [
+      says(`${HEAD}content-length: 5000\r\n\r\n${'x'.repeat(1001)}`),
+      'BARRIER_TOO_LARGE'
+    ],
+    '1xx answers without an end': [drip('HTTP/1.1 103 Early Hints\r\n\r\n'), 'BARRIER_TIMEOUT'],
+    'no HTTP': [says('SSH-2.0-OpenSSH_9\r\n'), 'BARRIER_UNREACHABLE']
+  }
+  for (const [what, [answer, code]] of Object.entries(ANSWERS))
+    for (const fresh of [false, true])
+      it(`settle when the server sends ${what}; ${fresh ? 'a new connection' : 'a kept one'}`, async () => {
+        const open = new Set<Socket>()
+        const server = createNet(socket => {
+          open.add(socket)
+          socket.on('error', () => {})
+          socket.once('close', () => open.delete(socket))
+          socket.once('data', () => answer(socket))
+        }).listen(0, '127.0.0.1')
+        await once(server, 'listening')
+        http = createHttp({ api: 'BARRIER', keepAlive: true, maxBytes: 1000 })
+        ends.push(
+          () => http.close(),
+          () => server.close(),
+          () => open.forEach(socket => socket.destroy())
+        )
+        const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+        const error = await failure(http.json({ method: 'GET', url, timeoutMs: 150, fresh }))
+        expect(error.code).to.equal(code)
+        await until('the connection is closed', () => open.size === 0)
+      })
 })
