@@ -23,3 +23,10 @@ export function neighbourhoodOf(host: string): string | undefined {
   const zeros = Array.from({ length: 8 - front.length - back.length }, () => '0')
   return [...front, ...zeros, ...back].slice(0, 4).join(':')
 }
+
+/** The host without brackets, and an IPv6 address in its shortest spelling (RFC 5952), which Kubernetes uses. */
+export function canonicalHost(host: string): string {
+  const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
+  if (!isIPv6(bare)) return bare
+  return URL.parse(`http://[${bare}]/`)?.hostname.slice(1, -1) ?? bare
+}

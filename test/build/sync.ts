@@ -50,6 +50,7 @@ export function syncing(given: Given) {
       claim,
       members,
       holder: holder(claim.id, nodes, { form: given.form ?? 'map' }),
+      isOwn: node => facts.some(({ endpoints }) => endpoints.some(({ address }) => address === node.host)),
       isPods: node => pods.some(({ ips }) => ips.includes(node.host)),
       isGone: node => at(node.host).length === 0,
       isDraining: node => at(node.host).some(({ name }) => draining.includes(name)),

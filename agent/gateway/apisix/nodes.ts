@@ -1,5 +1,4 @@
-import { isIPv6 } from 'node:net'
-
+import { canonicalHost } from '../../base/address-ranges.ts'
 import { nodeKey, type NodeKey } from '../../rules/drain/facts.ts'
 import type { HolderNode } from '../../rules/plan/holder.ts'
 
@@ -43,13 +42,6 @@ function splitAddress(text: string): [host: string, port: number | undefined] {
 export function addressOf(key: NodeKey): { readonly host: string; readonly port: number | undefined } {
   const [host, port] = splitAddress(key)
   return { host: canonicalHost(host), port }
-}
-
-/** The host without brackets, and an IPv6 address in its shortest spelling (RFC 5952), which Kubernetes uses. */
-function canonicalHost(host: string): string {
-  const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
-  if (!isIPv6(bare)) return bare
-  return URL.parse(`http://[${bare}]/`)?.hostname.slice(1, -1) ?? bare
 }
 
 /** An edit of the nodes of one upstream. */

@@ -7,6 +7,7 @@ import type {
   V1ObjectReference
 } from '@kubernetes/client-node'
 import type { Endpoint, EndpointFact, PodUid } from '../../rules/drain/facts.ts'
+import { canonicalHost } from '../../base/address-ranges.ts'
 import { SERVICE_LABEL } from '../reflect/collection.ts'
 import { intern } from './intern.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
@@ -55,7 +56,7 @@ function toEndpoint(value: unknown): Endpoint | undefined {
   const ready = conditions.ready !== false
   const uid = target.kind === 'Pod' ? textOf(target.uid) : undefined
   return {
-    address,
+    address: canonicalHost(address),
     podUid: uid as PodUid | undefined,
     ready,
     serving: typeof conditions.serving === 'boolean' ? conditions.serving : ready,

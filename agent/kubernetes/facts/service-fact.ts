@@ -23,9 +23,10 @@ export function toServiceFact(object: unknown): ServiceFact | undefined {
   const namespace = textOf(meta.namespace)
   if (uid === undefined || name === undefined || namespace === undefined) return undefined
   const ports = listOf(spec.ports).flatMap(entry => {
-    const { name: portName, port: number } = fieldsOf<V1ServicePort>(entry)
+    const { name: portName, port: number, protocol } = fieldsOf<V1ServicePort>(entry)
     const port = portOf(number)
-    return port === undefined ? [] : [{ name: textOf(portName) ?? '', port }]
+    const other = protocol === 'UDP' || protocol === 'SCTP' ? { protocol } : {}
+    return port === undefined ? [] : [{ name: textOf(portName) ?? '', port, ...other }]
   })
   const clusterIps = texts(listOf(spec.clusterIPs).length > 0 ? listOf(spec.clusterIPs) : [spec.clusterIP])
   const ingress = listOf(

@@ -59,7 +59,12 @@ export interface ServiceFact {
   readonly name: string
   /** On the clock of the API server. */
   readonly createdAt: Millis
-  readonly ports: readonly { readonly name: string; readonly port: number }[]
+  readonly ports: readonly {
+    readonly name: string
+    readonly port: number
+    /** Absent: TCP. */
+    readonly protocol?: string
+  }[]
   /** Empty if it is headless. */
   readonly clusterIps: readonly string[]
   /** `externalIPs`, and the addresses and host names of its load balancer. */

@@ -27,6 +27,8 @@ export function claimsOf(service: ServiceFact): Claims {
   const { annotations } = service
   if (annotations[UPSTREAM] === undefined) return NONE
   const { read, problems: unreadable } = annotationReader(annotations)
+  if (service.externalName !== undefined)
+    return { claims: [], problems: [`${UPSTREAM}: a Service of type ExternalName has no endpoints to list`] }
   const problems: string[] = []
   const wanted = read(UPSTREAM, text => text.split(','), 'a list of upstreams') ?? []
   const claims = wanted.flatMap(entry => {
@@ -48,13 +50,16 @@ export function claimsOf(service: ServiceFact): Claims {
 }
 
 function portNamed({ ports }: ServiceFact, wanted: string | undefined): string | { problem: string } {
-  const [only] = ports
-  if (wanted === undefined) {
-    if (only && ports.length === 1) return only.name
+  if (wanted === undefined && ports.length !== 1)
     return { problem: `the Service has ${ports.length} ports: write <port>=<upstream>` }
-  }
-  const found = ports.find(({ name, port }) => name === wanted || String(port) === wanted)
-  return found ? found.name : { problem: `the Service has no port ${quoted(wanted)}` }
+  const named = ports.filter(
+    ({ name, port }) => wanted === undefined || name === wanted || String(port) === wanted
+  )
+  // TCP and UDP may share a number.
+  const found = named.find(({ protocol }) => protocol === undefined) ?? named[0]
+  if (!found) return { problem: `the Service has no port ${quoted(wanted ?? '')}` }
+  if (found.protocol === undefined) return found.name
+  return { problem: `port ${found.port} is ${found.protocol}: only a port of TCP fills an upstream` }
 }
 
 function twice(ids: readonly string[]): ReadonlySet<string> {

@@ -66,5 +66,5 @@ export function repairOf(
   if (!last || candidates.some(({ key }) => !dead.has(key))) return { put: [], remove: [...dead] }
   const next = new Set(candidates.flatMap(({ key }) => successors(key)))
   if (next.size === 0) return { put: [], remove: [...dead].filter(key => key !== last.key) }
-  return { put: [...next].map(key => ({ key, weight: last.weight })), remove: [...dead] }
+  return { put: [...next].map(key => ({ key, weight: last.weight, like: last })), remove: [...dead] }
 }

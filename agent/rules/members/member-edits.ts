@@ -7,6 +7,8 @@ import { SYNCED_FOR } from './node-mark.ts'
 export interface NewNode {
   readonly key: NodeKey
   readonly weight: number
+  /** The node whose priority it gets; `undefined`: none. */
+  readonly like: HolderNode | undefined
   /** Array form only. */
   readonly metadata?: Readonly<Record<string, string>>
 }
@@ -24,6 +26,8 @@ interface SyncInput {
   readonly holder: Holder
   /** Whether it is a pod's node: a pod has its address, its address is in a range of pods, or the node was a member before. */
   readonly isPods: (node: HolderNode) => boolean
+  /** Whether it is, or was, an endpoint of the claim's Service. */
+  readonly isOwn: (node: HolderNode) => boolean
   /** Whether no pod has this node's address now. */
   readonly isGone: (node: HolderNode) => boolean
   /** Whether a drain removes the node. A drain has its own order: first the barrier, then the removal. */
@@ -32,7 +36,7 @@ interface SyncInput {
   readonly current: boolean
 }
 
-/** The weight of new nodes if no listed node has one. */
+/** The weight of new nodes if the holder lists no node of their Service. */
 const DEFAULT_WEIGHT = 100
 
 /**
@@ -47,10 +51,13 @@ export function planSync(input: SyncInput): SyncEdit {
   const { claim, members, holder, isPods, isDraining, isGone, current } = input
   const listed = new Set(holder.nodes.map(node => node.key))
   const metadata = holder.form === 'array' ? { [SYNCED_FOR]: serviceName(claim.service) } : undefined
-  const weight = holder.nodes.find(node => node.weight > 0)?.weight ?? DEFAULT_WEIGHT
+  // Other nodes of a mixed list (a machine, a backup of lower priority) are no model for a pod.
+  const own = holder.nodes.filter(input.isOwn)
+  const like = own.find(node => node.weight > 0) ?? own[0]
+  const weight = like?.weight ?? DEFAULT_WEIGHT
   const add = [...members]
     .filter(key => !listed.has(key))
-    .map((key): NewNode => ({ key, weight, ...(metadata && { metadata }) }))
+    .map((key): NewNode => ({ key, weight, like, ...(metadata && { metadata }) }))
   const remove = holder.nodes
     .filter(node => current && !members.has(node.key) && isPods(node) && !isDraining(node))
     .filter(node => members.size > 0 || isGone(node))

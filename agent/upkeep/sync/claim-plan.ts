@@ -1,8 +1,14 @@
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
-import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
-import type { Claim } from '../../rules/members/claim.ts'
+import {
+  nodeKey,
+  type EndpointFact,
+  type Millis,
+  type NodeKey,
+  type PodFact
+} from '../../rules/drain/facts.ts'
+import { serviceName, type Claim } from '../../rules/members/claim.ts'
 import { planSync } from '../../rules/members/member-edits.ts'
 import { membersOf, type PodsKnown } from '../../rules/members/members.ts'
 import { markOf } from '../../rules/members/node-mark.ts'
@@ -71,6 +77,14 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
     const were = membersSoFar(claim, wanted, holder)
     const draining = drainingNow()
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
+    // Endpoints that end are among them: a new pod is like the one that it replaces.
+    const nodes = new Set(
+      slicesOf(claim).flatMap(({ ports, endpoints }) =>
+        ports
+          .filter(({ name }) => name === claim.port)
+          .flatMap(({ port }) => endpoints.map(({ address }) => nodeKey(address, port)))
+      )
+    )
     // Pods on their host's address are distinguished by port. Another listener there (a NodePort, for example) is no pod.
     const isAt = (pod: PodFact, { port }: HolderNode) =>
       !pod.hostNetwork || port === undefined || [...pod.containerPorts, ...slices.portsOf(pod)].includes(port)
@@ -85,6 +99,7 @@ export function createClaimPlan(options: ClaimPlanOptions): ClaimPlan {
       holder,
       isPods: node =>
         were.has(node.key) || markOf(node) !== undefined || isPods(node) || options.isPodRange(node.host),
+      isOwn: node => were.has(node.key) || nodes.has(node.key) || markOf(node) === serviceName(claim.service),
       isGone: ({ host }) =>
         pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host),
       isDraining: node => draining.has(node.host),

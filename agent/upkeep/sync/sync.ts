@@ -55,6 +55,9 @@ export function createSync(options: SyncOptions): Sync {
     if (!holder) {
       return inventory.readAt() === undefined ? undefined : `${claim.holder} does not exist: make it`
     }
+    const slices = cluster.slices.of(claim.service.namespace, claim.service.name)
+    if (slices.length > 0 && slices.every(({ family }) => family === 'FQDN'))
+      return `${claim.holder}: the EndpointSlices of the Service have host names, and only addresses are listed`
     if (holder.discovery) return `${claim.holder} finds its nodes by discovery: there is nothing to sync`
     if (holder.owner !== 'unknown') return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
     return undefined

@@ -48,15 +48,16 @@ describe('nodes wished for a holder', () => {
       form: 'array' as const,
       nodes: WEB.nodes.map((one, i) => ({ ...one, raw: raw[i]! }))
     }
-    const put = [nodeFor({ key: '10.0.0.1:80', weight: 9 }, array)]
+    const put = [nodeFor({ key: '10.0.0.1:80', weight: 9, like: undefined }, array)]
     expect(editNodes(raw, { remove: new Set(), add: put })).to.deep.equal([{ ...raw[0], weight: 9 }, raw[1]])
   })
 
-  it('give a new node the priority of its siblings, and its own mark', () => {
+  it('give a new node the priority of the node that it is like, and its own mark', () => {
     const raw = { host: '10.0.0.1', port: 80, weight: 1, priority: 2, metadata: { rack: 'a' } }
     const array = { ...WEB, form: 'array' as const, nodes: [{ ...WEB.nodes[0]!, raw }] }
-    const made = nodeFor({ key: '10.0.0.3:80', weight: 5, metadata: { by: 'us' } }, array)
-    expect(made.raw).to.deep.equal({
+    const wished = { key: '10.0.0.3:80', weight: 5, metadata: { by: 'us' } }
+    expect(nodeFor({ ...wished, like: undefined }, array).raw).not.to.have.property('priority')
+    expect(nodeFor({ ...wished, like: array.nodes[0] }, array).raw).to.deep.equal({
       host: '10.0.0.3',
       port: 80,
       weight: 5,

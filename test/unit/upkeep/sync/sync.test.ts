@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import type { Endpoint, EndpointFact } from '../../../../agent/rules/drain/facts.ts'
+import { toEndpointFact } from '../../../../agent/kubernetes/facts/endpoint-fact.ts'
 import { readNodes } from '../../../../agent/gateway/apisix/nodes.ts'
 import type { JsonObject } from '../../../../sandbox/apisix/json.ts'
 import { pod } from '../../../build/pod.ts'
@@ -7,7 +8,7 @@ import { service, sliceOf, syncWorld } from '../../../build/sync-world.ts'
 
 describe('an upstream that follows a Service', () => {
   /** Starts an agent whose upstream `web` has these nodes and follows the Service `web`, which has these slices. */
-  async function following(nodes: JsonObject | undefined, ...slices: readonly EndpointFact[]) {
+  async function following(nodes: JsonObject | JsonObject[] | undefined, ...slices: readonly EndpointFact[]) {
     const world = syncWorld()
     if (nodes) world.apisix.set('upstreams', 'web', { nodes })
     world.service(service('web', { upstream: 'web' }))
@@ -48,6 +49,53 @@ describe('an upstream that follows a Service', () => {
     world.apisix.set('upstreams', 'web', { nodes: {} })
     await world.pass(40_000, 1000)
     expect(lists()).to.deep.equal(['10.0.0.1:8080'])
+    await world.agent.stop()
+  })
+
+  it('gives a new pod the weight and priority of its own Service, not those of a backup or a machine (A16)', async () => {
+    const nodes = [
+      { host: '192.0.2.1', port: 80, weight: 1, priority: 0 },
+      { host: '10.0.0.1', port: 8080, weight: 100, priority: 10 }
+    ]
+    const [first, second] = [pod('web-1'), pod('web-2', { ips: ['10.0.0.2'] })]
+    const { world } = await following(nodes, sliceOf('web', [first, second]))
+    const value = world.apisix.value('upstreams', 'web')?.['nodes'] as JsonObject[]
+    expect(value.find(({ host }) => host === '10.0.0.2')).to.include({ weight: 100, priority: 10 })
+    await world.agent.stop()
+  })
+
+  it('lists one IPv6 address once, however it is spelled', async () => {
+    const slice = { ...sliceOf('web', []), family: 'IPv6' as const }
+    const read = toEndpointFact({
+      metadata: {
+        uid: 'u',
+        namespace: 'shop',
+        name: 'web-1',
+        labels: { 'kubernetes.io/service-name': 'web' }
+      },
+      addressType: 'IPv6',
+      ports: [{ name: 'http', port: 8080 }],
+      endpoints: [{ addresses: ['fd00:0:0::0007'] }]
+    })
+    if (!read) throw new Error('it is a slice')
+    const { world, lists } = await following({ '[fd00::7]:8080': 1 }, slice, read)
+    expect(lists()).to.deep.equal(['[fd00::7]:8080'])
+    expect(world.apisix.writes()).to.equal(0)
+    await world.agent.stop()
+  })
+
+  it('that can never fill is refused with an Event: an ExternalName Service, or slices of host names', async () => {
+    const { world } = await following(
+      {},
+      { ...sliceOf('web', []), family: 'FQDN', endpoints: [byHand('db.example')] }
+    )
+    const alias = { ...service('alias', { upstream: 'alias' }), uid: 'alias', externalName: 'db.example' }
+    world.service(alias)
+    await world.pass(2000)
+    expect(world.events).to.deep.equal([
+      'web: upstreams/web: the EndpointSlices of the Service have host names, and only addresses are listed',
+      'alias: apisix-drain.io/upstream: a Service of type ExternalName has no endpoints to list'
+    ])
     await world.agent.stop()
   })
 })
