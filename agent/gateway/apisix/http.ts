@@ -105,7 +105,6 @@ export function createExchange({
       request.once('close', () => reject(new Error('the connection was closed without an answer')))
       request.once('response', response => {
         const { statusCode = 0, headers } = response
-        if (statusCode < 200) reject(new Error(`${statusCode} is no final answer`))
         let data = ''
         response.setEncoding('utf8')
         response.on('data', (chunk: string) => {
@@ -113,6 +112,8 @@ export function createExchange({
           if (data.length > maxBytes) reject(new TooLong(`more than ${maxBytes} bytes`))
         })
         response.on('error', reject)
+        // At once: after its end, the connection would be kept.
+        if (statusCode < 200) request.destroy(new Error(`${statusCode} is no final answer`))
         response.once('end', () => resolve({ status: statusCode, headers, data }))
       })
       try {
