@@ -3,7 +3,7 @@ import { startBalancer, type Balancer } from './balancer.ts'
 import type { Rig } from './rig.ts'
 
 /** A way to the API server for one agent alone. */
-interface OwnWay {
+export interface OwnWay {
   /** The settings of an agent that uses it. */
   readonly settings: Readonly<Record<string, string>>
   /** Ends all connections and refuses new ones, until the returned function is called. */

@@ -36,6 +36,16 @@ export const AGENT_FAULTS = {
       thaw()
     }
   },
+  // One agent loses its API server, and the other one does not.
+  'agent: blind': async (stage, which) => {
+    const agent = pick(stage.agents, which)
+    return (await (agent && stage.wayOf(agent)?.cut())) ?? (() => {})
+  },
+  // The watches of one agent fall silent, and it does not notice at first.
+  'agent: lags': (stage, which) => {
+    const agent = pick(stage.agents, which)
+    return (agent && stage.wayOf(agent)?.hold()) ?? (() => {})
+  },
   'owner: writes all of it again': stage => {
     stage.ownerWrites()
     return () => {}

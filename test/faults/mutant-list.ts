@@ -347,6 +347,36 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
+    name: 'A5: a lost successor leaves sealed entries with their renewal',
+    edits: [{ file: 'gateway/barrier/desired-entry.ts', name: 'lostSuccessors', replace: '[]' }],
+    found: {
+      expected: /requests for web reached the stranger/,
+      only: ['stranger: at a successor', 'API server: slow', 'before the deletion']
+    }
+  },
+  {
+    name: 'A2: an agent that cannot see drops the entries of gone pods',
+    edits: [
+      {
+        file: 'round/ownership.ts',
+        name: 'createAddressOwnership.ofDrain',
+        replace: `isLive || isHeld ? 'put' : 'drop'`
+      }
+    ],
+    found: {
+      file: 'test/unit/round/ownership.test.ts',
+      title: 'is no reason to put or to remove an entry while the watch is down, unless a hook is held'
+    }
+  },
+  {
+    name: 'A2: an agent that lags puts again what another one has removed',
+    edits: [{ file: 'kubernetes/facts/cluster.ts', name: 'startCluster.podsAsOf', replace: 'undefined' }],
+    found: {
+      file: 'test/feature/two-agents.test.ts',
+      title: 'it does not put the entry again whose address is another pod’s'
+    }
+  },
+  {
     name: 'W2: the silent are left out',
     edits: [
       {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { FAULTS } from './faults.ts'
-import { MODES, MOMENTS } from './scenario.ts'
+import { MODES, MOMENTS, STRANGERS } from './scenario.ts'
 
 export interface Options {
   readonly seed: number
@@ -34,6 +34,7 @@ Random scenarios: what breaks, when, in which mode. After each, what must always
 
 faults   ${Object.keys(FAULTS).join('\n         ')}
 moments  ${MOMENTS.join('\n         ')}
+others   ${STRANGERS.join('\n         ')}
 modes    ${MODES.join('\n         ')}
 `
 
@@ -64,7 +65,7 @@ export function readOptions(argv: readonly string[]): Options {
   const whole = (name: 'runs' | 'seed' | 'processes' | 'lanes') =>
     /^\d+$/.test(values[name]) ? Number(values[name]) : wrong(`--${name} takes a whole number`)
   const only = values.only?.split(',') ?? []
-  const known = [...Object.keys(FAULTS), ...MODES, ...MOMENTS]
+  const known = [...Object.keys(FAULTS), ...MODES, ...MOMENTS, ...STRANGERS]
   for (const part of only)
     if (!known.some(name => name === part || name.startsWith(`${part}:`)))
       wrong(`--only: there is no ${part}`)

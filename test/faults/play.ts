@@ -11,6 +11,7 @@ import { countingClock, type CountingClock } from './counting-clock.ts'
 import { FAULTS } from './faults.ts'
 import { SLOW_LISTING_MS } from './faults-admin.ts'
 import { isBack } from './faults-kubernetes.ts'
+import { ownWay, type OwnWay } from '../build/own-way.ts'
 import { askHook } from './hook.ts'
 import { HOLDER, isWritten, ownerOf, startSyncs, type Owner } from './owner.ts'
 import { hideGateway } from './hidden-gateway.ts'
@@ -18,8 +19,10 @@ import {
   describeScenario,
   has,
   isCounted,
+  isOfOneWay,
   isUnhurt,
   leavesGhosts,
+  needsWays,
   type Moment,
   type Scenario
 } from './scenario.ts'
@@ -28,6 +31,10 @@ import { whatAgentsSaid } from './what-agents-said.ts'
 
 const GRACE_SECONDS = 4
 const LINGER_MS = 400
+/** How long an entry outlives its drain if a pod of another namespace gets an address meanwhile, in ms. */
+const STRANGER_LINGER_MS = 5000
+/** For how long requests are watched after that, in ms: longer than an agent takes to put again what it misses. */
+const STRANGER_MS = 2000
 const PER_SECOND = 25
 const SETTINGS = {
   ...SHORT,
@@ -69,6 +76,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
   const clocks: CountingClock[] = []
   const skew = { ms: 0 }
   const mends: Promise<unknown>[] = []
+  const ways = new Map<TestAgent, OwnWay>()
   const logs: TestAgent['lines'][] = []
   const rig = await startRig({
     gateways: 2,
@@ -79,7 +87,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     discovery: scenario.mode.startsWith('discovery'),
     agent: false,
     excusedMs,
-    loop: { lingerMs: LINGER_MS },
+    loop: { lingerMs: scenario.stranger === 'none' ? LINGER_MS : STRANGER_LINGER_MS },
     clock() {
       const clock = countingClock()
       clocks.push(clock)
@@ -102,6 +110,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     await perform(rig, scenario, owner, {
       windows,
       mends,
+      ways,
       clocks,
       skew,
       logs,
@@ -117,6 +126,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     endSyncs()
     await hidden?.close()
     await rig.close()
+    for (const way of ways.values()) await way.close()
   }
 }
 
@@ -127,6 +137,7 @@ async function perform(
   {
     windows,
     mends,
+    ways,
     clocks,
     skew,
     logs,
@@ -134,6 +145,8 @@ async function perform(
   }: {
     windows: { from: number; to: number }[]
     mends: Promise<unknown>[]
+    /** The agents' own ways to the API server. */
+    ways: Map<TestAgent, OwnWay>
     clocks: CountingClock[]
     skew: { ms: number }
     logs: TestAgent['lines'][]
@@ -157,9 +170,11 @@ async function perform(
     proxies,
     leaving: new Set(),
     async startAgent() {
-      const starting = rig.startAgent(settings)
+      const way = needsWays(scenario) ? await ownWay(rig) : undefined
+      const starting = rig.startAgent({ ...settings, ...way?.settings })
       const clock = clocks.at(-1)
       const agent = await starting
+      if (way) ways.set(agent, way)
       if (clock) clockOf.set(agent, clock)
       agents.push(agent)
       logs.push(agent.lines)
@@ -188,12 +203,16 @@ async function perform(
       if (!proxies.includes(gateway.urls.proxy)) proxies.push(gateway.urls.proxy)
       rig.gatewayIs(gateway, 'ready')
     },
+    wayOf: agent => ways.get(agent),
     blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
     // In modes in which the agent writes the holder, the owner writes an old list. In other modes the owner removes the ending pods.
-    ownerWrites: () => void owner.write(members().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
+    ownerWrites: () =>
+      isStuck || void owner.write(members().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
   }
 
+  /** The ends of the faults that do not outlast the run's other events. */
+  const shortMends: Promise<unknown>[] = []
   const at = async (moment: Moment) => {
     for (const { fault, forMs, which } of scenario.breaks.filter(one => one.moment === moment)) {
       const window = { from: performance.now(), to: Infinity }
@@ -205,14 +224,15 @@ async function perform(
       // `mended` may fail before it is awaited, and that must not count as an unhandled rejection.
       mended.catch(() => {})
       mends.push(mended)
+      if (!isOfOneWay(fault)) shortMends.push(mended)
     }
   }
   const arrive = async (name: string, ip?: string): Promise<TestPod> => {
-    const { ownPlace: kind } = scenario
+    const kind = scenario.stranger === 'none' ? scenario.ownPlace : 'ReplicaSet'
     const pod = rig.pod(name, {
       graceSeconds: GRACE_SECONDS,
       ...(ip !== undefined && { ip }),
-      ...(kind !== 'none' && name !== OTHER && { owner: { kind, name: 'web' }, host: `host-of-${name}` })
+      ...(kind !== 'none' && name !== OTHER && { owner: { kind, name: 'web-1a' }, host: `host-of-${name}` })
     })
     backends.set(pod.uid, await rig.serve(pod))
     return pod
@@ -220,6 +240,8 @@ async function perform(
   const showEndpoints = () => rig.service('web', rig.pods())
   const members = () => rig.pods().filter(({ name }) => name !== OTHER)
 
+  /** The owner lists no pod that is not listed already. */
+  const isStuck = scenario.stranger === 'stranger: at a successor'
   const hidesGateway = has(scenario, 'gateway: second behind one address')
   const ending: TestPod[] = []
   const staying: TestPod[] = []
@@ -252,6 +274,49 @@ async function perform(
     START_MS
   )
 
+  /** A pod of another namespace gets an address of ours, and a place of its own. One of two agents may still see nothing of that. */
+  const strangerComes = async (): Promise<readonly string[]> => {
+    await Promise.all(shortMends)
+    rig.kubernetes.faults.endWatches()
+    let ip = ending[0]?.ip ?? ''
+    const lost = scenario.stranger === 'stranger: at a successor' ? staying.pop() : undefined
+    if (lost) {
+      ip = lost.ip
+      await backends.get(lost.uid)?.close()
+      rig.gone(lost)
+      showEndpoints()
+      await wait(REUSE_MS)
+    } else {
+      const isListed = () =>
+        rig.gateways.some(({ workers }) =>
+          workers.some(({ config }) => JSON.stringify(config.get('upstreams', 'web') ?? '').includes(ip))
+        )
+      await until('the address is out', () => !isListed(), OUT_MS).catch(() => {})
+      await wait(REUSE_MS)
+      // With an old list, APISIX itself sends requests there.
+      if (isListed()) return []
+    }
+    const stranger = rig.pod('stranger', {
+      namespace: 'bank',
+      ip,
+      owner: { kind: 'ReplicaSet', name: 'bank-1a' }
+    })
+    backends.set(stranger.uid, await rig.serve(stranger))
+    await owner.listAlone(stranger)
+    await rig.applied()
+    const own = startLoad(proxies, PER_SECOND, '/own/')
+    await wait(STRANGER_MS)
+    const [{ by }, ours] = [await own.stop(), load.result.by]
+    const wrong = Object.keys(by).filter(name => name !== stranger.name)
+    await owner.listAlone(undefined)
+    await backends.get(stranger.uid)?.close()
+    rig.gone(stranger)
+    return [
+      ...wrong.map(name => `${by[name]} requests for the stranger reached ${name}`),
+      ...(ours[stranger.name] ? [`${ours[stranger.name]} requests for web reached the stranger`] : [])
+    ]
+  }
+
   const load = startLoad(proxies, PER_SECOND)
   const loadAlone = alone && startLoad(proxies, PER_SECOND, '/own/')
   const release = () => {
@@ -279,9 +344,10 @@ async function perform(
   showEndpoints()
   const whoStays = () => members().filter(pod => !isEnding(pod))
   // If the owner would have no pod left to list, its write changes nothing, and it waits for the replacement.
-  const ownersTurn = isWritten(scenario.mode)
-    ? Promise.resolve()
-    : wait(OWNER_LAG_MS).then(() => owner.write(whoStays()))
+  const ownersTurn =
+    isWritten(scenario.mode) || isStuck
+      ? Promise.resolve()
+      : wait(OWNER_LAG_MS).then(() => owner.write(whoStays()))
   await at('between deletion and hook')
   const isAskable = isCounted(scenario)
   const inFlightTo = async (pod: TestPod) => {
@@ -315,7 +381,7 @@ async function perform(
   const late = async (name: string, ip?: string) => {
     const pod = await arrive(name, ip)
     showEndpoints()
-    await (isWritten(scenario.mode) ? owner.add(pod) : owner.write(whoStays()))
+    if (!isStuck) await (isWritten(scenario.mode) ? owner.add(pod) : owner.write(whoStays()))
     return pod
   }
   if (scenario.ownerAdds) await wait(scenario.addsAfterMs)
@@ -324,6 +390,7 @@ async function perform(
   if (replacesAtOnce) {
     // Until the replacement arrives, only the ending pods exist.
     if (scenario.staying === 0) await wait(ALONE_MS)
+    if (isStuck) staying.push(await late('follows'))
     staying.push(await late('new'))
     await at('when the replacement arrives')
   }
@@ -365,6 +432,7 @@ async function perform(
     staying.push(await late('same-address', ending[0]?.ip))
     if (!replacesAtOnce) await at('when the replacement arrives')
   }
+  if (scenario.stranger !== 'none') violations.push(...(await strangerComes()))
   await Promise.all(mends)
   // The API server ends watches after some minutes. Then the agent reads the events that a silent watch has missed.
   rig.kubernetes.faults.endWatches()
@@ -373,7 +441,8 @@ async function perform(
   violations.push(...(await checkOutcome(stage, scenario, staying)))
   await releasing(Promise.all(held))
   const { failures } = await load.stop()
-  if (scenario.breaks.length === 0 && failures.length > 0)
+  // A stuck owner lists only pods that are gone, and here their entries end soon.
+  if (scenario.breaks.length === 0 && !isStuck && failures.length > 0)
     violations.push(
       `nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')} (${whatAgentsSaid(logs)})`
     )

@@ -23,8 +23,28 @@ export type Moment = (typeof MOMENTS)[number]
 
 export const AGENTS = ['one', 'two', 'two, one leads'] as const
 
+/**
+ * The address that a pod of another namespace gets: that of an ended pod, or of a successor. The owner never lists that successor, so only
+ * the plugin sends requests there.
+ */
+export const STRANGERS = ['none', 'stranger: at an ended pod', 'stranger: at a successor'] as const
+
+/** Faults of one agent's own way to the API server. They last long, and the other agents see all the while. */
+const OF_ONE_WAY: readonly FaultName[] = ['agent: blind', 'agent: lags']
+
+export const isOfOneWay = (fault: FaultName): boolean => OF_ONE_WAY.includes(fault)
+
+/** Whether agents need ways of their own to the API server. */
+export const needsWays = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
+  breaks.some(({ fault }) => isOfOneWay(fault))
+
 /** Faults that keep a watch from reporting an end. */
-const DEAF: readonly FaultName[] = ['API server: silent watches', 'API server: half-open', 'agent: paused']
+const DEAF: readonly FaultName[] = [
+  'API server: silent watches',
+  'API server: half-open',
+  'agent: paused',
+  ...OF_ONE_WAY
+]
 
 /** Faults that end an agent. Another agent may start only after a pod is gone, and then knows nothing of the pod. */
 const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced at once'])
@@ -92,6 +112,7 @@ export interface Scenario {
   readonly addressAtOnce: boolean
   /** Another writer adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
+  readonly stranger: (typeof STRANGERS)[number]
   /** The time from the calls of the hooks to that addition, in ms: before, between or after the agent's read and write. */
   readonly addsAfterMs: number
   readonly breaks: readonly Breakage[]
@@ -116,6 +137,7 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
     sameAddress: fc.boolean(),
     addressAtOnce: fc.constant(knownGaps),
     ownerAdds: fc.boolean(),
+    stranger: fc.constantFrom(...chosen(STRANGERS)),
     breaks: fc.array(
       fc.record({
         fault: fc.constantFrom(...names),
@@ -129,7 +151,33 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
     addsAfterMs: fc.constantFrom(0, 150, 400),
     ownPlace: fc.constantFrom('none', 'none', 'StatefulSet', 'none', 'none', 'DaemonSet')
   })
-  return knownGaps ? any : any.map(withoutKnownGaps)
+  const possible = any.map(asFarAsPossible)
+  return knownGaps ? possible : possible.map(withoutKnownGaps)
+}
+
+/** Changes what does not fit together. */
+function asFarAsPossible(scenario: Scenario): Scenario {
+  const { mode, breaks } = scenario
+  // An agent must be there all the while, and know every gateway.
+  const isWatched = !leavesGhosts(scenario) && !has(scenario, 'gateway: second behind one address')
+  const stranger = isWatched ? scenario.stranger : 'none'
+  const [first] = breaks.filter(({ fault }) => isOfOneWay(fault))
+  return {
+    ...scenario,
+    stranger,
+    ...(stranger !== 'none' && { sameAddress: false, ownerAdds: false, ownPlace: 'none' }),
+    // Only the plugin knows successors, and no agent may write the list.
+    ...(stranger === 'stranger: at a successor' && {
+      mode: mode.startsWith('standalone') ? 'standalone, barrier' : 'discovery, barrier',
+      staying: 0
+    }),
+    ...(needsWays(scenario) && scenario.agents === 'one' && { agents: 'two' }),
+    // One agent sees.
+    breaks: breaks.flatMap(one => {
+      if (!isOfOneWay(one.fault)) return [one]
+      return one === first ? [{ ...one, forMs: one.forMs > 1000 ? 60_000 : 10_000 }] : []
+    })
+  }
 }
 
 /** Changes a scenario that is a known gap (docs/lab/faults.md) into one that is not. */
@@ -140,7 +188,11 @@ function withoutKnownGaps(scenario: Scenario): Scenario {
     // Each of two agents may know only the ends of its own hooks. Then each may keep the node that the other agent removes, and
     // if no pod stays, the holder is empty for a moment. The same can happen if an agent writes for a late leader, or if two
     // agents stop relying on the barrier at different moments.
-    ...((breaks('API server:') || breaks('agent: paused') || breaks('gateway: second behind one address')) &&
+    ...((breaks('API server:') ||
+      breaks('agent: paused') ||
+      needsWays(scenario) ||
+      breaks('gateway: second behind one address')) &&
+      scenario.stranger !== 'stranger: at a successor' &&
       scenario.agents !== 'one' &&
       scenario.staying === 0 && { staying: 1 }),
     ...(DEAF.some(breaks) && scenario.agents === 'two' && { agents: 'two, one leads' })

@@ -1,5 +1,6 @@
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { TestAgent } from '../build/agent.ts'
+import type { OwnWay } from '../build/own-way.ts'
 import type { Rig } from '../build/rig.ts'
 
 /** The parts that a fault can break, besides the rig itself. */
@@ -12,6 +13,8 @@ export interface Stage {
   endAgent(agent: TestAgent): Promise<void>
   /** Stops the agent's timers until the returned function is called. */
   pauseAgent(agent: TestAgent): () => void
+  /** The agent's own way to the API server; only if a fault needs it. */
+  wayOf(agent: TestAgent): OwnWay | undefined
   /** The proxies of Ready gateways, which get requests. */
   readonly proxies: string[]
   /** Gateways whose pods end: they never become Ready again. */
