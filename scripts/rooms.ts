@@ -1,5 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
+import { BEFORE, BUDGET, GOAL } from './rooms/budget.ts'
+import { figuresOf, figureTable, overBudget } from './rooms/figures.ts'
 import { circles, importsOf } from './rooms/imports.ts'
 import { LAW, ROOMS, WINGS, wingOf } from './rooms/law.ts'
 import { pluginProblems } from './rooms/plugin-law.ts'
@@ -7,8 +9,8 @@ import { pluginProblems } from './rooms/plugin-law.ts'
 /**
  * Checks the law of imports: a file imports only from its own room and from rooms above it (scripts/rooms/law.ts). Type imports count.
  * Also checks that every file has a room, that no room has more than LARGEST files, and that no two files of the agent have the same name.
- * The plugin has a law of its own. Exits 1 if a rule is broken. `--figures` also prints the rooms with their files, and the arrows between
- * rooms.
+ * The plugin has a law of its own, and the whole project a budget (scripts/rooms/budget.ts). Exits 1 if a rule is broken. `--figures` also
+ * prints the rooms with their files, the arrows between rooms, and all figures beside their budgets and goals.
  */
 const root = join(import.meta.dirname, '../agent')
 const LARGEST = 14
@@ -61,6 +63,9 @@ wrong.push(
   )
 )
 
+const figures = figuresOf(join(root, '..'), Object.keys(WINGS))
+wrong.push(...overBudget(figures, BUDGET))
+
 if (process.argv.includes('--figures')) {
   const between = new Set(
     [...arrows]
@@ -72,8 +77,9 @@ if (process.argv.includes('--figures')) {
     console.log(`${room.padEnd(20)} ${String(all.length).padStart(2)} files  ${holds}`)
   }
   console.log(
-    `${wings.length} wings, ${ROOMS.length} rooms, ${arrows.size} arrows (${between.size} between wings), ${circles(imports).length} circles, ${files.length} files`
+    `${wings.length} wings, ${ROOMS.length} rooms, ${arrows.size} arrows (${between.size} between wings), ${circles(imports).length} circles, ${files.length} files\n`
   )
+  console.log(figureTable(figures, { budget: BUDGET, goal: GOAL, '0.2.0': BEFORE }))
 }
 for (const line of wrong) console.error(line)
 process.exitCode = wrong.length > 0 ? 1 : 0

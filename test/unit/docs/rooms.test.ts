@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { figuresOf, overBudget } from '../../../scripts/rooms/figures.ts'
 import { circles, importsOf } from '../../../scripts/rooms/imports.ts'
 import { pluginProblems } from '../../../scripts/rooms/plugin-law.ts'
 
@@ -52,5 +53,23 @@ describe('the law of the plugin', () => {
     expect(pluginProblems(new Map([['a', '']]), { x: { holds: '', files: 'a a' } })).eql([
       'a.lua: in two rooms'
     ])
+  })
+})
+
+describe('the budget', () => {
+  it('is measured, by wing and by part', () => {
+    const figures = figuresOf(new URL('../../..', import.meta.url).pathname, ['base'])
+    for (const [name, value] of Object.entries(figures)) expect(value, name).above(0)
+    expect(figures['agent: lines']).above(figures['agent/base: lines'] ?? Infinity)
+  })
+
+  it('names what is above it, and what has none', () => {
+    expect(overBudget({ settings: 40, metrics: 33 }, { settings: 40, metrics: 33 })).eql([])
+    const [above = '', none, ...more] = overBudget({ settings: 41, words: 1 }, { settings: 40 })
+    expect(above).match(
+      /^settings: 41, and the budget is 40 .*take something away; raise it only with a decision record/
+    )
+    expect(none).eql('words: has no budget in scripts/rooms/budget.ts')
+    expect(more).eql([])
   })
 })
