@@ -249,9 +249,6 @@ export function createMetrics() {
       'When the watch last heard anything, bookmarks and heartbeats included.',
       { kind: WATCHES }
     ),
-    watchLists: counter('watch_lists_total', 'Times all objects were listed anew.', {
-      kind: WATCHES
-    }),
     watchFailures: counter('watch_failures_total', 'Lists and watches that ended with an error.', {
       kind: WATCHES
     }),
@@ -260,12 +257,8 @@ export function createMetrics() {
       'Times a watch did not show what was known to have happened, and was begun anew.',
       { kind: WATCHES }
     ),
-    watchUnreadable: counter('watch_unreadable_total', 'Objects that could not be understood.', {
-      kind: WATCHES
-    }),
     watchObjects: gauge('watch_objects', 'Objects held.', { kind: WATCHES }),
 
-    rounds: counter('loop_rounds_total', 'Rounds of the loop.'),
     roundDuration: histogram(
       CALLS,
       'loop_round_duration_seconds',

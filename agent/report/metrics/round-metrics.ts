@@ -27,7 +27,6 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
       if (drain && memory.ackAt !== undefined) since('seen-ack', drain.since, memory.ackAt)
     },
     round(tookMs) {
-      metrics.rounds.inc()
       metrics.roundDuration.observe(tookMs / 1000)
       metrics.roundSuccess.set(clock.now() / 1000)
     }

@@ -173,10 +173,8 @@ function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources']
 function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): void {
   for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
     const counted = [
-      [metrics.watchLists, counters.lists],
       [metrics.watchFailures, counters.failures],
-      [metrics.watchSilences, counters.silences],
-      [metrics.watchUnreadable, counters.unreadable]
+      [metrics.watchSilences, counters.silences]
     ] as const
     for (const [counter, count] of counted) {
       // The watch has the count; a counter can only be reset and raised to it.

@@ -88,7 +88,7 @@ describe('metrics', () => {
 
   it('two sets are independent', async () => {
     const other = createMetrics()
-    metrics.rounds.inc()
-    expect(await other.registry.metrics()).to.include('apisix_drain_loop_rounds_total 0')
+    metrics.hookAbandoned.inc()
+    expect(await other.registry.metrics()).to.include('apisix_drain_hook_abandoned_total 0')
   })
 })
