@@ -329,6 +329,7 @@ describe('feature: successors', () => {
       config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
     })
     const { old, next } = await lateOwner(rig)
+    const goneAt = performance.now()
     rig.gone(old)
     rig.service('web', [next])
     await until(
@@ -344,7 +345,8 @@ describe('feature: successors', () => {
     expect(holders.find(({ key }) => key === 'upstreams/web')?.onSuccessors?.nodes).to.deep.equal([next.node])
     const metrics = await (await fetch(`http://127.0.0.1:${rig.agent.port}/metrics`)).text()
     expect(metrics).to.match(/^apisix_drain_succession_holders 1$/m)
-    expect(metrics).to.match(/^apisix_drain_succession_oldest_seconds 0\.\d+$/m)
+    const [, age] = /^apisix_drain_succession_oldest_seconds (\S+)$/m.exec(metrics) ?? []
+    expect(Number(age)).to.be.within(0.001, (performance.now() - goneAt) / 1000)
   })
 
   const REFUSES = { 'apisix-drain.io/successors': 'false' }
