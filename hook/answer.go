@@ -14,8 +14,8 @@ type answer struct {
 	// Error is the code of a refusal (agent/round/hold/refusal.ts).
 	Error string `json:"error"`
 	Why   string `json:"why"`
-	// vouched is true for a 200.
-	vouched bool
+	// proved is true for a 200. After a 503 the fallback runs: the agent has no evidence.
+	proved bool
 }
 
 func (a answer) String() string {
@@ -25,12 +25,6 @@ func (a answer) String() string {
 
 // ends is false for a pod that stays or opts out of drains. Its clients may still connect, so no quiet window follows.
 func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
-
-// proved is false if the agent has no evidence (503): the fallback is then better. Agent 0.1.0 answers 200 even without
-// evidence, so the body decides too.
-func (a answer) proved() bool {
-	return a.vouched && (a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint")
-}
 
 // refusal is an answer that no retry changes, not even a call to another agent.
 type refusal struct{ message string }
@@ -43,7 +37,7 @@ func understand(status int, body []byte) (answer, error) {
 	err := json.Unmarshal(body, &said)
 	// A 503 with a result is an answer too: nothing is proved, and no other agent has more evidence.
 	if err == nil && said.Result != "" && (status == 200 || status == 503) {
-		said.vouched = status == 200
+		said.proved = status == 200
 		return said, nil
 	}
 	problem := fmt.Sprintf("%d, which is no answer of apisix-drain", status)

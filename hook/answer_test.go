@@ -14,10 +14,9 @@ func TestUnderstand(t *testing.T) {
 		want            string
 	}{
 		"drained":         {200, drained, true, false, "drained, evidence barrier, held for 13ms: sealed"},
-		"nothing proved":  {200, `{"result":"deadline","evidence":"none","why":"w"}`, false, false, "deadline, evidence none, held for 0s: w"},
-		"the same as 503": {503, `{"result":"deadline","evidence":"none","why":"w"}`, false, false, "deadline, evidence none, held for 0s: w"},
+		"nothing proved":  {503, `{"result":"deadline","evidence":"none","why":"w"}`, false, false, "deadline, evidence none, held for 0s: w"},
 		"left alone":      {503, `{"result":"skipped","evidence":"none","why":"w"}`, false, false, "skipped, evidence none, held for 0s: w"},
-		"last and early":  {200, `{"result":"last-endpoint","evidence":"none","why":"w"}`, false, false, "last-endpoint, evidence none, held for 0s: w"},
+		"a last endpoint": {200, `{"result":"last-endpoint","evidence":"none","why":"w"}`, true, false, "last-endpoint, evidence none, held for 0s: w"},
 		"weak":            {200, `{"result":"deadline","evidence":"timer","why":"w"}`, true, false, "deadline, evidence timer, held for 0s: w"},
 		"removed":         {200, `{"result":"removed","evidence":"observed","why":"w"}`, true, false, "removed, evidence observed, held for 0s: w"},
 		"not routed":      {200, `{"result":"not-routed","evidence":"barrier","why":"w"}`, true, false, "not-routed, evidence barrier, held for 0s: w"},
@@ -42,8 +41,8 @@ func TestUnderstand(t *testing.T) {
 			if refused := errors.As(err, &refusal{}); refused != test.refused {
 				t.Errorf("refused: %v", refused)
 			}
-			if err == nil && said.proved() != test.proved {
-				t.Errorf("proved: %v", said.proved())
+			if err == nil && said.proved != test.proved {
+				t.Errorf("proved: %v", said.proved)
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func hook(ctx context.Context, options options, started time.Time, say func(stri
 	case failure != nil:
 		fallBack(ctx, failure.Error(), options, started, say)
 		code = fellBack(options)
-	case !answer.proved():
+	case !answer.proved:
 		fallBack(ctx, answer.String(), options, started, say)
 		code = fellBack(options)
 	default:

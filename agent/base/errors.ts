@@ -41,12 +41,12 @@ export const ERRORS = {
     'the barrier refused our token: give plugin and agent the same one (apisix.barrier.tokenFile or tokenEnv)',
   BARRIER_ABSENT:
     'something answers on the barrier port that is not the barrier: load the plugin in this gateway, or check apisix.barrier.port',
+  BARRIER_VERSION: 'agent and plugin have different wire versions: upgrade the older one',
   BARRIER_FULL: 'the dictionary of the barrier is full: enlarge its custom_lua_shared_dict',
   BARRIER_TOO_LARGE: 'the answer is larger than we accept',
-  BARRIER_REFUSED: 'the barrier refused the request as invalid: agent and plugin are of different versions',
+  BARRIER_REFUSED: 'the barrier refused the request as invalid',
   BARRIER_UNAVAILABLE: 'the barrier failed inside the gateway: look at the error log of APISIX',
-  BARRIER_GARBLED:
-    'the answer is not what a barrier gives: check apisix.barrier.port, and that agent and plugin are of one version',
+  BARRIER_GARBLED: 'the answer is not what a barrier gives: check apisix.barrier.port',
 
   ABORTED: 'given up because it was not needed any more'
 } as const
@@ -116,6 +116,7 @@ const MEANING: Readonly<Record<Api, readonly (readonly [status: number, code: Er
       [403, 'BARRIER_DENIED'],
       [404, 'BARRIER_ABSENT'],
       [405, 'BARRIER_ABSENT'],
+      [409, 'BARRIER_VERSION'],
       [507, 'BARRIER_FULL']
     ]
   }
@@ -143,6 +144,9 @@ export const isConflict = (error: unknown): boolean => codeOf(error) === 'ADMIN_
 /** The agent's credentials are refused: a retry changes nothing. */
 export const isDenied = (error: unknown): boolean =>
   codeOf(error) === 'ADMIN_DENIED' || codeOf(error) === 'BARRIER_DENIED'
+
+/** Agent and plugin have different wire versions. The failure says which of them is older. */
+export const isOtherWire = (error: unknown): boolean => codeOf(error) === 'BARRIER_VERSION'
 
 /** Nothing of that kind exists in this installation (an older APISIX, stream proxying off). */
 export const isUnsupported = (error: unknown): boolean =>

@@ -72,7 +72,9 @@ export function createApp(parts: ServeParts, served: Served = 'all'): App {
 
 function addHooks(app: Hono<Env>, { barrier, alive, readiness }: ServeParts): void {
   if (barrier) {
-    app.get('/v1/barrier-entries', c => barrierEntries(barrier, c.req.header('authorization')))
+    app.get('/:wire{v[0-9]+}/barrier-entries', c =>
+      barrierEntries(barrier, Number(c.req.param('wire').slice(1)), c.req.header('authorization'))
+    )
   }
   app.get('/healthz', () => health(alive))
   app.get('/readyz', () => ready(readiness))

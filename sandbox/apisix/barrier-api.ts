@@ -48,16 +48,23 @@ export const serveBarrierApi = (options: BarrierApiOptions): Promise<Api> =>
 type Handler = (options: BarrierApiOptions, ask: Ask) => Answer | Promise<Answer>
 
 const PATHS: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
-  '/v1/barrier/entries': { PUT: putEntries, DELETE: deleteEntries },
-  '/v1/barrier/inflight': { POST: inflight },
-  '/v1/barrier/state': { GET: state },
-  '/v1/barrier/ready': { GET: ready }
+  entries: { PUT: putEntries, DELETE: deleteEntries },
+  inflight: { POST: inflight },
+  state: { GET: state },
+  ready: { GET: ready }
 }
 
 const answerBarrier: Handler = (options, ask) => {
-  const methods = PATHS[ask.path]
-  if (ask.path !== '/v1/barrier/ready' && !authorized(ask.headers.authorization, options.token))
+  const [, version, name = ''] = /^\/v(\d+)\/barrier\/(.+)$/.exec(ask.path) ?? []
+  const { wire } = options.barrier
+  const methods = PATHS[name]
+  if (name !== 'ready' && !authorized(ask.headers.authorization, options.token))
     return errorMessage(401, 'missing or wrong bearer token: give the agent the token of this gateway')
+  if (name !== 'ready' && version !== undefined && Number(version) !== wire) {
+    const older = Number(version) > wire ? 'the plugin of this gateway' : 'the agents'
+    const error_msg = `agent and plugin have different wire versions (${version} and ${wire}): upgrade ${older}`
+    return json(409, { error_msg, wire })
+  }
   if (!methods) return errorMessage(404, `no such path: ${ask.path}`)
   const handler = methods[ask.method]
   if (!handler)
@@ -111,10 +118,10 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
     return { uid, ip, port, error: stored[index] ? 'removed by another request' : error }
   })
   const body = {
+    wire: barrier.wire,
     instance: barrier.instance,
     fit: fitness(options).length === 0,
     now: barrier.now(),
-    features: barrier.features,
     entries
   }
   const lacking = stored.filter((_, index) => !isStored(index)).length
@@ -130,6 +137,7 @@ function deleteEntries({ barrier }: BarrierApiOptions, ask: Ask): Answer {
   const parsed = parseRemoval(ask.body)
   if (!parsed.ok) return errorMessage(400, parsed.problem)
   return json(200, {
+    wire: barrier.wire,
     instance: barrier.instance,
     removed: barrier.entries.remove(new Set(parsed.value.uids), parsed.value.asOf)
   })
@@ -144,10 +152,10 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   await barrier.idle(uids, until, wait, ask.signal)
   const entries = entriesNow()
   return json(200, {
+    wire: barrier.wire,
     instance: barrier.instance,
     fit: fitness(options).length === 0,
     now: barrier.now(),
-    features: barrier.features,
     entries,
     unknown: uids.filter(uid => barrier.entries.ofUid(uid).length === 0)
   })
@@ -159,13 +167,13 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
   const all = barrier.entries.all()
   const asked = ask.query.get('entries') === 'late' ? all.filter(({ late }) => late > 0) : all
   return json(200, {
+    wire: barrier.wire,
     instance: barrier.instance,
     plugin: '0.2.0',
     apisix: '3.18.0',
     fit: unfit.length === 0,
     unfit,
     now: barrier.now(),
-    features: barrier.features,
     workers: workers().map(worker => ({
       id: worker.id,
       pid: worker.pid,

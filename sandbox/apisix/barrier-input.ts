@@ -34,7 +34,7 @@ const successors = z
   .refine(all => Object.keys(all).length <= MOST_SUCCESSORS, `has more than ${MOST_SUCCESSORS} ports`)
 
 const entry = z
-  .strictObject({
+  .object({
     uid,
     ip,
     port: z.int().min(1).max(65535).optional(),
@@ -50,11 +50,11 @@ const entry = z
 
 const asOf = z.int().min(1).optional()
 
-const entries = z.strictObject({ entries: z.array(entry).max(1000), asOf })
+const entries = z.object({ entries: z.array(entry).max(1000), asOf })
 
-const removal = z.strictObject({ uids, asOf })
+const removal = z.object({ uids, asOf })
 
-const question = z.strictObject({
+const question = z.object({
   uids,
   wait: z.number().min(0).max(30).default(0),
   until: z.enum(['requests', 'all']).default('all')

@@ -46,7 +46,7 @@ export interface Barrier {
   /** The APISIX internals that a worker lacks; empty if the worker is fit. An unfit worker ignores the entries, and counts nothing. */
   unfit(pid: number): readonly string[]
   setUnfit(pid: number, missing: readonly string[]): void
-  /** Problems that make the plugin report `unfit`, although it works normally. Version 0.1.0 reported one in every reload. */
+  /** Problems that make the plugin report `unfit`, although it works normally. */
   doubts: readonly string[]
   /** How far a test has set the wall clock ahead. Entries expire by the monotonic clock, which a test cannot set. */
   clockAheadMs: number
@@ -57,11 +57,11 @@ export interface Barrier {
   bypassed(ip: string, port: number): void
   /** Counts a request that an unfit worker sends to this address, at each sealed entry. */
   passed(ip: string, port: number): void
-  /** The features that an agent may use; an older plugin has none. */
-  features: readonly string[]
+  /** The wire version of the plugin. */
+  wire: number
   /** Whether each worker's stream subsystem takes part. The stand-in has no L4 traffic: it only reports this. */
   l4: boolean
-  /** The workers' reports on entries; undefined for an older plugin, which has none. */
+  /** The workers' reports on entries; set by the gateway. */
   words: Words | undefined
   /** The entry's state, with the counts of this moment. */
   told(entry: StoredEntry): Told
@@ -81,6 +81,9 @@ export interface Barrier {
     signal: AbortSignal
   ): Promise<void>
 }
+
+/** See `WIRE` in request.lua. */
+const WIRE = 1
 
 /** The size that APISIX gives the plugin's dictionary: 10 MiB. */
 const DEFAULT_CAPACITY = 10 * 1024 * 1024
@@ -105,20 +108,26 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     return said ? { word: { ...said, ...(barrier.l4 && { l4: true }) } } : {}
   }
   const ages = ({ sealedAt, finishedAt }: StoredEntry, requests: number) => {
-    if (sealedAt === undefined || barrier.features.length === 0) return {}
+    if (sealedAt === undefined) return {}
     const since = (at: number) => epochSeconds() - at
     return {
       sealedFor: since(sealedAt),
       ...(requests === 0 && { idleFor: since(Math.max(sealedAt, finishedAt)) })
     }
   }
+  /** The stand-in has no long-lived requests but upgraded connections. */
+  const withKinds = ({ requests, long }: Inflight) => ({
+    requests,
+    long,
+    ...(long > 0 && { upgraded: long, sse: 0, streams: 0, oldest: 0 })
+  })
   const told = (entry: StoredEntry): Told => ({
     uid: entry.uid,
     ip: entry.ip,
     ...(entry.port === undefined ? {} : { port: entry.port }),
     state: entry.state,
     ttl: Math.max(entry.expires - epochSeconds(), 0),
-    inflight: inflight.of(entry.ip, entry.port),
+    inflight: withKinds(inflight.of(entry.ip, entry.port)),
     bypasses: entry.bypasses,
     late: entry.late,
     ...ages(entry, inflight.of(entry.ip, entry.port).requests),
@@ -158,7 +167,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     },
     doubts: [],
     words: undefined,
-    features: ['successors'],
+    wire: WIRE,
     l4: false,
     clockAheadMs: 0,
     now() {

@@ -25,11 +25,12 @@ export async function fetchEntries(
 ): Promise<string> {
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([timeout, stopped])
-  const shown = createHmac('sha1', token).update('GET /v1/barrier-entries').digest('base64')
+  const path = `/v${barrier.wire}/barrier-entries`
+  const shown = createHmac('sha1', token).update(`GET ${path}`).digest('base64')
   let why = 'no answer'
   while (!signal.aborted) {
     try {
-      const answer = await fetch(`${url}/v1/barrier-entries`, {
+      const answer = await fetch(`${url}${path}`, {
         headers: { authorization: `Bearer ${shown}` },
         signal
       })

@@ -23,12 +23,12 @@ describe('dashboard, of several agents (D7)', function () {
   const withAgents = (...agents: readonly AgentView[]): Snapshot => ({ ...scene, agents: [self, ...agents] })
 
   it('shows the agent that answers, the leader, versions and missing parts; later the lost agent, also in the headline', async () => {
-    const agent = await stage.start(withAgents({ ...other, plugins: ['0.1.0'], missingParts: missing }))
+    const agent = await stage.start(withAgents({ ...other, plugins: ['0.2.0'], missingParts: missing }))
     const { page, complaints } = await stage.open(agent.url)
     const card = page.getByRole('region', { name: 'Agents' }).last()
     const row = (name: string) => card.getByRole('row').filter({ hasText: name })
     await row(self.name).getByText('you are here').waitFor()
-    for (const text of ['live', '0.1.0', 'plugin 0.1.0', 'the first list is not complete yet'])
+    for (const text of ['live', '0.2.0', 'plugin 0.2.0', 'the first list is not complete yet'])
       await row('drain-b').getByText(text).first().waitFor()
     await page.getByText(`${self.name}, 2 of 2 agents`).waitFor()
     expect(await row('drain-b').getByText('leads', { exact: true }).count()).to.equal(0)

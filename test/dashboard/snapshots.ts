@@ -30,15 +30,15 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
   return {
     ...QUIET,
     at: now,
-    agent: { ...QUIET.agent, version: '0.1.0', startedAt: now - 3_600_000, minimumGrade: 'observed' },
+    agent: { ...QUIET.agent, version: '0.2.0', startedAt: now - 3_600_000, minimumGrade: 'observed' },
     agents: QUIET.agents.map(one => ({
       ...one,
-      version: '0.1.0',
+      version: '0.2.0',
       startedAt: now - 3_600_000,
       heardAt: now,
       proving: gateways,
       gateways,
-      plugins: ['0.1.0']
+      plugins: ['0.2.0']
     })),
     watches: ['pods', 'endpointslices', 'gateways'].map(kind => ({
       kind,
@@ -86,7 +86,7 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
     control: fresh,
     barrier: fresh,
     instance: `b0c1d2e3f4a5960${i}`,
-    plugin: '0.1.0',
+    plugin: '0.2.0',
     counts: { moved: 120 + 7 * i, succeeded: 2, refused: i, bypasses: 3 },
     workers: [0, 1, 2, 3].map(id => ({
       id,

@@ -54,7 +54,7 @@ export const GATEWAY_FAULTS = {
     gateway?.killWorker((which >> 1) % gateway.workers.length)
     return () => {}
   },
-  // The gateway reloads with requests in flight. Meanwhile its plugin reports that it is unfit, as version 0.1.0 did, but still counts.
+  // The gateway reloads with requests in flight. Meanwhile its plugin reports that it is unfit, but still counts.
   'gateway: reloads': (stage, which) => {
     const gateway = runningGateway(stage, which)
     const barrier = gateway?.barrier

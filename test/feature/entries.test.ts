@@ -1,8 +1,19 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { pair } from '../build/pair.ts'
+import { readSecret } from '../../agent/hook/barrier-entries.ts'
+import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { eventually } from '../plugin/eventually.ts'
+
+/** Asks as a gateway does when it starts. */
+const ask = async (
+  { agent, barrierToken }: Rig,
+  differs: { headers?: Record<string, string>; wire?: number } = {}
+) => {
+  const { headers = { authorization: `Bearer ${readSecret(barrierToken)}` }, wire = 1 } = differs
+  return await fetch(`http://127.0.0.1:${agent.port}/v${wire}/barrier-entries`, { headers })
+}
 
 describe('feature: the entries that a gateway fetches when it starts', () => {
   const test = sideBySide({ barrier: true })
@@ -12,13 +23,11 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     const [old] = await pair(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
-    const url = `http://127.0.0.1:${rig.agent.port}/v1/barrier-entries`
-    const answer = await fetch(url, { headers: { authorization: `Bearer ${rig.barrierToken}` } })
-    const { entries } = (await answer.json()) as { entries: { uid: string; ip: string; state: string }[] }
-    expect(entries.map(({ uid, ip, state }) => ({ uid, ip, state }))).to.deep.equal([
-      { uid: old.uid, ip: old.ip, state: 'sealed' }
-    ])
-    expect((await fetch(url)).status).to.equal(401)
+    const { entries } = (await (await ask(rig)).json()) as { entries: object[] }
+    expect(entries).to.have.lengthOf(1)
+    expect(entries[0]).to.include({ uid: old.uid, ip: old.ip, state: 'sealed' })
+    expect((await ask(rig, { headers: {} })).status).to.equal(401)
+    expect((await ask(rig, { wire: 2 })).status).to.equal(409)
   })
 
   // The kubelet called the hook at the other agent, and the new agent cannot learn of this call.
@@ -28,25 +37,21 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     const other = rig.agent
     await rig.startAgent()
     await until('it is ready', () => rig.agent.missing().length === 0)
-    const ask = async () =>
-      fetch(`http://127.0.0.1:${rig.agent.port}/v1/barrier-entries`, {
-        headers: { authorization: `Bearer ${rig.barrierToken}` }
-      })
-    expect((await ask()).status).to.equal(200)
+    expect((await ask(rig)).status).to.equal(200)
     const undo = rig.kubernetes.faults.hang({ path: /\/pods/, watch: true })
     rig.kubernetes.faults.dropConnections()
-    await eventually('its watch is not live', async () => (await ask()).status === 503)
+    await eventually('its watch is not live', async () => (await ask(rig)).status === 503)
     rig.end(old)
     expect((await rig.hook(old, '', undefined, other)).body).to.include({ evidence: 'barrier' })
-    const refused = await ask()
+    const refused = await ask(rig)
     expect(refused.status).to.equal(503)
     expect(await refused.json())
       .to.have.property('why')
       .that.includes('the watch of pods is')
     undo()
     rig.kubernetes.faults.dropConnections()
-    await eventually('its watch is live', async () => (await ask()).status === 200)
-    const { entries } = (await (await ask()).json()) as { entries: { uid: string }[] }
+    await eventually('its watch is live', async () => (await ask(rig)).status === 200)
+    const { entries } = (await (await ask(rig)).json()) as { entries: { uid: string }[] }
     expect(entries.map(({ uid }) => uid)).to.deep.equal([old.uid])
   })
 })

@@ -11,7 +11,7 @@ import { watchListings } from '../build/listings.ts'
 
 // One Service selects two versions, and each version has its own upstream, as with the subsets of an ingress controller. The
 // agent must not add a pod to an upstream because Kubernetes lists it for the Service (docs/decisions/0024). With real
-// controllers, version 0.1.0 sent 125 of 1,332 requests to the wrong version of the app.
+// controllers, 125 of 1,332 requests once went to the wrong version of the app.
 
 const VERSIONS = ['v1', 'v2'] as const
 type Version = (typeof VERSIONS)[number]

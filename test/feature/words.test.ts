@@ -170,15 +170,16 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
   })
 
-  test('a plugin without words gives no evidence, and the reason names the version to install', async start => {
+  test('a plugin of another wire version gives no evidence, and the reason names what to upgrade', async start => {
     const rig = await start({ config: { DRAIN_ACCEPTED_SETTLE: '2s' } })
     const [gateway] = rig.gateways as [Gateway]
-    gateway.barrier!.words = undefined
+    gateway.barrier!.wire = 2
     const { old } = await pair(rig)
     const { hook } = end(rig, old)
     const { body } = await hook
     expect(body.evidence).to.be.oneOf(['observed', 'accepted'])
-    expect(body.gateways?.[0]?.why).to.contain('install the plugin of this release')
+    expect(body.gateways?.[0]?.why).to.contain('different wire versions (1 and 2): upgrade the agents')
+    expect(gateway.barrier!.entries.all()).to.deep.equal([])
   })
 
   test('a name has several records, and a request gets one: a sealed record is replaced by another', async start => {

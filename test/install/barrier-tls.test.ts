@@ -37,7 +37,6 @@ onEachKubernetes('the certificate of the barrier on a real API server', version 
   let first: Awaited<ReturnType<typeof secret>>
 
   it('is made with the plugin while agents and gateways still use plain HTTP', async () => {
-    // As in 0.1.0, the agent uses the barrier without TLS.
     const plain = helm('install', ...RELEASE, CHART, '--set-json=config.apisix.barrier={}')
     expect(plain).not.to.include('plugin values')
     expect((await api.call('GET', SECRET)).status).to.equal(404)

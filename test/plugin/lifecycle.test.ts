@@ -371,7 +371,17 @@ describe('A gateway that', () => {
       gateway = await Gateway.start({ workers: 2, attr: address() })
       const g = gateway
       await eventually('it is ready', async () => (await ready(g)).status === 200, 5000)
-      expect((await ready(g)).body.why).to.match(/failed: the agent answered 500/)
+      expect((await ready(g)).body.why).to.equal('failed: the agent answered 500')
+    })
+
+    it('says why the agents refuse it, as for another wire version', async () => {
+      const why =
+        'plugin and agent have different wire versions (1 and 2): upgrade the plugin of this gateway'
+      reply = () => ({ status: 409, body: { error: 'other-wire', why, wire: 2 } })
+      gateway = await Gateway.start({ workers: 2, attr: address() })
+      const g = gateway
+      await eventually('it is ready', async () => (await ready(g)).status === 200, 5000)
+      expect((await ready(g)).body.why).to.equal(`failed: the agent answered 409: ${why}`)
     })
   })
 })

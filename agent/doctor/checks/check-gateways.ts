@@ -1,6 +1,6 @@
 import { createIdentity, twinDoubt } from '../../gateway/barrier/identity.ts'
 import type { Config } from '../../config/types.ts'
-import { meaningOf } from '../../base/errors.ts'
+import { isOtherWire, meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 
@@ -123,6 +123,8 @@ export function checkGateways(
       if (fit) return { name, level: 'ok', told: `fit, plugin ${plugin}`, change: '' }
       return problem(`not fit: ${unfit.join('; ')}`, 'use a plugin version that knows this APISIX')
     } catch (err) {
+      if (isOtherWire(err))
+        return problem(meaningOf(err), 'upgrade agents and gateways to one release, the agents first')
       return problem(
         `the barrier does not answer: ${meaningOf(err)}`,
         'load the plugin in this gateway (docs/install.md#the-plugin), and give plugin and agent the same token (apisix.barrier)'

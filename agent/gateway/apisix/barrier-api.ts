@@ -8,6 +8,7 @@ import {
   gatewayState,
   polled,
   removed,
+  WIRE,
   type BarrierAnswer,
   type BarrierEntry,
   type BarrierGateway,
@@ -56,7 +57,7 @@ export interface BarrierApi {
   state(signal?: AbortSignal): Promise<BarrierGateway>
   /** All entries, of all agents, without the workers' words. The cost for the gateway grows with their number. */
   entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
-  /** The addresses with long-lived requests, of pods that end and of others. Empty for an older plugin. */
+  /** The addresses with long-lived requests, of pods that end and of others. */
   longLived(signal?: AbortSignal): Promise<readonly LongLivedAt[]>
 }
 
@@ -73,7 +74,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
   const http = createHttp({ api: 'BARRIER', keepAlive: true, ca, serverName, maxBytes: 16 * 1024 * 1024 })
 
   const at = (host: string): BarrierApi => {
-    const root = `${options.scheme}://${nodeKey(host, options.port)}/v1/barrier`
+    const root = `${options.scheme}://${nodeKey(host, options.port)}/v${WIRE}/barrier`
     const ask = async <T>(
       schema: z.ZodType<T>,
       call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine' | 'fresh'>,
@@ -101,8 +102,8 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       const notStored =
         reply.error_msg === undefined ? OUTDATED : `${reply.error_msg}: ${ERRORS.BARRIER_FULL}`
       const why = refused.size === 0 ? '' : notStored
-      const { instance, fit, now, features } = reply
-      return { instance, fit, now, features, entries: stored, refused, why }
+      const { wire, instance, fit, now } = reply
+      return { wire, instance, fit, now, entries: stored, refused, why }
     }
 
     return {
@@ -117,10 +118,10 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
               `PUT ${root}/entries: the gateway restarted between two batches`
             )
           all = {
+            wire: next.wire,
             instance: next.instance,
             fit: all.fit && next.fit,
             now: next.now,
-            features: next.features,
             entries: [...all.entries, ...next.entries],
             refused: all.refused.union(next.refused),
             why: next.why || all.why
@@ -150,7 +151,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
       async entries(signal) {
         // The connection is not kept, because it is bound to one worker: if that worker froze, a later call would wait for it.
-        const { entries = [] } = await ask(
+        const { entries } = await ask(
           gatewayState,
           { method: 'GET', signal, fresh: true },
           'state?words=false'

@@ -40,10 +40,10 @@ export function merged(answers: readonly PolledAnswer[]): PolledAnswer {
     throw new CodedError('BARRIER_UNAVAILABLE', 'the gateway restarted between two batches')
   }
   return {
+    wire: first.wire,
     instance: first.instance,
     fit: answers.every(({ fit }) => fit),
-    now: answers.at(-1)?.now,
-    features: first.features,
+    now: answers.at(-1)?.now ?? first.now,
     entries: answers.flatMap(({ entries }) => entries),
     unknown: answers.flatMap(({ unknown }) => unknown)
   }

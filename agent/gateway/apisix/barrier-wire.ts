@@ -1,5 +1,11 @@
 import { z } from 'zod'
 
+/**
+ * The version of the protocol between agents and gateways, which is not that of a release. It goes up with every change that the other
+ * side could misunderstand. A gateway refuses requests of another version, so it gives no evidence (docs/decisions/0077).
+ */
+export const WIRE = 1
+
 /** One address of one pod in a gateway's deny-list (docs/barrier-api.md). */
 export interface BarrierEntry {
   readonly uid: string
@@ -11,7 +17,7 @@ export interface BarrierEntry {
   readonly ttl: number
   /** With `sealed`: the gateway seals only if the workers' word still has this tag. Otherwise the entry stays draining. */
   readonly sealIf?: string
-  /** The successors' addresses (`address:port`), by port of the ending pod. An older plugin refuses the field. */
+  /** The successors' addresses (`address:port`), by port of the ending pod. */
   readonly successors?: Readonly<Record<string, readonly string[]>>
 }
 
@@ -30,8 +36,8 @@ const word = z.looseObject({
   places: z.number(),
   /** Names of places in which some worker has no other choice that is not denied. */
   sole: z.array(z.string()),
-  /** Names of places in which only successors are left. An older plugin does not send the field. */
-  succeeded: z.array(z.string()).optional(),
+  /** Names of places in which only successors are left. */
+  succeeded: z.array(z.string()),
   /** How many places a worker cannot inspect. */
   hidden: z.number(),
   /** The other choices of all other places, each as `address:port`; `more` of them are left out. */
@@ -39,7 +45,7 @@ const word = z.looseObject({
   /** The number of places whose other choices are left out of `others`. */
   cut: z.number(),
   tag: z.string().optional(),
-  /** Present if every worker seals and counts L4 sessions too. An older plugin does not send the field. */
+  /** Present if every worker seals and counts L4 sessions too. */
   l4: z.boolean().optional()
 })
 const told = z.looseObject({
@@ -48,7 +54,7 @@ const told = z.looseObject({
   port: z.number().optional(),
   state: z.enum(['draining', 'sealed']),
   ttl: z.number(),
-  // The kinds (`upgraded`, `sse`, `streams`) are present if `long` is above 0. An older plugin counts only upgraded connections, in `long`.
+  // The kinds (`upgraded`, `sse`, `streams`) are present if `long` is above 0.
   inflight: z.looseObject({
     requests: z.number(),
     long: z.number(),
@@ -59,25 +65,24 @@ const told = z.looseObject({
     oldest: z.number().optional()
   }),
   bypasses: z.number(),
-  /** Requests that went to the address although the entry was sealed. An older plugin does not count them. */
-  late: z.number().optional(),
-  /** Seconds since the seal. An older plugin does not send the field. */
+  /** Requests that went to the address although the entry was sealed. */
+  late: z.number(),
+  /** Seconds since the seal. */
   sealedFor: z.number().optional(),
-  /** Seconds for which the entry has been sealed with no ordinary request in flight. An older plugin does not send the field. */
+  /** Seconds for which the entry has been sealed with no ordinary request in flight. */
   idleFor: z.number().optional(),
-  /** Present once an agent has asked for the workers' word. An older plugin does not send the field. */
+  /** Present once an agent has asked for the workers' word. */
   word: word.optional(),
-  /** Only in a list of all entries. An older plugin does not send the field. */
+  /** Only in a list of all entries. */
   successors: z.record(z.string(), z.array(z.string())).optional()
 })
-/** The optional parts of this API that the plugin supports. An older plugin sends no list. */
-const features = z.array(z.string()).default([])
+const wire = z.literal(WIRE)
 const answer = z.looseObject({
+  wire,
   instance: z.string(),
   fit: z.boolean(),
-  /** When the gateway counted, in seconds since the epoch by its clock. An older plugin does not send the field. */
-  now: z.number().optional(),
-  features,
+  /** When the gateway counted, in seconds since the epoch by its clock. */
+  now: z.number(),
   entries: z.array(told)
 })
 export const polled = answer.extend({ unknown: z.array(z.string()) })
@@ -87,19 +92,19 @@ export const full = answer.extend({
   entries: z.array(z.union([told, refused])),
   error_msg: z.string().optional()
 })
-export const removed = z.looseObject({ instance: z.string(), removed: z.number() })
+export const removed = z.looseObject({ wire, instance: z.string(), removed: z.number() })
 const worker = z.looseObject({
   id: z.number().nullish(),
   pid: z.number(),
   fit: z.boolean(),
-  /** The highest configuration revision that the worker applied: overall, and by kind of object. An older plugin reports no kinds. */
+  /** The highest configuration revision that the worker applied: overall, and by kind of object. */
   revision: z.number().nullish(),
-  revisions: z.record(z.string(), z.number()).optional(),
+  revisions: z.record(z.string(), z.number()),
   /** When one of these revisions last changed (seconds since the epoch). */
   applied: z.number().nullish(),
   /** The worker exits after a reload: it only finishes its requests, and applies no new configuration. */
   exiting: z.boolean().nullish(),
-  /** `covered`, or why the stream subsystem does not cover L4. Absent if that subsystem takes no part, and from an older plugin. */
+  /** `covered`, or why the stream subsystem does not cover L4. Absent if that subsystem takes no part. */
   l4: z.string().optional()
 })
 /** Long-lived requests to one address, by kind; `oldest`: the age of the oldest one, in s. */
@@ -112,21 +117,27 @@ const longLived = z.looseObject({
   oldest: z.number()
 })
 export const gatewayState = z.looseObject({
+  wire,
   instance: z.string(),
   plugin: z.string(),
   /** Null if the plugin could not detect it. */
   apisix: z.string().nullish(),
   fit: z.boolean(),
   unfit: z.array(z.string()),
-  now: z.number().optional(),
-  features,
-  /** Only entries that got a request in spite of their seal; an older plugin reports all. */
-  entries: z.array(told).optional(),
-  /** Totals of all entries. Each change increases the generation. An older plugin does not send the field. */
-  held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }).optional(),
+  now: z.number(),
+  /** With `entries=late`: only entries that got a request in spite of their seal. */
+  entries: z.array(told),
+  /** Totals of all entries. Each change increases the generation. */
+  held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }),
   workers: z.array(worker),
-  counts: z.record(z.string(), z.number()),
-  /** Only if the request has `long=true`. An older plugin does not send the field. */
+  counts: z.looseObject({
+    moved: z.number(),
+    succeeded: z.number(),
+    refused: z.number(),
+    bypasses: z.number(),
+    errors: z.number()
+  }),
+  /** Only if the request has `long=true`. */
   long: z.array(longLived).optional()
 })
 export type PolledAnswer = z.infer<typeof polled>

@@ -194,7 +194,13 @@ function parse(api: Api, call: Call, { status, data }: Answer): unknown {
   if (isJson && (isSuccess(status) || status === call.alsoFine)) return json
   const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, data)
   const said = sentence(isJson ? json : data)
-  throw new CodedError(code, `${describe(call)} -> ${status}${said && ` "${said}"`}`, { status, said })
+  // Only the gateway knows both versions.
+  const meaning = code === 'BARRIER_VERSION' ? said : ''
+  throw new CodedError(code, `${describe(call)} -> ${status}${said && !meaning && ` "${said}"`}`, {
+    status,
+    said,
+    meaning
+  })
 }
 
 /** The server's message, short enough for a log line. */

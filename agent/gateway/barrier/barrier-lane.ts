@@ -8,7 +8,7 @@ import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 import { lookPause } from './look-pause.ts'
-import { entriesOf, hasSuccessors, type DesiredEntry } from './desired-entry.ts'
+import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { createEntryTable } from './entry-table.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { doubled } from '../../rules/drain/times.ts'
@@ -17,8 +17,6 @@ import { doubled } from '../../rules/drain/times.ts'
 export interface BarrierLane {
   /** Call it when the desired entries have changed. */
   readonly look: () => void
-  /** Takes the plugin's features. */
-  readonly learn: (features: readonly string[] | undefined) => void
   /** Takes the gateway's list of its entries. Entries that are not as they were put are put again at once. */
   readonly compare: (list: readonly BarrierState[], askedAt: Millis) => void
   /** Puts all entries again, because the gateway may have been restarted. */
@@ -68,7 +66,6 @@ export function createBarrierLane({
   const urgent = createBell()
   let instance: string | undefined
   let isSeveral = false
-  let features: readonly string[] = []
   let failures = 0
   let restarts = 0
   let poll: { readonly about: string; readonly abort: AbortController } | undefined
@@ -82,10 +79,9 @@ export function createBarrierLane({
   }
 
   const heardFrom = (
-    answer: { readonly instance: string; readonly fit?: boolean; readonly features?: readonly string[] },
+    answer: { readonly instance: string; readonly fit?: boolean },
     askedAt: Millis
   ): void => {
-    learn(answer.features)
     identity.note(answer, askedAt, clock.now(), false)
     if (failures > 0) log.info('barrier answers again')
     failures = 0
@@ -101,18 +97,6 @@ export function createBarrierLane({
     instance = answer.instance
   }
 
-  const knows = (feature: string): boolean => features.includes(feature)
-
-  /** Takes the plugin's features. Entries that were put before the features were known lack optional fields, so they are put again. */
-  const learn = (told: readonly string[] | undefined): void => {
-    if (told === undefined || told.join() === features.join()) return
-    features = told
-    if (!desired().values().some(hasSuccessors)) return
-    restarts++
-    table.forget()
-    bell.ring()
-  }
-
   const failed = (error: unknown): void => {
     if (failures++ === 0) log.warn({ err: error }, 'barrier cannot be reached')
     // The gateway may have been restarted, so all entries are put again once it answers.
@@ -126,9 +110,8 @@ export function createBarrierLane({
     const sentAt = clock.now()
     const asked = restarts
     table.sent(due, sentAt)
-    const names = knows('successors')
     const answer = await api.put(
-      due.flatMap(entry => entriesOf(entry, ttlMs, names && table.tellsSuccessors(entry, sentAt))),
+      due.flatMap(entry => entriesOf(entry, ttlMs, table.tellsSuccessors(entry, sentAt))),
       asOf(),
       ended.signal
     )
@@ -141,7 +124,6 @@ export function createBarrierLane({
   const toldBy = ({ instance, fit: isFit, now }: BarrierAnswer, askedAt: Millis) => {
     const at = clock.now()
     const fit = isFit && identity.doubt() === ''
-    if (now === undefined) return { at, countedAt: at, instance, fit }
     gatewayClock.note(askedAt, at, now * 1000)
     return { at, countedAt: gatewayClock.onOurs(askedAt, at, now * 1000), instance, fit }
   }
@@ -252,7 +234,6 @@ export function createBarrierLane({
 
   return {
     look,
-    learn,
     // An entry may be missing because it was evicted, or because another agent removed it.
     compare(list, askedAt) {
       if (table.compare(list, askedAt)) bell.ring()

@@ -1,7 +1,6 @@
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierState } from '../apisix/barrier-wire.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
-import { OLDER_PLUGIN } from '../../rules/proof/seal.ts'
 import { countOf, together, type LongLived } from '../../rules/drain/long-lived.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { wordOf } from './merge-words.ts'
@@ -40,9 +39,7 @@ export function readingOf(
     long: together(present.map(({ inflight }) => longLivedIn(inflight)))
   }
   const word = wordOf(states.map(s => s?.word))
-  // An older plugin reports no words. That is a problem only until the entry is sealed, by another agent or at the deadline.
-  const isOlder = entry === 'draining' && word === undefined
-  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + countOf(inflight.long) > 0)
+  const says = entry !== 'absent' && (told.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
     at: told.at,
     countedAt: told.countedAt,
@@ -53,10 +50,10 @@ export function readingOf(
     ...agesOf(entry, present, told, before),
     inflight,
     word,
-    late: sum(s => s.late ?? 0),
+    late: sum(s => s.late),
     readAfterSeal: told.afterSeal && entry === 'sealed',
     binding: says || before?.binding === true,
-    problem: isOlder ? OLDER_PLUGIN : ''
+    problem: ''
   } as const
   return before && saysTheSame(before, reading)
     ? { ...reading, unchangedSince: before.unchangedSince }
@@ -82,10 +79,9 @@ function agesOf(
   return { sealedAt, idleAt: before?.idleAt ?? idleAt }
 }
 
-/** The long-lived requests by kind. An older plugin names no kinds: it counts only upgraded connections as long-lived. */
+/** The long-lived requests by kind. */
 const longLivedIn = ({
-  long,
-  upgraded = long,
+  upgraded = 0,
   sse = 0,
   streams = 0,
   oldest = 0

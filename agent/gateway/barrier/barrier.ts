@@ -179,7 +179,6 @@ export function createBarrierKeeper({
           identity,
           isHolding: () => desired.length > 0,
           read(told) {
-            lane.learn(told.features)
             list.heard(told)
           },
           tell() {
@@ -206,7 +205,7 @@ export function createBarrierKeeper({
       return known.identity.doubt()
     },
     isKnown: mayChange,
-    entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
+    entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs, true)),
     takeInherited: () => inheritance.take(),
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),

@@ -22,7 +22,7 @@ export function watchEntryList({ api, clock, read }: EntryListOptions): {
   return {
     heard({ instance, held }) {
       // The end of an entry's ttl changes the number only.
-      const state = `${instance} ${held?.generation} ${held?.entries}`
+      const state = `${instance} ${held.generation} ${held.entries}`
       const now = clock.now()
       if (state === known || now < askedAt + EVERY_MS) return
       askedAt = now

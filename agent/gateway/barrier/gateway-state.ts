@@ -15,7 +15,7 @@ export interface GatewayState {
   readonly problem: string
   /** Nothing listens at the address. */
   readonly refused: boolean
-  /** How far the gateway's clock is ahead of the agent's, in ms; 0 if the gateway does not report a time. */
+  /** How far the gateway's clock is ahead of the agent's, in ms. */
   readonly aheadMs: number
 }
 
@@ -68,7 +68,7 @@ export function readGatewayState({
     try {
       const told = await api.state(ended.signal)
       const now = clock.now()
-      if (told.now !== undefined) gatewayClock.note(lastAttemptAt, now, told.now * 1000)
+      gatewayClock.note(lastAttemptAt, now, told.now * 1000)
       identity.note(told, lastAttemptAt, now, true)
       const aheadMs = gatewayClock.ahead()
       current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
@@ -82,7 +82,7 @@ export function readGatewayState({
   }
   let tries = 0
   const isUnsureOfClock = () =>
-    current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
+    current.told !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
     // The reports of this gateway count only after enough answers, so the next read follows at once.
     const isOpen = identity.isOpen() && current.problem === ''
@@ -123,5 +123,5 @@ const said = ({ told, problem }: GatewayState, identity: Identity): string =>
       revisions,
       exiting
     ]),
-    told?.entries?.flatMap(({ uid, late = 0 }) => (late > 0 ? [uid, late] : []))
+    told?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
   ])

@@ -14,7 +14,7 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
     places: told.reduce((sum, { places }) => sum + places, 0),
     hidden: Math.max(...told.map(({ hidden }) => hidden)),
     sole: [...new Set(told.flatMap(({ sole }) => sole))],
-    succeeded: [...new Set(told.flatMap(({ succeeded = [] }) => succeeded))],
+    succeeded: [...new Set(told.flatMap(({ succeeded }) => succeeded))],
     others: told.flatMap(({ others }) => others),
     cut: told.reduce((sum, { cut }) => sum + cut, 0),
     tags: complete ? tags : [],

@@ -34,7 +34,7 @@ export function gatewayView(
       : null,
     instance: state?.told?.instance ?? null,
     plugin: state?.told?.plugin ?? null,
-    counts: state?.told ? countsOf(state.told.counts) : null,
+    counts: state?.told ? countsOf(state.told) : null,
     workers: (state?.told?.workers ?? []).map(worker => ({
       id: worker.id ?? -1,
       revision: worker.revision ?? 0,
@@ -44,18 +44,15 @@ export function gatewayView(
   }
 }
 
-/** An older plugin does not send all of them. */
-const countsOf = ({
-  moved = 0,
-  succeeded = 0,
-  refused = 0,
-  bypasses = 0
-}: Readonly<Record<string, number>>): PluginCounts => ({ moved, succeeded, refused, bypasses })
+const countsOf = ({ counts }: BarrierGateway): PluginCounts => {
+  const { moved, succeeded, refused, bypasses } = counts
+  return { moved, succeeded, refused, bypasses }
+}
 
 /** By kind of object, the revision of the slowest worker that serves. */
 function appliedIn(workers: BarrierGateway['workers']): Readonly<Record<string, number>> {
   const serving = workers.filter(({ exiting }) => exiting !== true)
-  const kinds = new Set(serving.flatMap(({ revisions = {} }) => Object.keys(revisions)))
+  const kinds = new Set(serving.flatMap(({ revisions }) => Object.keys(revisions)))
   return Object.fromEntries(
     [...kinds].map(kind => [kind, Math.min(...serving.map(worker => appliedOf(worker, kind) ?? 0))])
   )

@@ -123,7 +123,7 @@ function pluginCounts(
       succeeded,
       refused,
       bypassed: bypasses,
-      late: told.held?.late,
+      late: told.held.late,
       error: errors
     }
     for (const decision of DECISIONS) pluginRequests.inc({ gateway, decision }, counts[decision] ?? 0)

@@ -53,7 +53,6 @@ export interface Proved extends Answered {
 export interface Unproved extends Answered {
   readonly status: 503
   readonly result: UnprovedResult
-  /** The helper of 0.1.0 runs its fallback because of this value. */
   readonly evidence: 'none'
   /** The change that an operator can make to get a proof. */
   readonly change: string

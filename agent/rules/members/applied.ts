@@ -4,7 +4,7 @@ import type { HolderKey, Resource } from '../plan/holder.ts'
 export interface Applied {
   /** The highest over all kinds of object; 0: none was read yet. */
   readonly revision?: number | null | undefined
-  /** By kind of object. Absent in an older plugin, and for a kind that this APISIX does not have. */
+  /** By kind of object, for the kinds that this APISIX has. */
   readonly revisions?: Readonly<Record<string, number>> | undefined
 }
 

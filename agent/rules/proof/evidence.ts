@@ -33,9 +33,9 @@ export interface BarrierReading {
   /** The plugin found APISIX's internals as it expects them, in every live worker. An unfit report proves nothing. */
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
-  /** When the gateway sealed the entry, on the agent's clock. With an older plugin: when the seal was first reported. */
+  /** When the gateway sealed the entry, on the agent's clock. */
   readonly sealedAt: Millis | undefined
-  /** When, after the seal, the last ordinary request had finished. With an older plugin: when 0 in flight was first reported. */
+  /** When, after the seal, the last ordinary request had finished. */
   readonly idleAt: Millis | undefined
   readonly inflight: {
     /** Requests that end by themselves. The pod must not stop before they have ended. */

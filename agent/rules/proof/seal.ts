@@ -19,10 +19,6 @@ type Judged =
   /** The tags of the judged words. The gateway seals only if its workers still report these words. */
   { readonly tags: readonly string[] } | { readonly why: string }
 
-/** The problem of a gateway whose plugin reports no words. */
-export const OLDER_PLUGIN =
-  'its plugin is older than this agent and does not tell what its workers could choose instead: install the plugin of this release'
-
 /**
  * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things must hold
  * (docs/decisions/0037). Every worker has reported, which a frozen worker does not. No worker has a place in which no other node

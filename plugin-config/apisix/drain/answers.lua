@@ -17,9 +17,6 @@ local max      = math.max
 local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
 
--- the features of this plugin, for an agent that may be newer
-local FEATURES = json.list({ "successors" })
-
 local _M = {}
 
 
@@ -36,7 +33,7 @@ function _M.base(barrier)
     barrier.words = nil
     return {
         instance = instance.of(dict), fit = #barrier.unfit == 0,
-        now = ngx_now(), features = FEATURES,
+        now = ngx_now(),
     }
 end
 

@@ -14,6 +14,7 @@ local io_open  = io.open
 local max      = math.max
 local min      = math.min
 local tonumber = tonumber
+local str_match = string.match
 
 local MAX_BODY = 1048576
 -- seconds between two checks of a long poll; more entries make them rarer, which bounds the cost
@@ -23,6 +24,7 @@ local _M = {}
 
 
 local function answer(status, body)
+    body.wire = request.WIRE
     local text = json.encode(body)
     ngx.status = status
     ngx.header["Content-Type"] = "application/json"
@@ -204,11 +206,9 @@ end
 
 
 local ROUTES = {
-    ["/v1/barrier/entries"]  = {
-        PUT = with(request.entries, put), DELETE = with(request.removal, remove),
-    },
-    ["/v1/barrier/inflight"] = { POST = with(request.inflight, inflight) },
-    ["/v1/barrier/state"]    = { GET = state },
+    entries  = { PUT = with(request.entries, put), DELETE = with(request.removal, remove) },
+    inflight = { POST = with(request.inflight, inflight) },
+    state    = { GET = state },
 }
 
 
@@ -223,10 +223,12 @@ local function ready()
 end
 
 
---- Answers one request of the Barrier API.
+--- Answers one request of the Barrier API. The path has the wire version of the caller. Probes of
+-- `ready` do not depend on it.
 function _M.serve()
     local path, method = ngx.var.uri, ngx.req.get_method()
-    if path == "/v1/barrier/ready" then
+    local version, what = str_match(path, "^/v(%d+)/barrier/(.+)$")
+    if what == "ready" then
         if method ~= "GET" then
             ngx.header["Allow"] = "GET"
             return wrong(405, "use GET")
@@ -241,7 +243,11 @@ function _M.serve()
         return wrong(401, why)
     end
 
-    local methods = ROUTES[path]
+    local foreign = version and request.foreign(tonumber(version))
+    if foreign then
+        return wrong(409, foreign)
+    end
+    local methods = ROUTES[what]
     if not methods then
         return wrong(404, "there is no " .. path .. " here")
     end

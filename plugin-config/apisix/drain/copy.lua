@@ -118,7 +118,7 @@ end
 -- @tparam number|nil number of the change that concerns it
 local function refresh(self, id, now, number)
     local dict, entry = self.dict, self.by_id[id]
-    local till = dict:get("e2|" .. id)
+    local till = dict:get("e|" .. id)
     if not till or till <= now then
         if entry then
             drop(self, entry)
@@ -127,7 +127,7 @@ local function refresh(self, id, now, number)
         return
     end
     entry = entry or add(self, id)
-    entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
+    entry.expires, entry.sealed = till, dict:get("s|" .. id) == true
     name(self, entry, successors.parse(dict:get("n|" .. id)))
     if number then
         entry.since = number
@@ -144,8 +144,8 @@ local function load(self, now, gen)
     self.by_id, self.by_uid, self.ips, self.named = {}, {}, {}, {}
     self.n, self.expires = 0, huge
     for _, key in ipairs(self.dict:get_keys(0)) do
-        if str_sub(key, 1, 3) == "e2|" then
-            refresh(self, str_sub(key, 4), now, gen)
+        if str_sub(key, 1, 2) == "e|" then
+            refresh(self, str_sub(key, 3), now, gen)
         end
     end
 end

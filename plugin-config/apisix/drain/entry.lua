@@ -3,13 +3,13 @@
 --   gen            number of changes that workers must see; a renewal is not such a change
 --   c|i            one of the last changes, "number id"; i is the number modulo the length of the
 --                  ring (copy.lua)
---   e2|uid|ip|port when the entry expires (clock.now); port may be empty
---   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
+--   e|uid|ip|port  when the entry expires (clock.now); port may be empty
+--   s|uid|ip|port  true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
---   b2|uid|ip|port number of bypasses, plus LATE times the number of late requests: those that were
+--   b|uid|ip|port  number of bypasses, plus LATE times the number of late requests: those that were
 --                  sent to the address although the entry was sealed. By design there are none, so
 --                  each late request shows a failure
---   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s2|: if there is no room for
+--   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s|: if there is no room for
 --                  t|, the entry is sealed all the same, and only the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
@@ -23,8 +23,6 @@
 --
 -- No entry uses the dictionary's own expiry, because that follows the wall clock, which may step.
 -- Only v| and r| do: a step ends them early, or late.
--- An older release used it. The 2 keeps the keys of the two releases apart, because workers of both
--- may run at once after a reload.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -68,9 +66,9 @@ end
 --- Removes an entry and its counts. If the entry has not expired, the caller must also call
 -- copy.changed.
 function _M.forget(dict, id)
-    dict:delete("e2|" .. id)
-    dict:delete("s2|" .. id)
-    dict:delete("b2|" .. id)
+    dict:delete("e|" .. id)
+    dict:delete("s|" .. id)
+    dict:delete("b|" .. id)
     dict:delete("t|" .. id)
     dict:delete("f|" .. id)
     dict:delete("n|" .. id)
@@ -83,7 +81,7 @@ function _M.clear(dict, id)
     if not dict:safe_add("x|" .. id, true, CLEARING) then
         return
     end
-    local till = dict:get("e2|" .. id)
+    local till = dict:get("e|" .. id)
     if till and till <= clock_now() then
         _M.forget(dict, id)
     end
@@ -92,9 +90,9 @@ end
 
 
 local function create(dict, id, expires)
-    local ok, err = dict:safe_set("b2|" .. id, 0)
+    local ok, err = dict:safe_set("b|" .. id, 0)
     if ok then
-        ok, err = dict:safe_set("e2|" .. id, expires)
+        ok, err = dict:safe_set("e|" .. id, expires)
     end
     if not ok then
         _M.forget(dict, id)
@@ -141,7 +139,7 @@ end
 -- @treturn boolean|nil whether workers must see the change
 local function write(dict, id, entry)
     local now = clock_now()
-    local till = dict:get("e2|" .. id)
+    local till = dict:get("e|" .. id)
     if till and till <= now then
         -- this removes its seal and its counts too
         _M.clear(dict, id)
@@ -153,7 +151,7 @@ local function write(dict, id, entry)
         if not ok then
             return false, err
         end
-    elseif not dict:replace("e2|" .. id, now + entry.ttl) then
+    elseif not dict:replace("e|" .. id, now + entry.ttl) then
         return nil
     end
 
@@ -170,7 +168,7 @@ local function write(dict, id, entry)
     if entry.state == SEALED then
         -- before the seal, so that a sealed entry has its time; a later put does not change it
         dict:safe_add("t|" .. id, now)
-        ok, err = dict:safe_add("s2|" .. id, true)
+        ok, err = dict:safe_add("s|" .. id, true)
         if not ok and err ~= "exists" then
             return refuse(dict, id, not till, err)
         end
@@ -214,7 +212,7 @@ function _M.put(dict, entry)
             end
             return false, err
         end
-        if ok and not dict:get("x|" .. id) and dict:get("e2|" .. id) then
+        if ok and not dict:get("x|" .. id) and dict:get("e|" .. id) then
             -- a removal that did not see this put has written r| before
             local is_late = is_outdated(dict, entry)
             if is_late then
@@ -238,13 +236,13 @@ end
 
 --- Counts a bypass.
 function _M.bypassed(dict, id)
-    dict:incr("b2|" .. id, 1)
+    dict:incr("b|" .. id, 1)
 end
 
 
 --- Counts a request that was sent in spite of the seal.
 function _M.late(dict, id)
-    dict:incr("b2|" .. id, LATE)
+    dict:incr("b|" .. id, LATE)
     dict:incr("late", 1)
 end
 
@@ -253,7 +251,7 @@ end
 -- @treturn number bypasses: the entry was draining
 -- @treturn number late requests: the entry was sealed
 function _M.passes(dict, id)
-    local both = dict:get("b2|" .. id) or 0
+    local both = dict:get("b|" .. id) or 0
     return both % LATE, floor(both / LATE)
 end
 
@@ -281,12 +279,12 @@ end
 --- Seconds until an entry expires; 0 or less if it has expired.
 -- @tparam number|nil expires used if the dictionary does not have the entry; default: long ago
 function _M.left(dict, id, expires)
-    return (dict:get("e2|" .. id) or expires or 0) - clock_now()
+    return (dict:get("e|" .. id) or expires or 0) - clock_now()
 end
 
 
 function _M.is_sealed(dict, id)
-    return dict:get("s2|" .. id) == true
+    return dict:get("s|" .. id) == true
 end
 
 

@@ -5,6 +5,7 @@
 --   fetch        "running", "done" or "failed: <why>"
 --   fetch-until  when it gives up (clock.now)
 local request   = require("apisix.drain.request")
+local json      = require("apisix.drain.json")
 local clock_now = require("apisix.drain.clock").now
 local ngx       = ngx
 local log       = ngx.log
@@ -13,12 +14,15 @@ local ipairs    = ipairs
 local tonumber  = tonumber
 local concat    = table.concat
 local str_match = string.match
+local str_sub   = string.sub
+local type      = type
 
 local TIMEOUT_MS = 2000
 local PAUSE      = 0.5
 local MAX_BODY   = 1048576
 local CHUNK      = 65536
-local WHAT       = "GET /v1/barrier-entries"
+local MAX_WHY    = 300
+local WHAT       = "GET /v" .. request.WIRE .. "/barrier-entries"
 
 local _M = {}
 
@@ -48,8 +52,8 @@ local function exchange(sock, host, token)
         return nil, "no answer: " .. err
     end
     local status = str_match(line, "^HTTP/%d%.%d (%d%d%d)")
-    if status ~= "200" then
-        return nil, "the agent answered " .. (status or "something that is not HTTP")
+    if not status then
+        return nil, "the agent answered something that is not HTTP"
     end
 
     repeat
@@ -73,7 +77,14 @@ local function exchange(sock, host, token)
     if err ~= "closed" then
         return nil, "the answer broke off: " .. err
     end
-    return concat(parts)
+    local body = concat(parts)
+    if status ~= "200" then
+        local said = json.decode(body)
+        local why = type(said) == "table" and said.why
+        return nil, "the agent answered " .. status
+                    .. (type(why) == "string" and ": " .. str_sub(why, 1, MAX_WHY) or "")
+    end
+    return body
 end
 
 

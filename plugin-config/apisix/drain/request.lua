@@ -1,4 +1,5 @@
---- Strict parsing of requests to the Barrier API: reports the first problem and its place.
+--- Parsing of requests to the Barrier API: reports the first problem and its place. Unknown fields
+-- are ignored.
 local address = require("apisix.drain.address")
 local json    = require("apisix.drain.json")
 local successors = require("apisix.drain.successors")
@@ -14,13 +15,22 @@ local MAX_WAIT  = 30
 -- every whole number up to it is exact
 local MAX_REVISION = 2 ^ 53
 
-local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
-                   successors = true }
-local PUT      = { entries = true, asOf = true }
-local DELETE   = { uids = true, asOf = true }
-local INFLIGHT = { uids = true, wait = true, ["until"] = true }
+local _M = {
+    -- the version of the protocol between agents and gateways, which is not that of a release. It
+    -- goes up with every change that the other side could misunderstand (docs/decisions/0077)
+    WIRE = 1,
+}
 
-local _M = {}
+
+--- @tparam number version of an agent's request
+-- @treturn string|nil why the request is refused, and what to upgrade
+function _M.foreign(version)
+    if version == _M.WIRE then
+        return nil
+    end
+    return "agent and plugin have different wire versions (" .. version .. " and " .. _M.WIRE
+           .. "): upgrade " .. (version > _M.WIRE and "the plugin of this gateway" or "the agents")
+end
 
 
 local function is_list(value)
@@ -38,27 +48,13 @@ local function is_list(value)
 end
 
 
-local function unknown_key(object, allowed, where)
-    for key in pairs(object) do
-        if not allowed[key] then
-            return where .. " has an unknown field: " .. tostring(key)
-        end
-    end
-    return nil
-end
-
-
-local function body_of(text, allowed)
+local function body_of(text)
     local body = json.decode(text)
     if type(body) ~= "table" then
         return nil, "the body is not a JSON object"
     end
     if #body > 0 then
         return nil, "the body is a list, send an object"
-    end
-    local wrong = unknown_key(body, allowed, "the body")
-    if wrong then
-        return nil, wrong
     end
     return body
 end
@@ -73,11 +69,6 @@ local function entry_of(item, where)
     if type(item) ~= "table" then
         return nil, where .. " is not an object"
     end
-    local wrong = unknown_key(item, ENTRY, where)
-    if wrong then
-        return nil, wrong
-    end
-
     if not is_uid(item.uid) then
         return nil, where .. ".uid must be 1 to 128 letters, digits, '.', '_', ':' or '-'"
     end
@@ -101,7 +92,7 @@ local function entry_of(item, where)
     if seal_if ~= nil and not (item.state == "sealed" and type(seal_if) == "string") then
         return nil, where .. ".sealIf must be the tag of a word, with the state \"sealed\""
     end
-    local following
+    local following, wrong
     if item.successors ~= nil then
         following, wrong = successors.read(item.successors, where .. ".successors")
         if not following then
@@ -141,7 +132,7 @@ end
 --- @treturn table|nil entries
 -- @treturn string|nil what is wrong
 function _M.entries(text)
-    local body, err = body_of(text, PUT)
+    local body, err = body_of(text)
     if not body then
         return nil, err
     end
@@ -184,7 +175,7 @@ end
 --- @treturn table|nil { uids, as_of }
 -- @treturn string|nil what is wrong
 function _M.removal(text)
-    local body, err = body_of(text, DELETE)
+    local body, err = body_of(text)
     if not body then
         return nil, err
     end
@@ -203,7 +194,7 @@ end
 
 --- @treturn table|nil { uids, wait (seconds), until }
 function _M.inflight(text)
-    local body, err = body_of(text, INFLIGHT)
+    local body, err = body_of(text)
     if not body then
         return nil, err
     end

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { CodedError } from '../../../../agent/base/errors.ts'
 import { checkAdmin } from '../../../../agent/doctor/checks/check-admin.ts'
 import { checkClocks } from '../../../../agent/doctor/checks/check-clocks.ts'
 import type { Check } from '../../../../agent/doctor/checks/finding.ts'
@@ -110,7 +111,7 @@ describe('doctor', () => {
     const calls = (differs: Partial<GatewayCalls> = {}): GatewayCalls => ({
       list: async () => [GATEWAY],
       readControl: async () => ({}),
-      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.1.0' }),
+      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.2.0' }),
       ...differs
     })
     const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
@@ -119,7 +120,7 @@ describe('doctor', () => {
       expect(await run(checkGateways(calls(), config(barrier)))).to.deep.equal([
         'ok gateways: 1 known: apisix-0',
         'ok control-api: apisix-0: can be observed',
-        'ok barrier: apisix-0: fit, plugin 0.1.0'
+        'ok barrier: apisix-0: fit, plugin 0.2.0'
       ])
     })
 
@@ -153,6 +154,18 @@ describe('doctor', () => {
         'warn control-api',
         'fail barrier'
       ])
+    })
+
+    it('with a plugin of another wire version report which side is older', async () => {
+      const meaning = 'agent and plugin have different wire versions (1 and 2): upgrade the agents'
+      const other = calls({
+        readBarrier: async () => {
+          throw new CodedError('BARRIER_VERSION', 'GET x -> 409', { status: 409, meaning })
+        }
+      })
+      expect((await run(checkGateways(other, config(barrier)))).at(-1)).to.equal(
+        `warn barrier: apisix-0: 409: ${meaning}`
+      )
     })
 
     it('with an unfit plugin report what it lacks', async () => {

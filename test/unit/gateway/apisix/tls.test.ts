@@ -25,12 +25,16 @@ describe('TLS to APISIX', () => {
         JSON.stringify({
           total: 0,
           list: [],
+          wire: 1,
           instance: 'i',
           plugin: '1',
           fit: true,
           unfit: [],
+          now: 0,
+          entries: [],
+          held: { entries: 0, generation: 0, late: 0 },
           workers: [],
-          counts: {}
+          counts: { moved: 0, succeeded: 0, refused: 0, bypasses: 0, errors: 0 }
         })
       )
     })

@@ -50,16 +50,14 @@ describe('barrier keeper', () => {
   let keeper: BarrierKeeper
 
   /** Starts the plugin of one gateway. Like pods, all gateways have the same port and their own address. */
-  const serve = async (host: string, port = 0, barrier = createBarrier(), isOlder = false) => {
-    if (!isOlder) {
-      barrier.words = createWords({
-        workers: () => [worker],
-        barrier,
-        discovery: undefined,
-        names: undefined
-      })
-      words.push(barrier.words)
-    }
+  const serve = async (host: string, port = 0, barrier = createBarrier()) => {
+    barrier.words = createWords({
+      workers: () => [worker],
+      barrier,
+      discovery: undefined,
+      names: undefined
+    })
+    words.push(barrier.words)
     const requests: string[] = []
     const connections = { other: false }
     const api = await serveBarrierApi({
@@ -98,8 +96,8 @@ describe('barrier keeper', () => {
       ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
     }))
   /** Starts one gateway that the keeper knows. */
-  const kept = async (differs: Differs = {}, barrier = createBarrier(), isOlder = false) => {
-    const g = await serve('127.0.7.1', 0, barrier, isOlder)
+  const kept = async (differs: Differs = {}, barrier = createBarrier()) => {
+    const g = await serve('127.0.7.1', 0, barrier)
     begin(g.port, differs)
     keeper.gateways([gateway('g1', '127.0.7.1')])
     return g
@@ -254,6 +252,15 @@ describe('barrier keeper', () => {
     expect(reading('1')?.entry).to.equal('sealed')
   })
 
+  it('gives a gateway that starts the successors too', async () => {
+    await kept()
+    const successors = { '80': ['10.0.0.9:80'] }
+    keeper.desire([{ ...entry('1', 'sealed'), successors }])
+    expect(keeper.entries()).to.deep.equal([
+      { uid: '1', ip: '10.0.0.1', state: 'sealed', ttl: 60, successors }
+    ])
+  })
+
   it('does not seal with outdated words, and reads the current ones', async () => {
     const g = await kept()
     keeper.desire([entry('1')])
@@ -275,16 +282,24 @@ describe('barrier keeper', () => {
     await until('it is counted', () => reading('1')?.readAfterSeal === true)
   })
 
-  it('reports a plugin without words as too old, and still counts its requests in flight after the seal', async () => {
-    await kept({}, createBarrier(), true)
-    keeper.desire([entry('1')])
-    await until('it is read', () => reading('1') !== undefined)
-    expect(reading('1')).to.deep.include({ entry: 'draining', binding: false })
-    expect(reading('1')?.problem).to.contain('older than this agent')
-    keeper.desire([entry('1', 'sealed')])
-    await until('it is sealed', () => reading('1')?.entry === 'sealed')
-    expect(reading('1')).to.deep.include({ readAfterSeal: true, binding: true, problem: '' })
-  })
+  for (const [wire, older] of [
+    [0, 'the plugin of this gateway'],
+    [2, 'the agents']
+  ] as const)
+    it(`a plugin of wire version ${wire} proves nothing, and gets nothing put or deleted: upgrade ${older}`, async () => {
+      const g = await kept()
+      keeper.desire([entry('1', 'sealed')])
+      await until('it is sealed', () => reading('1')?.entry === 'sealed')
+      g.barrier.wire = wire
+      const before = g.barrier.entries.all()
+      keeper.desire([entry('2')])
+      await until('it is read', () => (reading('2')?.problem ?? '') !== '')
+      const why = `409: agent and plugin have different wire versions (1 and ${wire}): upgrade ${older}`
+      expect(reading('2')?.problem).to.include(why.slice(5))
+      expect(reading('2')).to.include({ fit: false, binding: false, readAfterSeal: false })
+      await until('its state is read', () => (keeper.state('g1')?.problem ?? '').includes(why.slice(5)))
+      expect(g.barrier.entries.all()).to.deep.equal(before)
+    })
 
   describe('the successors that another agent has named', () => {
     const followed = { '80': [{ ip: '10.0.0.9', port: 80 }] }
@@ -292,7 +307,6 @@ describe('barrier keeper', () => {
     const keptWith = async (differs: Differs = {}) => {
       const g = await kept(differs)
       g.barrier.entries.put({ ...A_SEALED, successors: followed })
-      // After this read, the keeper knows the gateway's features.
       keeper.desire([entry('2')])
       await until('it is read', () => reading('2') !== undefined)
       return g

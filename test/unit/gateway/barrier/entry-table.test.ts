@@ -20,6 +20,7 @@ const state = (differs: Partial<BarrierState> = {}): BarrierState => ({
   state: 'sealed',
   ttl: 30,
   bypasses: 0,
+  late: 0,
   inflight: { requests: 0, long: 0 },
   ...differs
 })

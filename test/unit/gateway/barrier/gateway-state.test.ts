@@ -23,7 +23,7 @@ function rig(answer: () => unknown, holding = { now: false }, identity = createI
         reads += 1
         const given = answer()
         if (given instanceof Error) throw given
-        return given as never
+        return { now: 0, entries: [], ...(given as object) } as never
       }
     }
   })
@@ -67,7 +67,8 @@ describe('gateway state', () => {
     const clock = manualClock()
     let asked = 0
     const api = {
-      state: async () => ({ instance: asked++ % 2 === 0 ? 'a' : 'b', fit: true, workers: [] }) as never
+      state: async () =>
+        ({ instance: asked++ % 2 === 0 ? 'a' : 'b', fit: true, now: 0, entries: [], workers: [] }) as never
     }
     const readers = identities.map(identity =>
       readGatewayState({

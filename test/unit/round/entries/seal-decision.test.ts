@@ -81,6 +81,7 @@ describe('entries to seal for a pod that is being drained', () => {
         asked: 1,
         places: 1,
         sole: [...sole],
+        succeeded: [],
         hidden: 0,
         others: sole.length > 0 ? [] : [{ places: 1, nodes: [...nodes], more: 0 }],
         cut: 0,

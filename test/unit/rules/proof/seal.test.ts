@@ -9,6 +9,7 @@ const told = (differs: Partial<WorkersWord> = {}): WorkersWord => ({
   asked: 2,
   places: 1,
   sole: [],
+  succeeded: [],
   hidden: 0,
   others: [{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }],
   cut: 0,
