@@ -288,9 +288,10 @@ async function perform(
       await wait(REUSE_MS)
     } else {
       const isListed = () =>
-        rig.gateways.some(({ workers }) =>
-          workers.some(({ config }) => JSON.stringify(config.get('upstreams', 'web') ?? '').includes(ip))
-        )
+        rig.gateways
+          .filter(({ running }) => running)
+          .flatMap(({ workers }) => workers)
+          .some(({ config }) => JSON.stringify(config.get('upstreams', 'web') ?? '').includes(ip))
       await until('the address is out', () => !isListed(), OUT_MS).catch(() => {})
       await wait(REUSE_MS)
       // With an old list, APISIX itself sends requests there.
