@@ -12,10 +12,11 @@ import { plan } from '../../agent/rules/plan/plan.ts'
 import {
   areWhole,
   candidatesOf,
+  chosenOf,
   groupOf,
   mayTakeOver,
   servicePortsOf,
-  successorsOf
+  nodesOfAll
 } from '../../agent/rules/plan/successors.ts'
 import type { PlanSettings } from '../../agent/rules/plan/world.ts'
 import { DRAIN_SETTINGS, drainOf, drainsOf, hook, proven, seen, waiting } from './drain.ts'
@@ -150,7 +151,7 @@ function succeeding(given: {
     uid => byUid.get(uid)
   )
   const world = worldOf([], all.values())
-  const found = successorsOf(old, candidates, uid => mayTakeOver(world, drains, byUid.get(uid)))
+  const found = nodesOfAll(chosenOf(old, candidates, ({ uid }) => mayTakeOver(world, drains, byUid.get(uid))))
   const sorted = Object.entries(found).map(([port, nodes]) => [port, [...nodes].sort()])
   return sorted.length === 0 ? 'none' : Object.fromEntries(sorted)
 }

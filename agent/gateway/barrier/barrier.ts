@@ -116,6 +116,7 @@ export function createBarrierKeeper({
       desired.map(drain => {
         const entry = entryAt(drain, id)
         const known = before.get(entry.uid)
+        if (known === entry) return [entry.uid, known]
         const isSame = known?.watch === entry.watch && known.frozen === entry.frozen && samePut(known, entry)
         return [entry.uid, isSame ? known : entry]
       })

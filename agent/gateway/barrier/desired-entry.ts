@@ -29,8 +29,10 @@ export interface DesiredDrain extends Omit<DesiredEntry, 'sealIf'> {
 }
 
 /** A drain's entry as one gateway should hold it. */
-export function entryAt({ agreed, ...drain }: DesiredDrain, gatewayId: string): DesiredEntry {
-  if (!agreed) return drain
+export function entryAt(desired: DesiredDrain, gatewayId: string): DesiredEntry {
+  // Hundreds of entries may be kept, and few are still to be agreed on.
+  if (!desired.agreed) return desired
+  const { agreed, ...drain } = desired
   const sealIf = agreed.get(gatewayId)
   return sealIf ? { ...drain, sealIf } : { ...drain, state: 'draining' }
 }

@@ -115,6 +115,7 @@ export function createEntryTable(
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
       if (!known || isOld(entry.uid, at)) return true
+      if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
       // the renewal. So does the end of one that has an entry of its own: the plugin goes on to the successors that this entry names.
       if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
@@ -122,7 +123,7 @@ export function createEntryTable(
           (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
           lostSuccessors(known.entry, entry).some(node => !isDenied(node))
         )
-      return known.entry !== entry && !samePut(known.entry, entry)
+      return !samePut(known.entry, entry)
     }
     return [...desired().values()].filter(isDue)
   }

@@ -4,11 +4,12 @@ import { addressOf } from '../../gateway/apisix/nodes.ts'
 import {
   areWhole,
   candidatesOf,
+  chosenOf,
   groupOf,
   mayFollow,
   mayTakeOver,
+  nodesOfAll,
   NO_SUCCESSORS,
-  successorsOf,
   type Candidate,
   type Successors
 } from '../../rules/plan/successors.ts'
@@ -39,9 +40,23 @@ export function createSuccession(
 ) {
   let groups = new Map<string, Group>()
   let next = new Map<string, Group>()
+  /** The candidates that were asked for in this round, and whether they may take over. */
+  let asked = new Map<Candidate, boolean>()
+  const keys = new WeakMap<PodFact, { readonly of: readonly unknown[]; readonly key: string }>()
+  /** The candidates whose nodes are the successors in a memory. */
+  const chosen = new WeakMap<Remembered, readonly Candidate[]>()
+
+  /** As `groupOf`, which is asked in each round for hundreds of pods that do not change. */
+  const keyOf = (pod: PodFact, standing: Remembered['standing'], isWhole: boolean): string => {
+    const known = keys.get(pod)
+    if (known?.of[0] === standing && known.of[1] === isWhole) return known.key
+    const key = groupOf(pod, standing, isWhole)
+    keys.set(pod, { of: [standing, isWhole], key })
+    return key
+  }
 
   const candidates = (pod: PodFact, { standing }: Remembered, isWhole: boolean): readonly Candidate[] => {
-    const key = groupOf(pod, standing, isWhole)
+    const key = keyOf(pod, standing, isWhole)
     if (key === '') return []
     const known = next.get(key)
     if (known) return known.candidates
@@ -95,19 +110,27 @@ export function createSuccession(
     keep(): void {
       groups = next
       next = new Map()
+      asked = new Map()
     },
     /** The pod's successors: the same object as in `memory` while nothing has changed. */
     of(pod: PodFact, memory: Remembered, drains: Drains): Successors {
       const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
-      // No slice shows a change of a candidate's labels, annotations or owner, and slices show a new address later.
-      const isStill = (before: PodFact, now: PodFact | undefined) =>
-        now === before ||
-        (now !== undefined && mayFollow(pod, now, isWhole) && now.ips.join() === before.ips.join())
-      const next = successorsOf(pod, candidates(pod, memory, isWhole), (uid, before) => {
+      const mayServe = (candidate: Candidate): boolean => {
+        const known = asked.get(candidate)
+        if (known !== undefined) return known
+        const { uid, pod: before } = candidate
         const now = pods.get(uid)
-        return isStill(before, now) && mayTakeOver(world, drains, now)
-      })
-      const found = next === NO_SUCCESSORS ? remaining(pod, memory.successors, isWhole, drains) : next
+        // No slice shows a change of a candidate's labels, annotations or owner, and slices show a new address later.
+        const isStill =
+          now === before ||
+          (now !== undefined && mayFollow(pod, now, isWhole) && now.ips.join() === before.ips.join())
+        asked.set(candidate, isStill && mayTakeOver(world, drains, now))
+        return mayServe(candidate)
+      }
+      const those = chosenOf(pod, candidates(pod, memory, isWhole), mayServe)
+      if (those.length > 0 && isSameList(those, chosen.get(memory) ?? [])) return memory.successors
+      chosen.set(memory, those)
+      const found = those.length > 0 ? nodesOfAll(those) : remaining(pod, memory.successors, isWhole, drains)
       if (JSON.stringify(found) !== JSON.stringify(memory.successors)) memory.successors = found
       return memory.successors
     }
@@ -116,5 +139,5 @@ export function createSuccession(
 
 export type Succession = ReturnType<typeof createSuccession>
 
-const isSameList = (a: readonly EndpointFact[], b: readonly EndpointFact[]): boolean =>
+const isSameList = <T>(a: readonly T[], b: readonly T[]): boolean =>
   a.length === b.length && a.every((one, i) => one === b[i])

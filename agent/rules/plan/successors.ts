@@ -112,23 +112,28 @@ export function candidatesOf(
     .sort((a, b) => a.at - b.at)
 }
 
-/** The successors of a pod: the next candidates on the ring, so that all agents choose the same ones. */
-export function successorsOf(
+/** The candidates that take over from a pod: the next ones on the ring, so that all agents choose the same ones. */
+export function chosenOf(
   pod: Pick<PodFact, 'uid'>,
   candidates: readonly Candidate[],
-  mayServe: (uid: PodUid, asCandidate: PodFact) => boolean
-): Successors {
-  const nodes: Record<string, NodeKey[]> = {}
+  mayServe: (candidate: Candidate) => boolean
+): readonly Candidate[] {
   const from = firstAfter(candidates, hash(pod.uid))
-  let found = 0
-  for (let i = 0; i < candidates.length && found < MOST_SUCCESSORS; i++) {
+  const chosen: Candidate[] = []
+  for (let i = 0; i < candidates.length && chosen.length < MOST_SUCCESSORS; i++) {
     const candidate = candidates[(from + i) % candidates.length] as Candidate
-    if (candidate.uid === pod.uid || !mayServe(candidate.uid, candidate.pod)) continue
-    found++
+    if (candidate.uid !== pod.uid && mayServe(candidate)) chosen.push(candidate)
+  }
+  return chosen
+}
+
+/** The nodes of these candidates. */
+export function nodesOfAll(chosen: readonly Candidate[]): Successors {
+  const nodes: Record<string, NodeKey[]> = {}
+  for (const candidate of chosen)
     for (const [port, keys] of Object.entries(candidate.nodes))
       nodes[port] = [...(nodes[port] ?? []), ...keys].slice(0, MOST_SUCCESSORS)
-  }
-  return found > 0 ? nodes : NO_SUCCESSORS
+  return chosen.length > 0 ? nodes : NO_SUCCESSORS
 }
 
 /**

@@ -5,11 +5,12 @@ import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.
 import {
   areWhole,
   candidatesOf,
+  chosenOf,
   groupOf,
   mayTakeOver,
   MOST_SUCCESSORS,
   servicePortsOf,
-  successorsOf
+  nodesOfAll
 } from '../../../../agent/rules/plan/successors.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
@@ -175,16 +176,19 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
   const found =
     groupOf(old, standing, isWhole) === ''
       ? {}
-      : successorsOf(
-          old,
-          candidatesOf(
+      : nodesOfAll(
+          chosenOf(
             old,
-            standing,
-            isWhole,
-            service => slices.filter(slice => slice.service === service && slice.namespace === old.namespace),
-            uid => byUid.get(uid)
-          ),
-          uid => mayTakeOver(worldOf([], facts), drains, byUid.get(uid))
+            candidatesOf(
+              old,
+              standing,
+              isWhole,
+              service =>
+                slices.filter(slice => slice.service === service && slice.namespace === old.namespace),
+              uid => byUid.get(uid)
+            ),
+            ({ uid }) => mayTakeOver(worldOf([], facts), drains, byUid.get(uid))
+          )
         )
   return Object.entries(found).flatMap(([port, nodes]) => nodes.map(node => ({ port: Number(port), node })))
 }
@@ -261,7 +265,8 @@ describe('successors', () => {
         uid => all.find(one => one.uid === uid)
       )
     }
-    const of = (name: string, n: number) => successorsOf(pod(name), candidates(n), () => true)['80'] ?? []
+    const of = (name: string, n: number) =>
+      nodesOfAll(chosenOf(pod(name), candidates(n), () => true))['80'] ?? []
     expect(of('a', 200)).to.have.length(MOST_SUCCESSORS)
     expect(of('a', 200)).to.deep.equal(of('a', 200))
     const used = new Set(Array.from({ length: 40 }, (_, i) => of(`old-${i}`, 200)).flat())
