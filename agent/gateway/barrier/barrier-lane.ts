@@ -106,13 +106,13 @@ export function createBarrierLane({
     tell()
   }
 
-  const push = async (due: readonly DesiredEntry[]): Promise<void> => {
+  const push = async (due: readonly DesiredEntry[], known: AsOf): Promise<void> => {
     const sentAt = clock.now()
     const asked = restarts
     table.sent(due, sentAt)
     const answer = await api.put(
       due.flatMap(entry => entriesOf(entry, ttlMs, table.tellsSuccessors(entry, sentAt))),
-      asOf(),
+      known,
       ended.signal
     )
     heardFrom(answer, sentAt)
@@ -128,9 +128,9 @@ export function createBarrierLane({
     return { at, countedAt: gatewayClock.onOurs(askedAt, at, now * 1000), instance, fit }
   }
 
-  const lift = async (uids: readonly PodUid[]): Promise<void> => {
+  const lift = async (uids: readonly PodUid[], known: AsOf): Promise<void> => {
     const sentAt = clock.now()
-    heardFrom(await api.remove(uids, asOf(), ended.signal), sentAt)
+    heardFrom(await api.remove(uids, known, ended.signal), sentAt)
     table.lifted(uids)
   }
 
@@ -153,17 +153,22 @@ export function createBarrierLane({
     await Promise.resolve()
     const now = clock.now()
     const isKnown = mayChange()
+    // The revision of this decision: the desired entries may change while calls are under way.
+    const known = asOf()
     const due = isKnown ? table.due(now) : []
     const over = isKnown ? table.over(now) : []
     const shrunk = new Set(table.shrunk(due))
     const whole = due.filter(entry => !shrunk.has(entry))
     // Addresses are lifted last: until its put, another entry may still name one of them as a successor's.
-    if (whole.length > 0) await push(whole)
+    if (whole.length > 0) await push(whole, known)
     if (shrunk.size > 0) {
-      await lift([...shrunk].map(({ uid }) => uid))
-      await push([...shrunk])
+      await lift(
+        [...shrunk].map(({ uid }) => uid),
+        known
+      )
+      await push([...shrunk], known)
     }
-    if (over.length > 0) await lift(over)
+    if (over.length > 0) await lift(over, known)
     if (due.length + over.length === 0) return pause(isKnown ? table.renewAt() : Infinity)
     bell.ring()
     tell()

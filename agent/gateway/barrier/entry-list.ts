@@ -19,19 +19,24 @@ export function watchEntryList({ api, clock, read }: EntryListOptions): {
 } {
   let known: string | undefined
   let askedAt = -Infinity
+  let isAsking = false
   return {
     heard({ instance, held }) {
       // The end of an entry's ttl changes the number only.
       const state = `${instance} ${held.generation} ${held.entries}`
       const now = clock.now()
-      if (state === known || now < askedAt + EVERY_MS) return
+      if (state === known || isAsking || now < askedAt + EVERY_MS) return
       askedAt = now
+      isAsking = true
       const took = (list: readonly BarrierState[]): void => {
+        isAsking = false
         known = state
         read(list, now)
       }
       // After a failure, the next report asks again.
-      api.entries().then(took, () => {})
+      api.entries().then(took, () => {
+        isAsking = false
+      })
     }
   }
 }

@@ -70,7 +70,7 @@ export interface Cluster {
   assurePods(): void
   /** When the last successful proof was requested; `-Infinity` before the first one. */
   podsAssuredAt(): Millis
-  /** The revision of the API server that the watches of pods have reached; `undefined` if it is no number. */
+  /** The revision of the API server that the watch of pods has reached; `undefined` if it is no number, or if there are several watches. */
   podsAsOf(): number | undefined
   /** Called when anything relevant has changed. The call comes from the watch, so the listener must return at once. */
   onChange(listener: () => void): () => void
@@ -191,8 +191,10 @@ export function startCluster(options: ClusterOptions): Cluster {
     assurePods: () => watches.pods.forEach(watch => watch.assure()),
     podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
     podsAsOf() {
-      const least = Math.min(...watches.pods.map(watch => Number(watch.revision() ?? NaN)))
-      return Number.isSafeInteger(least) && least > 0 ? least : undefined
+      const [watch, ...others] = watches.pods
+      // The least of several says how quiet a namespace is, and nothing about the pods of another one.
+      const reached = others.length === 0 ? Number(watch?.revision() ?? NaN) : NaN
+      return Number.isSafeInteger(reached) && reached > 0 ? reached : undefined
     },
     verifyWatch: name => watches[name].forEach(watch => watch.verify()),
     onChange: listener => listeners.add(listener),

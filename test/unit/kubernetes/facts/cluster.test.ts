@@ -100,6 +100,7 @@ describe('watch: a cluster', () => {
       }
     })
     expect([...cluster.pods.values()].map(p => p.name)).to.have.members(['a', 'b'])
+    expect(cluster.podsAsOf(), 'no revision holds for the pods of both').to.equal(undefined)
     const outside = await cluster.fetchPod('other', 'c')
     expect(outside?.name).to.equal('c')
     // The store must not have pod `c`, because no event would ever remove it again.
