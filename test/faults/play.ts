@@ -162,6 +162,8 @@ async function perform(
   const isEnding = (pod: TestPod) =>
     evicted.has(pod.uid) || rig.object(pod)?.metadata.deletionTimestamp !== undefined
   const clockOf = new Map<TestAgent, CountingClock>()
+  /** Agents whose own way to the API server was broken. */
+  const unseeing = new Set<TestAgent>()
   const resumes = new Map<TestAgent, (() => void)[]>()
 
   const stage: Stage = {
@@ -203,7 +205,10 @@ async function perform(
       if (!proxies.includes(gateway.urls.proxy)) proxies.push(gateway.urls.proxy)
       rig.gatewayIs(gateway, 'ready')
     },
-    wayOf: agent => ways.get(agent),
+    wayOf(agent) {
+      unseeing.add(agent)
+      return ways.get(agent)
+    },
     blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
     // In modes in which the agent writes the holder, the owner writes an old list. In other modes the owner removes the ending pods.
@@ -278,6 +283,7 @@ async function perform(
   const strangerComes = async (): Promise<readonly string[]> => {
     await Promise.all(shortMends)
     rig.kubernetes.faults.endWatches()
+    const seeing = () => agents.filter(agent => !unseeing.has(agent))
     let ip = ending[0]?.ip ?? ''
     const lost = scenario.stranger === 'stranger: at a successor' ? staying.pop() : undefined
     if (lost) {
@@ -285,6 +291,7 @@ async function perform(
       await backends.get(lost.uid)?.close()
       rig.gone(lost)
       showEndpoints()
+      await until('it is seen', () => seeing().every(agent => !agent.knows(ip)), START_MS)
       await wait(REUSE_MS)
     } else {
       const isListed = () =>
@@ -302,6 +309,10 @@ async function perform(
       ip,
       owner: { kind: 'ReplicaSet', name: 'bank-1a' }
     })
+    // A pod has its address before it serves.
+    const isSeen = () => seeing().every(agent => agent.pod(ip)?.uid === stranger.uid)
+    await until('the stranger is seen', isSeen, START_MS)
+    await wait(REUSE_MS)
     backends.set(stranger.uid, await rig.serve(stranger))
     await owner.listAlone(stranger)
     await rig.applied()
