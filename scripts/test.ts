@@ -77,7 +77,7 @@ const SUITES: readonly Suite[] = [
       coverage(100, ['agent/rules/drain/**', 'agent/rules/plan/**', 'agent/rules/members/**']),
       coverage(90, ['agent/**'])
     ],
-    needs: [debian('curl', 'curl'), debian('busybox', 'busybox')],
+    needs: [debian('curl', 'curl'), debian('busybox', 'busybox'), debian('ps', 'procps')],
     runs: 'alone'
   },
   {

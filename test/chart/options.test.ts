@@ -56,6 +56,13 @@ describe('chart options', () => {
       expect(webhook).to.deep.equal({ ports: [{ port: 'webhook', protocol: 'TCP' }] })
     })
 
+    it('let the agents reach the barrier of a plugin that the chart brings', () => {
+      const { egress } = policy('reach', render({ ...enabled, 'plugin.enabled': true })) as {
+        egress: { ports: unknown[] }[]
+      }
+      expect(egress.flatMap(({ ports }) => ports)).to.deep.include(tcp(9092))
+    })
+
     it('admit hooks from everywhere, or from the configured sources', () => {
       expect(policy('hooks', render(enabled))).to.deep.include({
         policyTypes: ['Ingress'],

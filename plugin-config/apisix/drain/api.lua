@@ -139,7 +139,7 @@ local function put(barrier, list)
         if found then
             body.entries[i] = answers.entry(barrier, found)
         else
-            full = full or failed[i] ~= barrier.entries.OUTDATED
+            full = full or (failed[i] ~= nil and failed[i] ~= barrier.entries.OUTDATED)
             body.entries[i] = {
                 uid = entry.uid, ip = entry.ip, port = entry.port,
                 error = failed[i] or "removed by another request",

@@ -75,6 +75,12 @@ function _M:finished(addr)
 end
 
 
+--- See entry.tidy.
+function _M:tidy()
+    entry_mod.tidy(self.dict)
+end
+
+
 --- See entry.ages.
 function _M:ages(entry, now)
     return entry_mod.ages(self.dict, entry.id, now)

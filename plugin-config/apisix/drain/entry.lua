@@ -22,7 +22,8 @@
 -- one knows as of an earlier revision does not undo what another has put as of a later one.
 --
 -- No entry uses the dictionary's own expiry, because that follows the wall clock, which may step.
--- Only v| and r| do: a step ends them early, or late.
+-- Only v| and r| do: a step ends them early, or late. nginx frees such keys only if they are the
+-- least recently used ones, so `tidy` frees them.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -213,15 +214,17 @@ function _M.put(dict, entry)
             return false, err
         end
         if ok and not dict:get("x|" .. id) and dict:get("e|" .. id) then
-            -- a removal that did not see this put has written r| before
-            local is_late = is_outdated(dict, entry)
-            if is_late then
-                _M.forget(dict, id)
-            end
-            if changed or is_late then
+            if changed then
                 copy.changed(dict, id)
             end
-            return not is_late, is_late and _M.OUTDATED or nil
+            -- a removal writes r| and then looks for entries, so one that missed this change has
+            -- written r| by now
+            if is_outdated(dict, entry) then
+                _M.forget(dict, id)
+                copy.changed(dict, id)
+                return false, _M.OUTDATED
+            end
+            return true
         end
         if try > 2 then
             ngx.sleep(PAUSE)
@@ -256,9 +259,12 @@ function _M.passes(dict, id)
 end
 
 
---- Stores that an ordinary request to the address of the entry ends now.
+--- Stores that an ordinary request to the address of the entry ends now. The worker's copy may name
+-- an entry that is gone: nothing would ever remove its time.
 function _M.finished(dict, id)
-    dict:safe_set("f|" .. id, clock_now())
+    if dict:get("e|" .. id) then
+        dict:safe_set("f|" .. id, clock_now())
+    end
 end
 
 
@@ -285,6 +291,12 @@ end
 
 function _M.is_sealed(dict, id)
     return dict:get("s|" .. id) == true
+end
+
+
+--- Frees the keys that have expired. Call it about once a minute.
+function _M.tidy(dict)
+    dict:flush_expired()
 end
 
 

@@ -140,6 +140,7 @@ local function beat(core)
     if now - here.swept >= SWEEP then
         here.swept = now
         here.inflight:sweep()
+        here.entries:tidy()
     end
 end
 

@@ -9,6 +9,7 @@ local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
 local debug    = debug
 local pcall    = pcall
+local tostring = tostring
 local str_sub  = string.sub
 
 -- one more turn is needed only if the deny-list changes between two lines of code, or if APISIX
@@ -205,7 +206,7 @@ function _M.make(own, deps)
                 ctx._drain_run = THROUGH
             elseif str_sub(host, 1, 5) ~= "unix:" then
                 local caller = debug.getinfo(2, "S")
-                deps.passed_by(host .. ":" .. port, caller and caller.short_src or "?")
+                deps.passed_by(host .. ":" .. tostring(port), caller and caller.short_src or "?")
                 keep_counted(ctx, { host = host, port = port })
             end
         end
