@@ -22,7 +22,10 @@ export class Wire extends Duplex {
     socket.on('close', () => this.destroy())
   }
 
-  /** Half-open: nothing is read, nothing is written, nothing is closed. Later writes wait for `thaw`. */
+  /**
+   * Half-open: nothing is read, nothing is written, nothing is closed. Later writes wait for `thaw`, as in the buffer of a kernel: the
+   * writer is told that they are done. Node's TLS over a stream asserts in places that no write is open.
+   */
   freeze(): void {
     this.#frozen = true
     this.#socket.pause()
@@ -46,15 +49,15 @@ export class Wire extends Duplex {
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding, done: (err?: Error | null) => void): void {
-    const go = () => void this.#socket.write(chunk, encoding, done)
-    if (this.#frozen) this.#held.push(go)
-    else go()
+    if (!this.#frozen) return void this.#socket.write(chunk, encoding, done)
+    this.#held.push(() => void this.#socket.write(chunk, encoding))
+    done()
   }
 
   override _final(done: () => void): void {
-    const go = () => void this.#socket.end(done)
-    if (this.#frozen) this.#held.push(go)
-    else go()
+    if (!this.#frozen) return void this.#socket.end(done)
+    this.#held.push(() => void this.#socket.end())
+    done()
   }
 
   override _destroy(err: Error | null, done: (err: Error | null) => void): void {
