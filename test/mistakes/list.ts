@@ -35,7 +35,7 @@ export const MISTAKES: readonly Mistake[] = [
     title: 'an option of another command',
     args: ['--json'],
     exit: 2,
-    says: [/--json belongs to doctor, diff and status/]
+    says: [/--json belongs to doctor and status/]
   },
   {
     title: 'the file of the configuration is not there',
