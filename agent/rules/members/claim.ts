@@ -57,7 +57,7 @@ function portNamed({ ports }: ServiceFact, wanted: string | undefined): string |
   )
   // TCP and UDP may share a number.
   const found = named.find(({ protocol }) => protocol === undefined) ?? named[0]
-  if (!found) return { problem: `the Service has no port ${quoted(wanted ?? '')}` }
+  if (!found) return { problem: `the Service has no port ${quoted(String(wanted))}` }
   if (found.protocol === undefined) return found.name
   return { problem: `port ${found.port} is ${found.protocol}: only a port of TCP fills an upstream` }
 }
