@@ -24,7 +24,7 @@ export class Wire extends Duplex {
 
   /**
    * Half-open: nothing is read, nothing is written, nothing is closed. Later writes wait for `thaw`, as in the buffer of a kernel: the
-   * writer is told that they are done. Node's TLS over a stream asserts in places that no write is open.
+   * writer is told that they are done.
    */
   freeze(): void {
     this.#frozen = true
@@ -55,8 +55,10 @@ export class Wire extends Duplex {
   }
 
   override _final(done: () => void): void {
-    if (!this.#frozen) return void this.#socket.end(done)
-    this.#held.push(() => void this.#socket.end())
+    const go = () => void this.#socket.end()
+    if (this.#frozen) this.#held.push(go)
+    else go()
+    // At once: Node's TLS may write in the meantime, and asserts that no end is under way (js_stream_socket.js, doWrite).
     done()
   }
 
