@@ -284,6 +284,10 @@ async function perform(
     await Promise.all(shortMends)
     rig.kubernetes.faults.endWatches()
     const seeing = () => agents.filter(agent => !unseeing.has(agent))
+    const workers = () => rig.gateways.filter(({ running }) => running).flatMap(({ workers }) => workers)
+    const hasPlace = ({ config }: ReturnType<typeof workers>[number]) =>
+      config.get('routes', 'own') !== undefined &&
+      JSON.stringify(config.get('upstreams', 'own') ?? '').includes(ip)
     let ip = ending[0]?.ip ?? ''
     const lost = scenario.stranger === 'stranger: at a successor' ? staying.pop() : undefined
     if (lost) {
@@ -295,10 +299,7 @@ async function perform(
       await wait(REUSE_MS)
     } else {
       const isListed = () =>
-        rig.gateways
-          .filter(({ running }) => running)
-          .flatMap(({ workers }) => workers)
-          .some(({ config }) => JSON.stringify(config.get('upstreams', 'web') ?? '').includes(ip))
+        workers().some(({ config }) => JSON.stringify(config.get('upstreams', 'web') ?? '').includes(ip))
       await until('the address is out', () => !isListed(), OUT_MS).catch(() => {})
       await wait(REUSE_MS)
       // With an old list, APISIX itself sends requests there.
@@ -315,7 +316,8 @@ async function perform(
     await wait(REUSE_MS)
     backends.set(stranger.uid, await rig.serve(stranger))
     await owner.listAlone(stranger)
-    await rig.applied()
+    // A gateway that the owner cannot reach has no place for the stranger, and sends it nothing.
+    await until('every worker has its place', () => workers().every(hasPlace), OUT_MS).catch(() => {})
     const own = startLoad(proxies, PER_SECOND, '/own/')
     await wait(STRANGER_MS)
     const [{ by }, ours] = [await own.stop(), load.result.by]
