@@ -27,7 +27,7 @@ export function createConnectionFaults(
   watches: ReadonlySet<WatchStream>
 ): ConnectionFaults {
   const goAway = () => {
-    for (const session of listener.sessions) session.goaway(0)
+    for (const session of listener.sessions) if (!session.destroyed) session.goaway(0)
   }
   return {
     dropConnections() {
