@@ -119,7 +119,8 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'gateway/write/removal.ts',
         name: 'attempt.edits',
-        replace: 'withWishes(drained, wishes, found).map(edit => ({ ...edit, mayEmpty: true }))'
+        replace:
+          'withWishes(drained, tools.wishes(target, found), found).map(edit => ({ ...edit, mayEmpty: true }))'
       }
     ],
     // The fault comes late, after the ack, so that the agent acts before the replacement arrives.
