@@ -75,9 +75,10 @@ function _M:finished(addr)
 end
 
 
---- See entry.tidy.
+--- Frees the keys that have expired, about once a minute. nginx itself frees them only if they are
+-- the least recently used ones, so they would fill the dictionary.
 function _M:tidy()
-    entry_mod.tidy(self.dict)
+    self.dict:flush_expired()
 end
 
 

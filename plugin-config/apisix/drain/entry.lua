@@ -22,8 +22,7 @@
 -- one knows as of an earlier revision does not undo what another has put as of a later one.
 --
 -- No entry uses the dictionary's own expiry, because that follows the wall clock, which may step.
--- Only v| and r| do: a step ends them early, or late. nginx frees such keys only if they are the
--- least recently used ones, so `tidy` frees them.
+-- Only v| and r| do: a step ends them early, or late.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -34,8 +33,7 @@ local ngx       = ngx
 local floor     = math.floor
 local max       = math.max
 
-local SEALED = "sealed"
-
+local SEALED   = "sealed"
 -- more than the bypasses that one entry can get; a number is exact up to 2^53
 local LATE     = 2 ^ 27
 -- seconds until x| ends by itself, if the worker that set it was killed
@@ -268,9 +266,8 @@ function _M.finished(dict, id)
 end
 
 
---- Seconds since an entry was sealed, and seconds for which it has been both sealed and idle: since
--- its seal, or since the end of its last request if that was later. nil: the time of the seal is
--- not known.
+--- Seconds since an entry was sealed, and since it has been both sealed and idle. nil: the time of
+-- the seal is not known.
 -- @tparam number now by clock.now
 function _M.ages(dict, id, now)
     local sealed = dict:get("t|" .. id)
@@ -291,12 +288,6 @@ end
 
 function _M.is_sealed(dict, id)
     return dict:get("s|" .. id) == true
-end
-
-
---- Frees the keys that have expired. Call it about once a minute.
-function _M.tidy(dict)
-    dict:flush_expired()
 end
 
 
