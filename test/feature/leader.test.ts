@@ -49,9 +49,9 @@ describe('feature: one of two agents leads', () => {
       // Both agents get the hook of the same pod at the same time, so that a busy machine delays both of them.
       const [led, followed] = await Promise.all(
         [leader, follower].map(async ({ port }) => {
-          const { body, at } = await callHook({ port, from: pod.ip })
+          const { body, ranMs } = await callHook({ port, from: pod.ip })
           expect(body).to.include({ evidence: 'observed', result: 'removed' })
-          return at
+          return ranMs
         })
       )
       later.push(followed! - led!)
