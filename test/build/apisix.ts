@@ -12,9 +12,9 @@ measureStalls()
 
 export const silent = pino({ level: 'silent' })
 
-/** Waits for a condition; the bound counts only time in which this process runs. Fails with the name of the condition. */
+/** Waits for a condition; the bound counts only time in which this process runs. Fails with the name of the condition, made at that moment. */
 export async function until(
-  what: string,
+  what: string | (() => string),
   holds: () => boolean | Promise<boolean>,
   withinMs = 20_000
 ): Promise<void> {
@@ -22,7 +22,8 @@ export async function until(
   for (;;) {
     const held = holds()
     if (typeof held === 'boolean' ? held : await held) return
-    if (ranMs(began) > withinMs) throw new Error(`not in ${withinMs} ms: ${what}`)
+    if (ranMs(began) > withinMs)
+      throw new Error(`not in ${withinMs} ms: ${typeof what === 'string' ? what : what()}`)
     await new Promise(resolve => setTimeout(resolve, 2))
   }
 }

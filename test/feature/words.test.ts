@@ -102,7 +102,10 @@ describe('feature: a seal rests on the word of every worker', () => {
     await until('the agent lists all', () => rig.agent.nodes('upstreams/web-17') === 2)
     const { hook, held } = end(rig, old)
     const why = () => [...rig.agent.loop.memory(old.uid as never).unsealed.values()].join()
-    await until('it is said', () => why().includes('leave out what is left in 2 more places'))
+    await until(
+      () => `two places are left out, not: ${why()} (${held().join()})`,
+      () => why().includes('leave out what is left in 2 more places')
+    )
     expect(held()).to.deep.equal(['draining'])
     await put(document(16))
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
