@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
+import { clean } from './base/censor.ts'
 import { EXIT_WRONG, formatProblems, HELP, parseCommand } from './start/cli.ts'
 import { loadConfig, printConfig } from './config/load.ts'
 
@@ -48,8 +49,8 @@ function complain(problems: readonly string[], text: string): number {
 
 /** Prints the problems. With `--json` it prints one JSON object, so that a script gets JSON even for a failure. */
 function report(problems: readonly string[], text: string): void {
-  if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ problems })}\n`)
-  else process.stderr.write(text)
+  if (process.argv.includes('--json')) process.stdout.write(clean(`${JSON.stringify({ problems })}\n`))
+  else process.stderr.write(clean(text))
 }
 
 function changeFor({ code }: NodeJS.ErrnoException): string {

@@ -27,3 +27,6 @@ function inner(value: unknown, depth: number): unknown {
   const shown = items.map(item => inner(item, depth - 1))
   return shown.some((item, i) => item !== items[i]) ? shown : items
 }
+
+/** Text from outside, for a terminal: without the control characters that could move its cursor, or hide or rewrite a line. */
+export const clean = (text: string): string => text.replace(/[^\P{C}\n\t]/gu, '')

@@ -20,11 +20,8 @@ export function createRare({ now }: Pick<Clock, 'now'>): Rare {
         began = now()
         said = 0
       }
-      if (said >= MOST_LINES) {
-        leftOut++
-        return undefined
-      }
       said++
+      if (said > MOST_LINES) return void leftOut++
       const before = leftOut
       leftOut = 0
       return before

@@ -1,3 +1,4 @@
+import { clean } from '../base/censor.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import { examine, formatDiagnosis } from './doctor.ts'
@@ -36,7 +37,7 @@ export async function diagnose(config: Config, { json, progress }: CheckFlags): 
       if (running.length > 0) told.say(`checking ${running.join(', ')}`)
     })
     told.end()
-    process.stdout.write(json ? `${JSON.stringify(diagnosis)}\n` : formatDiagnosis(diagnosis))
+    process.stdout.write(clean(json ? `${JSON.stringify(diagnosis)}\n` : formatDiagnosis(diagnosis)))
     return diagnosis.healthy ? 0 : 1
   } finally {
     told.end()

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
+import { clean } from '../base/censor.ts'
 import type { Config } from '../config/types.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
 import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
@@ -68,9 +69,9 @@ interface Problem {
 }
 
 function print(read: StatusReport | Problem, json: boolean): void {
-  if (json) process.stdout.write(`${JSON.stringify(read)}\n`)
-  else if ('problem' in read) process.stderr.write(`${read.problem}\n  -> ${read.change}\n`)
-  else process.stdout.write(formatStatus(read))
+  if (json) process.stdout.write(clean(`${JSON.stringify(read)}\n`))
+  else if ('problem' in read) process.stderr.write(clean(`${read.problem}\n  -> ${read.change}\n`))
+  else process.stdout.write(clean(formatStatus(read)))
 }
 
 async function readStatus({ url, token }: StatusTarget): Promise<StatusReport | Problem> {

@@ -21,8 +21,10 @@ interface Open {
  * request at once. This code never closes a connection whose request is being answered; `HookSlots` limits those. The dashboard's
  * stream counts as waiting, because the page reconnects by itself. If the port is full, the address with the most waiting connections
  * loses one connection. So a flood from a few addresses costs only its own connections, even if this process is slow.
+ *
+ * @returns a function that destroys every connection, also one that was upgraded, of which the server knows nothing
  */
-export function limitConnections(server: Server, limits: ConnectionLimits): void {
+export function limitConnections(server: Server, limits: ConnectionLimits): () => void {
   /** The key is the caller's address and port. The socket cannot be the key: with TLS, a request has another socket than its connection. */
   const open = new Map<string, Open>()
   const callers = new Map<string, Caller>()
@@ -86,6 +88,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
       open.get(key)?.caller.waiting.add(key)
     })
   })
+  return () => open.forEach(({ socket }) => socket.destroy())
 }
 
 const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`

@@ -1,10 +1,4 @@
-import {
-  createServer,
-  type RequestListener,
-  type Server,
-  type ServerOptions,
-  type ServerResponse
-} from 'node:http'
+import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TlsOptions } from 'node:tls'
@@ -18,7 +12,7 @@ export interface Listening {
   /** The dashboard attaches its upgrade handler here. */
   readonly server: Server
   readonly port: number
-  /** Accepts no new connections, ends idle connections, and resolves when the last answer is sent. */
+  /** Accepts no new connections, ends idle ones, and resolves when the last answer is sent. A second later it ends all. */
   close(): Promise<void>
   /** Rejects if the server fails later. Never resolves by itself. */
   readonly failed: Promise<never>
@@ -52,8 +46,7 @@ export async function listen(
     ? createTlsServer({ ...options, ...tls, handshakeTimeout: policy.handshakeMs }, handler)
     : createServer(options, handler)
   server.maxHeadersCount = policy.maxHeaders
-  limitConnections(server, policy.connections)
-  endKeptConnections(server)
+  const endAll = limitConnections(server, policy.connections)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()
   // Without this handler, a failure that no code awaits would end the process. Code that awaits `failed` still gets the error.
@@ -68,22 +61,18 @@ export async function listen(
     server,
     port: (server.address() as AddressInfo).port,
     failed,
-    close: () => closeServer(server)
+    close: () => closeServer(server, endAll)
   }
 }
 
-function closeServer(server: Server): Promise<void> {
+/** How long callers have to take their last answers, in ms. */
+const LAST_ANSWERS_MS = 1000
+
+function closeServer(server: Server, endAll: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  server.close(() => resolve())
+  // A server that closes has no limit for the time of a request any more.
+  const late = setTimeout(endAll, LAST_ANSWERS_MS)
+  server.close(() => (clearTimeout(late), resolve()))
   server.closeIdleConnections()
   return promise
-}
-
-/** While the server closes, ends each connection after its answer. A kept-alive connection would otherwise delay the close. */
-function endKeptConnections(server: Server): void {
-  server.on('request', (_request, response: ServerResponse) => {
-    response.once('close', () => {
-      if (!server.listening) setImmediate(() => server.closeIdleConnections())
-    })
-  })
 }

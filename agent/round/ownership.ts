@@ -30,9 +30,7 @@ export function createAddressOwnership(
 ): AddressOwnership {
   let isLive = false
   const watch = createBlindness()
-  const hasLeft = ({ phase, pod, witnesses }: Drain) =>
-    someNamespacesOnly &&
-    (phase === 'gone' || (isOver(pod) && !(phase === 'draining' && witnesses.hook !== undefined)))
+  const hasLeft = ({ phase, pod }: Drain) => someNamespacesOnly && (phase === 'gone' || isOver(pod))
   /** Whether the pod's containers may still serve requests in flight. */
   const mayStillServe = ({ pod, since }: Drain, now: Millis) =>
     !isOver(pod) &&

@@ -8,6 +8,8 @@ import { supervise } from './shutdown.ts'
 
 /** How often readiness and liveness are checked if nothing happens, in ms. */
 const HEARTBEAT_MS = 1000
+/** How long the process may live after its last step, in ms. */
+const LAST_WORDS_MS = 1000
 
 /**
  * Runs the agent until a signal comes. Returns the exit code.
@@ -37,7 +39,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const dryRun = config.drain.dryRun
   log.info({ version, host: config.serve.host, port, pagePort, dryRun }, 'listening')
 
-  return supervise({
+  const code = await supervise({
     parts: [
       { name: 'http', run: signal => Promise.race([ports.failed, aborted(signal)]) },
       {
@@ -68,11 +70,13 @@ export async function run(config: Config, version: string): Promise<number> {
     },
     async close() {
       slots.releaseAll()
-      await stopInjection()
-      await ports.close()
+      await Promise.all([stopInjection(), ports.close()])
       await stop()
     }
   })
+  // Anything that is still open must not outlive the grace. Without such a thing the process ends earlier.
+  setTimeout(() => process.exit(code), LAST_WORDS_MS).unref()
+  return code
 }
 
 /** Resolves when the signal aborts. */

@@ -1,11 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { stringify } from 'yaml'
-import { until } from '../build/apisix.ts'
+import { ranMs, startRaw, until } from '../build/apisix.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
@@ -116,6 +117,52 @@ describe('the program', () => {
     const { code, out } = await program(['doctor', '--config', wrong])
     expect(code).to.equal(1)
     expect(out).to.match(/FAIL {2}admin-api: .*\n +-> .*key/)
+  })
+
+  it('prints what others say without control characters (S11)', async () => {
+    const said = 'no\u001b[2J\u009b2J\u007f\u202e key'
+    const server = await startRaw((_, response) =>
+      response.writeHead(401).end(JSON.stringify({ error_msg: said }))
+    )
+    try {
+      const apisix = settings['apisix'] as Record<string, unknown>
+      const admin = { url: server.url, keyEnv: 'DRAIN_TEST_KEY' }
+      const hostile = await write('hostile.yaml', { ...settings, apisix: { ...apisix, admin } })
+      for (const json of [[], ['--json']]) {
+        const { out } = await program(['doctor', '--config', hostile, ...json])
+        expect(out).to.match(/no.*\[2J2J key/)
+        expect(out).to.not.match(/[^\P{C}\n]/u)
+      }
+    } finally {
+      await server.close()
+    }
+  })
+
+  it('ends soon after SIGTERM, whatever strangers keep open (S10)', async () => {
+    const serve = { host: '127.0.0.1', port: 0, dashboard: { enabled: true, auth: 'none' } }
+    const strangers: Socket[] = []
+    let stoppedAt = Infinity
+    const config = await write('strangers.yaml', { ...settings, serve })
+    const { code, out } = await program(['--config', config], async (child, log) => {
+      await until('it listens', () => log().includes('"listening"'))
+      const port = Number(/"port":(\d+)/.exec(log())?.[1])
+      const upgrade = 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
+      for (const text of ['', 'GET /he', `GET /nowhere HTTP/1.1\r\nhost: x\r\n${upgrade}`]) {
+        const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
+        strangers.push(socket)
+        await once(socket, 'connect')
+        socket.write(text)
+      }
+      await once(strangers.at(-1)!, 'data')
+      child.kill('SIGTERM')
+      stoppedAt = performance.now()
+    })
+    for (const socket of strangers) socket.destroy()
+    expect(code).to.equal(0)
+    expect(out)
+      .to.match(/"msg":"stopped"/)
+      .and.not.match(/did not finish/)
+    expect(ranMs(stoppedAt)).to.be.below(5000)
   })
 
   it('runs until it is stopped, and exits with 0', async () => {

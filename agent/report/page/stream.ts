@@ -96,7 +96,8 @@ export function createStream(options: StreamOptions): Stream {
     socket.on('error', () => socket.destroy())
     const refused = refusal(request)
     if (refused !== undefined) {
-      socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      const answer = `HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
+      socket.end(answer, () => socket.destroy())
       return
     }
     sockets.handleUpgrade(request, socket, head, welcome)

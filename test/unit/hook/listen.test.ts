@@ -216,6 +216,16 @@ describe('listen', () => {
     await closed
   })
 
+  it('closes although a caller has sent half of a request (S10)', async () => {
+    const { listening } = await setUp()
+    const client = await socket(listening)
+    client.write('GET /healthz HT')
+    const heard = hear(client)
+    await (await fetch(`http://127.0.0.1:${listening.port}/healthz`)).text()
+    await listening.close()
+    expect(await heard).to.equal('')
+  })
+
   it('reports that the address is taken, and a later failure of the server', async () => {
     const { listening, parts } = await setUp()
     const at = { host: '127.0.0.1', port: listening.port }

@@ -159,6 +159,20 @@ describe('stream', () => {
     expect(await status(dial())).to.equal(503)
   })
 
+  it('closes the connection of a refused client that stays (S10)', async () => {
+    const { port } = await setUp()
+    const stays = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    const upgrade = 'connection: upgrade\r\nupgrade: websocket'
+    stays.write(`GET /api/stream HTTP/1.1\r\nhost: x\r\n${upgrade}\r\n\r\n`)
+    stays.resume()
+    await once(stays, 'end')
+    // A connection of which only one half was closed would take this.
+    const lost = once(stays, 'error')
+    const timer = setInterval(() => stays.write('still here'), 5)
+    expect(((await lost) as [NodeJS.ErrnoException])[0].code).to.match(/ECONNRESET|EPIPE/)
+    clearInterval(timer)
+  })
+
   it('drops a client that does not read, and serves the others', async () => {
     const { clock, lines, state, stream, port, dial } = await setUp({ maxBehind: 1000 })
     const heard = listenTo(dial())
