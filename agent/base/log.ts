@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { censor } from './censor.ts'
 import { CodedError } from './errors.ts'
@@ -8,11 +7,10 @@ export type Log = Logger
 
 interface LogSettings {
   readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
-  readonly pretty: boolean
 }
 
 /**
- * The log of the whole agent: one JSON object per line on stdout (readable lines with `pretty`, if pino-pretty is installed).
+ * The log of the whole agent: one JSON object per line on stdout.
  * Each part has a child: `log.child({ part: 'watch' })`. Messages are constant; the facts are in the keys.
  */
 export function createLog(config: LogSettings, destination?: DestinationStream): Log {
@@ -29,7 +27,7 @@ export function createLog(config: LogSettings, destination?: DestinationStream):
   }
   const standard = () =>
     createLogStream(lines => log.warn({ lines }, 'lines of the log could not be written'))
-  const log = pino(options, destination ?? (config.pretty ? prettyStream() : undefined) ?? standard())
+  const log = pino(options, destination ?? standard())
   return log
 }
 
@@ -51,15 +49,5 @@ export function describeError(err: unknown, depth = 0): unknown {
     // The code already shows what failed, and the stack only leads to the client that made the call.
     ...(err instanceof CodedError ? {} : { stack: err.stack }),
     ...(err.cause === undefined || depth >= CAUSES ? {} : { cause: describeError(err.cause, depth + 1) })
-  }
-}
-
-/** pino-pretty is for a terminal and not installed in production. Without it the lines stay JSON. */
-function prettyStream(): DestinationStream | undefined {
-  try {
-    const load = createRequire(import.meta.url)('pino-pretty') as (options: object) => DestinationStream
-    return load({ colorize: process.stdout.isTTY, ignore: 'hostname,pid', singleLine: true })
-  } catch {
-    return undefined
   }
 }

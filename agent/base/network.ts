@@ -4,8 +4,8 @@
 export interface Route {
   /** The setting of the server's address. */
   readonly address: string
-  /** The setting of the server's scheme. */
-  readonly scheme: string
+  /** The setting of the server's scheme. Absent: it is always http. */
+  readonly scheme?: string
   /** The setting of the CA that signs the server's certificate. */
   readonly ca: string
 }
@@ -19,12 +19,12 @@ const MEANING: readonly (readonly [code: RegExp, meaning: (route: Route) => stri
   [
     /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST))$/,
     ({ scheme }) =>
-      `the server does not speak TLS at that port: write http instead of https in ${scheme}, or correct the port`
+      `the server does not speak TLS at that port: write http instead of https in ${scheme ?? ''}, or correct the port`
   ],
   [
     /^(ECONNRESET|EPIPE|HPE_INVALID_CONSTANT)$/,
     ({ scheme }) =>
-      `the server broke the connection off: if it speaks TLS at that port, write https instead of http in ${scheme}; otherwise look at its log, and at proxies in between`
+      `the server broke the connection off: ${scheme ? `if it speaks TLS at that port, write https instead of http in ${scheme}; otherwise ` : ''}look at its log, and at proxies in between`
   ],
   [
     /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_SIGNATURE_FAILURE|CERT_UNTRUSTED)$/,

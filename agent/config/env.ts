@@ -1,6 +1,6 @@
 import { parse } from 'yaml'
 import { nearest } from './nearest.ts'
-import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from './schema/rows.ts'
+import { configRows, ENV_PREFIX, type ConfigRow } from './schema/rows.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
@@ -56,9 +56,8 @@ export function secretVariables(tree: unknown): ReadonlySet<string> {
 }
 
 function unknown(name: string): string {
-  const removed = Object.entries(REMOVED).find(([path]) => envName(path.split('.')) === name)
-  const meant = removed ? undefined : nearest(name, [...settings.keys()])
-  return `environment variable ${name}: ${removed?.[1] ?? `no such setting${meant ? `, did you mean ${meant}?` : ''}`}`
+  const meant = nearest(name, [...settings.keys()])
+  return `environment variable ${name}: no such setting${meant ? `, did you mean ${meant}?` : ''}`
 }
 
 function set(tree: Record<string, unknown>, row: ConfigRow, value: string): void {

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { nearest } from './nearest.ts'
-import { configRows, REMOVED } from './schema/rows.ts'
+import { configRows } from './schema/rows.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -46,7 +46,6 @@ const INLINE: Readonly<Record<string, string>> = { key: 'keyFile or keyEnv', tok
 
 function unknownKey(path: readonly string[]): string {
   const dotted = path.join('.')
-  if (REMOVED[dotted]) return `${dotted}: ${REMOVED[dotted]}`
   const name = path.at(-1) ?? ''
   const parent = path.slice(0, -1).join('.')
   const siblings = configRows

@@ -34,7 +34,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       control: {
         enabled: control.enabled,
         port: control.port,
-        scheme: control.scheme,
         timeoutMs: ms(control.timeout)
       },
       barrier: barrier && {
@@ -46,21 +45,16 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         timeoutMs: ms(barrier.timeout),
         ttlMs: ms(barrier.ttl)
       },
-      gateways: gatewaySource(apisix.gateways),
-      mode: apisix.mode === 'auto' ? undefined : apisix.mode,
-      owner: apisix.owner === 'auto' ? undefined : apisix.owner
+      gateways: gatewaySource(apisix.gateways)
     },
     drain: {
       reserveMs: ms(drain.reserve),
       minimumGrade: drain.minimumEvidence,
-      reads: drain.reads,
       observedSettleMs: ms(drain.observedSettle),
       acceptedSettleMs: ms(drain.acceptedSettle),
       floorMs: ms(drain.floor),
       longLivedMs: ms(drain.longLivedWait),
       dryRun: drain.dryRun,
-      inventoryEveryMs: ms(drain.inventoryEvery),
-      onDisruption: drain.onDisruption,
       deferWritesMs: ms(drain.deferWrites)
     },
     serve: {
@@ -70,7 +64,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       dashboard: serve.dashboard.enabled ? dashboard(serve.dashboard) : undefined,
       shutdownTimeoutMs: ms(serve.shutdownTimeout)
     },
-    leader: leader.enabled ? { namespace: leader.namespace, name: leader.name } : undefined,
+    leader: leader.enabled ? { lease: leader.lease } : undefined,
     sync,
     ghosts: { repair: ghosts.action === 'repair', afterMs: ms(ghosts.after) },
     inject: inject.file === undefined ? undefined : { file: inject.file, port: inject.port },

@@ -1,5 +1,4 @@
 import type { Grade } from '../rules/drain/drain.ts'
-import type { Owner } from '../rules/plan/holder.ts'
 import type { Settings } from './schema/schema.ts'
 import type { Pem } from './pem.ts'
 import type { Secret } from './secret.ts'
@@ -40,7 +39,6 @@ export interface Config {
     readonly control: {
       readonly enabled: boolean
       readonly port: number
-      readonly scheme: 'http' | 'https'
       readonly timeoutMs: number
     }
     readonly barrier:
@@ -56,22 +54,15 @@ export interface Config {
         }
       | undefined
     readonly gateways: GatewaySource
-    /** How APISIX keeps its configuration; `undefined`: the agent detects it at run time. */
-    readonly mode: 'etcd' | 'standalone' | undefined
-    /** The other writer of every holder; `undefined`: the agent detects the writer of each holder. */
-    readonly owner: Owner | undefined
   }
   readonly drain: {
     readonly reserveMs: number
     readonly minimumGrade: Grade
-    readonly reads: number
     readonly observedSettleMs: number
     readonly acceptedSettleMs: number
     readonly floorMs: number
     readonly longLivedMs: number
     readonly dryRun: boolean
-    readonly inventoryEveryMs: number
-    readonly onDisruption: boolean
     readonly deferWritesMs: number
   }
   readonly serve: {
@@ -83,8 +74,8 @@ export interface Config {
     readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number
   }
-  /** The Lease of the election; `undefined` if `leader.enabled` is false. */
-  readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
+  /** The Lease of the election, as `namespace/name`; `undefined` if `leader.enabled` is false. */
+  readonly leader: { readonly lease: string | undefined } | undefined
   readonly sync: Settings['sync']
   readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
   /** The webhook that adds hooks; `undefined` without `inject.file`. */

@@ -48,10 +48,9 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     pagesOf(kubernetes.namespaces, collection, connection, signal)
   const survey = createClusterLists({
     clock,
-    owner: apisix.owner,
     lists: { pods: each(podsIn), slices: each(slicesIn), services: each(servicesIn) },
     async holders(signal) {
-      const mode = apisix.mode ?? ((await admin.standalone(signal)) ? 'standalone' : 'etcd')
+      const mode = (await admin.standalone(signal)) ? 'standalone' : 'etcd'
       return createLists(admin, { current: () => ({ mode }) })
     }
   })
@@ -114,7 +113,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
           }
         ]
       : []),
-    { name: 'admin-api', check: checkAdmin(signal => detectMode(admin, signal), apisix.mode) },
+    { name: 'admin-api', check: checkAdmin(signal => detectMode(admin, signal)) },
     { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
     { name: 'holders', after: ['admin-api'], check: checkHolders(survey) },
     { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey, coversL4) },

@@ -13,7 +13,7 @@ import { tell } from '../report/tell/drain-events.ts'
 import { createViews } from '../report/show/views.ts'
 import { metered } from '../report/metrics/client-metrics.ts'
 import { createExposition } from '../report/metrics/exposition.ts'
-import { createMetrics, type Metrics } from '../report/metrics/metrics.ts'
+import { createMetrics } from '../report/metrics/metrics.ts'
 import { createPage, type Page } from './start-page.ts'
 import { createReadiness, type Readiness } from '../base/readiness.ts'
 import { reportReadiness } from './report-readiness.ts'
@@ -28,6 +28,8 @@ import type { Cluster } from '../kubernetes/facts/cluster.ts'
 const STUCK_MS = 30_000
 /** How often the holders are listed again during drains, in ms. */
 const GUARD_EVERY_MS = 2000
+/** Clean Control API reads in a row, each on its own connection, that a gateway must give for `observed`. */
+const READS = 5
 /** How long the drain of a pod that is gone is kept, in ms, while it is not known whether a holder lists it. */
 const GHOST_MS = 3_600_000
 
@@ -60,6 +62,8 @@ interface AssemblyOptions {
   readonly log: Log
   /** Overrides of the configuration's settings. */
   readonly settings?: Partial<LoopSettings>
+  /** From one full listing of the holders to the next. */
+  readonly inventoryEveryMs?: number | undefined
 }
 
 /**
@@ -67,13 +71,15 @@ interface AssemblyOptions {
  *
  * @throws Error if there are no usable Kubernetes credentials
  */
-export function assemble({ config, version, clock, log, settings }: AssemblyOptions): Assembly {
+export function assemble(options: AssemblyOptions): Assembly {
+  const { config, version, clock, log, settings, inventoryEveryMs } = options
   const metrics = createMetrics()
   metrics.buildInfo.set({ version, node: process.version }, 1)
   const readiness = createReadiness()
   const cluster = startWatches(config, clock, log)
-  const events = config.kubernetes.events ? eventsOf(cluster, clock, log, metrics) : undefined
-  const sources = startSources({ config, clock, log, meters: metered(metrics, clock), cluster, events })
+  const events = config.kubernetes.events ? eventsOf(cluster, clock, log) : undefined
+  const meters = metered(metrics, clock)
+  const sources = startSources({ config, clock, log, meters, cluster, events, inventoryEveryMs })
   const views = createViews({ sources, config, clock, readiness, metrics, version, id: randomUUID() })
   const loop: Loop = createLoop({
     sources,
@@ -131,12 +137,11 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   }
 }
 
-function eventsOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log, metrics: Metrics): Events {
+function eventsOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log): Events {
   return createEvents({
     post: (path, body, signal) => cluster.call('POST', path, body, signal),
     clock,
     log: log.child({ part: 'events' }),
-    metrics,
     instance: hostname()
   })
 }
@@ -149,12 +154,12 @@ function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): Bar
 
 function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
   return {
-    drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
+    drain: { reserveMs: drain.reserveMs, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun, deferMs: drain.deferWritesMs },
     proof: {
       // A dry run removes nothing, so a proof may never come. Then hooks are held for the floor, as long as the sleep would have been.
       minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,
-      reads: drain.reads,
+      reads: READS,
       observedSettleMs: drain.observedSettleMs,
       acceptedSettleMs: drain.acceptedSettleMs,
       floorMs: drain.floorMs,

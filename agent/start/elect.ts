@@ -20,5 +20,5 @@ export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clo
 function noElection({ leader, drain }: Config): string {
   if (!leader) return 'there is no election: leader.enabled is false'
   if (drain.dryRun) return 'a dry run takes part in no election'
-  return 'there is no election: outside of a cluster leader.namespace must name one'
+  return 'there is no election: outside of a cluster leader.lease must name one'
 }

@@ -39,6 +39,7 @@ interface SourceOptions {
   readonly cluster: Cluster
   /** Absent if the agent emits none. */
   readonly events: Events | undefined
+  readonly inventoryEveryMs: number | undefined
 }
 
 interface StartedSources extends Sources, UpkeepParts {
@@ -63,8 +64,9 @@ export function startWatches({ apisix, kubernetes }: Config, clock: Clock, log: 
 }
 
 /** Everything that does I/O for the loop, made from the configuration and started. */
-export function startSources({ config, clock, log, meters, cluster, events }: SourceOptions): StartedSources {
-  const { apisix, drain, sync: syncSettings } = config
+export function startSources(options: SourceOptions): StartedSources {
+  const { config, clock, log, meters, cluster, events, inventoryEveryMs } = options
+  const { apisix, sync: syncSettings } = config
   const part = (name: string) => log.child({ part: name })
   const absence = watchAbsence(clock, () => {
     log.warn('this process was away: no entry is put until the watch of pods tells again')
@@ -74,14 +76,13 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
   const leader = electLeader(config, cluster, clock, part('leader'))
   const failed = reportRefusals(clock, part('apisix'))
   const api = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
-  const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
+  const mode = watchMode({ admin: api, clock, log: part('mode') })
   const admin = guardWrites(api, mode)
   const inventory = createInventory({
     admin: createLists(admin, mode),
     clock,
     log: part('inventory'),
-    everyMs: drain.inventoryEveryMs,
-    owner: apisix.owner
+    everyMs: inventoryEveryMs
   })
   mode.onChange(() => void inventory.refresh())
   const drains = createDrainStore(worldFrom({ cluster, inventory }, syncSettings.podRanges))

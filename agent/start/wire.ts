@@ -18,10 +18,10 @@ export function adminOptions({ url, key, ca, timeoutMs }: Config['apisix']['admi
 }
 
 export function controlOptions(
-  { port, scheme, timeoutMs }: Config['apisix']['control'],
+  { port, timeoutMs }: Config['apisix']['control'],
   clock: Clock
 ): ControlOptions {
-  return { port, scheme, timeoutMs, now: () => clock.now() }
+  return { port, timeoutMs, now: () => clock.now() }
 }
 
 export function barrierOptions({
@@ -53,8 +53,8 @@ export function credentialSource({ kubeconfig, account }: Config['kubernetes']):
 /** The location of the Lease; `undefined` without an election. A dry run does none of the leader's work. */
 export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
   if (!leader || drain.dryRun) return undefined
-  const namespace = leader.namespace ?? ownNamespace(kubernetes)
-  return namespace === undefined ? undefined : { namespace, name: leader.name }
+  const [namespace = ownNamespace(kubernetes), name = 'apisix-drain'] = leader.lease?.split('/') ?? []
+  return namespace === undefined ? undefined : { namespace, name }
 }
 
 /** The namespace of the agent's pod; `undefined` outside of a cluster. */

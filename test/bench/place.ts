@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { startAgent, type Agent } from '../../sandbox/agent.ts'
 import { builtFrom } from '../../sandbox/ends.ts'
 import { forkGateways, type ForkedGateways } from '../../sandbox/gateways/process.ts'
@@ -71,6 +72,8 @@ export async function startPlace(
       kubernetes.store.patchStatus('pods', GATEWAY_NAMESPACE, name, status)
     }
     const host = addresses.allocate()
+    const snapshot = async () =>
+      (await (await fetch(`http://${host}:${PORTS.agent}/api/state`)).json()) as Snapshot
     const metrics = async () => await (await fetch(`http://${host}:${PORTS.agent}/metrics`)).text()
     const metric: Place['metric'] = async (name, matching = '') =>
       (await metrics())
@@ -93,7 +96,7 @@ export async function startPlace(
       metric,
       async settled(holders) {
         const knows = async () =>
-          (await metric('apisix_drain_inventory_holders')) >= holders &&
+          (await snapshot()).inventory.holders >= holders &&
           (await metric('apisix_drain_watch_objects', 'pods')) >= kubernetes.store.list('pods').length - count
         await waitFor('the agent has seen it all', knows, SETTLE_MS)
       },

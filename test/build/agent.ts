@@ -38,12 +38,16 @@ export interface TestAgent {
   close(): Promise<void>
 }
 
+/** Settings of the loop, and how often the holders are listed again without a reason. */
+export type AgentDiffers = Partial<LoopSettings> & { readonly inventoryEveryMs?: number }
+
+const INVENTORY_EVERY_MS = 1000
 /** How often the holders are listed again during a drain, in ms. */
 const GUARD_EVERY_MS = 300
 
 export async function startAgent(
   config: Config,
-  differs: Partial<LoopSettings> = {},
+  { inventoryEveryMs = INVENTORY_EVERY_MS, ...differs }: AgentDiffers = {},
   clock: Clock = systemClock
 ): Promise<TestAgent> {
   const { log, lines } = memoryLog()
@@ -53,7 +57,8 @@ export async function startAgent(
     version: 'test',
     clock,
     log,
-    settings
+    settings,
+    inventoryEveryMs
   })
   const { slots, loop, readiness, sources } = parts
   const ports = await openPorts(config.serve, parts)

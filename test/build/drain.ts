@@ -3,7 +3,7 @@ import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
 import { begin, NOTHING_YET } from '../../agent/rules/drain/step.ts'
 
-export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, onDisruption: false, ghostMs: 600_000 }
+export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, ghostMs: 600_000 }
 
 /** The loop's knowledge of an ordinary pod; a test states only the differences. */
 export const seen = (pod: PodFact, differs: Partial<Omit<Seen, 'pod'>> = {}): Seen => ({

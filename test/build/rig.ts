@@ -10,13 +10,12 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { Names } from '../../sandbox/apisix/places.ts'
 import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
 import type { Clock } from '../../agent/base/clock.ts'
-import type { LoopSettings } from '../../agent/round/loop.ts'
 import { builtFrom, type Ends } from '../../sandbox/ends.ts'
 import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
 import { startKubernetes, type Kubernetes, type KubernetesOptions } from '../../sandbox/kubernetes/server.ts'
 import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
 import { startAgentService } from './agent-service.ts'
-import { startAgent, type TestAgent } from './agent.ts'
+import { startAgent, type AgentDiffers, type TestAgent } from './agent.ts'
 import { until } from './apisix.ts'
 import { startBackend, type Backend } from './backend.ts'
 import { config } from './config.ts'
@@ -94,7 +93,7 @@ export interface RigOptions {
   readonly applyDelay?: ApplyDelay
   /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
   readonly config?: Readonly<Record<string, string>>
-  readonly loop?: Partial<LoopSettings>
+  readonly loop?: AgentDiffers
   /** The clock of each agent that is started. */
   readonly clock?: () => Clock
   readonly kubernetes?: KubernetesOptions
@@ -115,11 +114,9 @@ const FETCH_MS = 10_000
  */
 const QUICK = {
   DRAIN_RESERVE: '500ms',
-  DRAIN_READS: '3',
   DRAIN_OBSERVED_SETTLE: '20ms',
   DRAIN_ACCEPTED_SETTLE: '4s',
   DRAIN_MINIMUM_EVIDENCE: 'timer',
-  DRAIN_INVENTORY_EVERY: '1s',
   APISIX_ADMIN_TIMEOUT: '8s',
   APISIX_CONTROL_TIMEOUT: '8s',
   SERVE_HOST: '127.0.0.1',

@@ -13,7 +13,7 @@ import type { ServeParts } from '../../agent/hook/app.ts'
 export function memoryLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = []
   const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
-  return { log: createLog({ level: 'debug', pretty: false }, { write }), lines }
+  return { log: createLog({ level: 'debug' }, { write }), lines }
 }
 
 export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => ({

@@ -38,7 +38,7 @@ const ending = supervise({
   ],
   finishMs: Number(values.bound),
   clock: systemClock,
-  log: createLog({ level: 'info', pretty: false }),
+  log: createLog({ level: 'info' }),
   stopPromising() {
     served.notReady('stopping')
     parts.slots.close()

@@ -48,9 +48,9 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       dryRun: false,
       minimumGrade: 'accepted',
       sleepMs: 15_000,
-      reach: { admin: 'http://127.0.0.1:9180', control: { scheme: 'http', port: 9090 }, barrier: null },
+      reach: { admin: 'http://127.0.0.1:9180', control: { port: 9090 }, barrier: null },
       vouch: { ok: true },
-      apisix: { mode: 'etcd', by: 'admin-api', problem: '' },
+      apisix: { mode: 'etcd', problem: '' },
       leader: { leads: true, holder: 'agent-0', lease: 'apisix/apisix-drain', why: '' },
       missingParts: []
     },

@@ -160,7 +160,7 @@ function answering(
   given: Facts & {
     hook?: Partial<Hook>
     began?: number | null
-    /** A `DisruptionTarget` began the drain, and has been withdrawn. */
+    /** A hook and a `DisruptionTarget` began the drain, and its container was restarted. */
     undone?: true
     /** A gateway without the seal that the proof rested on. */
     unsealed?: string
@@ -170,10 +170,9 @@ function answering(
 ) {
   const { hook: differs, began = 0, undone = false, settings: other, ...facts } = given
   const settings = { ...DRAIN_SETTINGS, ...other }
-  const fact = seenOf(facts)
-  const before = undone ? { ...fact, hookAt: undefined, pod: { ...fact.pod, disruptionTarget: true } } : fact
-  const drain =
-    began === null ? undefined : begin(before, began, { ...settings, ...(undone && { onDisruption: true }) })
+  const fact = seenOf(undone ? { ...facts, pod: { ...facts.pod, restarts: 1 } } : facts)
+  const before = undone ? { ...fact, pod: { ...fact.pod, disruptionTarget: true, restarts: 0 } } : fact
+  const drain = began === null ? undefined : begin(before, began, settings)
   const later = drain && step(drain, fact, now, settings)
   const told = answer(hook(fact.pod, differs), later, fact, now, settings, given.unsealed)
   if (told.kind === 'wait') return { wait: told.until, why: told.why }

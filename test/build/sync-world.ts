@@ -141,7 +141,7 @@ function startSyncAgent({
   const leader = alone('a test')
   const drains = createDrainStore(worldFrom({ cluster, inventory }, []))
   const mode: Sources['mode'] = {
-    current: () => ({ mode: 'etcd', by: 'config', problem: '' }),
+    current: () => ({ mode: 'etcd', problem: '' }),
     onChange: () => () => {},
     stop() {}
   }
@@ -188,7 +188,7 @@ function startSyncAgent({
     },
     drains,
     settings: {
-      drain: { reserveMs: 7000, onDisruption: true, ghostMs: 3_600_000 },
+      drain: { reserveMs: 7000, ghostMs: 3_600_000 },
       plan: { dryRun: false, deferMs: 0 },
       proof: {
         minimumGrade: 'timer',

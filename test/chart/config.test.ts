@@ -58,7 +58,7 @@ describe('chart configuration', () => {
   }
 
   it('reaches the Admin port of every gateway pod in standalone mode, where the Service of the Admin API leads to any of them', () => {
-    const manifests = render({ 'config.apisix.mode': 'standalone', 'networkPolicy.enabled': true })
+    const manifests = render({ 'networkPolicy.enabled': true })
     const { apisix } = load(manifests)
     const { port } = new URL(apisix.admin.url)
     const { gateways } = apisix
@@ -92,9 +92,9 @@ describe('chart configuration', () => {
   })
 
   it('elects a leader among the agents of this release, in its namespace', () => {
-    expect(load(render()).leader).to.deep.equal({ namespace: 'apisix', name: 'apisix-drain' })
-    const other = { 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' }
-    expect(load(render(other)).leader).to.deep.equal({ namespace: 'ops', name: 'drainers' })
+    expect(load(render()).leader).to.deep.equal({ lease: 'apisix/apisix-drain' })
+    const other = { 'config.leader.lease': 'ops/drainers' }
+    expect(load(render(other)).leader).to.deep.equal({ lease: 'ops/drainers' })
     expect(load(render({ 'config.leader.enabled': false })).leader).to.equal(undefined)
   })
 

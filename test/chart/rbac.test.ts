@@ -46,7 +46,7 @@ describe('chart RBAC', () => {
 
   it('grants the one Lease in its namespace, and nothing without an election', () => {
     expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
-    const elsewhere = roles({ 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' })
+    const elsewhere = roles({ 'config.leader.lease': 'ops/drainers' })
     expect(elsewhere).to.deep.equal([cluster, { ...leader, namespace: 'ops', rules: lease('drainers') }])
   })
 

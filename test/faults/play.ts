@@ -100,7 +100,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
       // With a hidden gateway the ttl is short, because the agents may never remove the entries there.
       ...(barrier && { APISIX_BARRIER_TTL: hidesGateway ? '3s' : '15s' }),
       ...(has(scenario, 'Admin API: slow listings') && { APISIX_ADMIN_TIMEOUT: `${2 * SLOW_LISTING_MS}ms` }),
-      ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
+      ...(scenario.agents === 'two, one leads' && { LEADER_LEASE: 'default/drain' })
     }
   })
   const owner = ownerOf(rig, scenario)

@@ -67,8 +67,7 @@ async function pair(
       SERVE_DASHBOARD_ENABLED: 'true',
       SERVE_DASHBOARD_TOKEN_ENV: 'KEY',
       SERVE_DASHBOARD_PEERS: peers,
-      LEADER_NAMESPACE: 'default',
-      LEADER_NAME: 'drain'
+      LEADER_LEASE: 'default/drain'
     }
   })
   const agents: TestAgent[] = []

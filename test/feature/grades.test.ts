@@ -141,16 +141,14 @@ describe('feature: the barrier', () => {
   })
 
   test('the only node, added after the last listing: an old listing without it is no reason to seal it', async start => {
-    // The mode is set, because an agent that detects it lists the holders once more after that.
-    const config = { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' }
-    const rig = await start({ gateways: 1, agent: false, config })
+    const rig = await start({ gateways: 1, agent: false, loop: { inventoryEveryMs: 300_000 } })
     const [gateway] = rig.gateways
     let listings = 0
     rig.admin.listener.server.on('request', ({ url }) => {
       if (url?.includes('/upstreams?')) listings += 1
     })
     await rig.startAgent()
-    await until('the holders have been listed', () => listings === 1)
+    await until('the holders have been listed, and once more when the mode is known', () => listings === 2)
     const only = rig.pod('web-1')
     await rig.serve(only)
     rig.upstream('web', [only])

@@ -14,7 +14,7 @@ import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const README = new URL('../../README.md', import.meta.url)
-const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
+const LEASE = { LEADER_LEASE: 'default/drain', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
 
 interface Hook {
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }

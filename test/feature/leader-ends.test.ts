@@ -8,7 +8,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 /** Long settle times, so that even on a busy machine the agents read the gateways before weaker evidence counts. */
 const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
-const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
+const LEASE = { LEADER_LEASE: 'default/drain', ...PATIENT }
 const PODS = 6
 
 /** Calls like the documented hook: retries at another agent if there is no answer or if the agent is stopping. */
@@ -39,13 +39,17 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
       test(`by ${signal} ${when}: every hook is answered, every pod is out`, async start => {
         const rig = await start({ barrier: signal === 'SIGTERM' })
         rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
+        const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
+        // Each pod has its own upstream, so that the leader can also end between two writes.
+        for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
+        await rig.applied()
         const leader = await startAgentProcess(rig)
         let follower: AgentProcess | undefined
         try {
           await until('it leads', () => leader.leads(), 20_000)
           follower = await startAgentProcess(rig)
           await until('the other knows', () => says(follower, 'another agent holds the Lease'), 20_000)
-          await play(rig, leader, follower, signal, moment)
+          await play({ rig, pods, leader, follower, signal, moment })
         } finally {
           await Promise.all([leader.end('SIGKILL'), follower?.end('SIGKILL')])
         }
@@ -57,25 +61,21 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
 const says = (agent: AgentProcess | undefined, why: string) =>
   agent?.lines().some(line => line['msg'] === 'leadership' && line['why'] === why) === true
 
-async function play(
-  rig: Rig,
-  leader: AgentProcess,
-  follower: AgentProcess,
-  signal: 'SIGKILL' | 'SIGTERM',
-  moment: (typeof MOMENTS)[number][1]
-): Promise<void> {
-  const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
-  // Each pod has its own upstream, so that the leader can also end between two writes.
-  for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
-  await rig.settled()
-  const lists = async ({ port }: AgentProcess) => {
-    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-    return text.includes(`apisix_drain_inventory_holders{resource="upstreams"} ${PODS}`)
-  }
-  for (const agent of [leader, follower]) {
-    let does = false
-    await until('it lists all', () => (void lists(agent).then(yes => (does ||= yes)), does), 20_000)
-  }
+async function play({
+  rig,
+  pods,
+  leader,
+  follower,
+  signal,
+  moment
+}: {
+  readonly rig: Rig
+  readonly pods: readonly TestPod[]
+  readonly leader: AgentProcess
+  readonly follower: AgentProcess
+  readonly signal: 'SIGKILL' | 'SIGTERM'
+  readonly moment: (typeof MOMENTS)[number][1]
+}): Promise<void> {
   rig.admin.faults.inject({ fault: { kind: 'slow', ms: 50 }, method: 'PATCH' })
   rig.admin.faults.inject({ fault: { kind: 'slow', ms: 50 }, method: 'PUT' })
   for (const pod of pods) rig.end(pod)

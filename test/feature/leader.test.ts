@@ -7,7 +7,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 /** Long settle times, so that even on a busy machine the agents read the gateways before weaker evidence counts. */
 const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
-const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
+const LEASE = { LEADER_LEASE: 'default/drain', ...PATIENT }
 
 const median = (times: readonly number[]) =>
   times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0

@@ -61,7 +61,7 @@ describe('feature: secrets are shown nowhere', () => {
         fc.asyncProperty(secret, secret, secret, fc.boolean(), async (key, token, page, dead) => {
           const secrets = [key, token, page]
           const lines: string[] = []
-          const log = createLog({ level: 'trace', pretty: false }, { write: line => void lines.push(line) })
+          const log = createLog({ level: 'trace' }, { write: line => void lines.push(line) })
           const loaded = loadConfig(undefined, {
             A: key,
             B: token,

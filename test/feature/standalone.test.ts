@@ -98,7 +98,7 @@ describe('feature: API-driven standalone', () => {
     expect(rig.agent.lines.some(line => line['mode'] === 'standalone')).to.equal(true)
     const state = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
     const { agent } = (await state.json()) as { agent: { apisix: unknown } }
-    expect(agent.apisix).to.deep.equal({ mode: 'standalone', by: 'admin-api', problem: '' })
+    expect(agent.apisix).to.deep.equal({ mode: 'standalone', problem: '' })
   })
 
   test('without the plugin every gateway is observed, until the owner has updated the last one', async start => {

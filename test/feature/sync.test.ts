@@ -182,7 +182,7 @@ describe('feature: an upstream that follows a Service', () => {
 })
 
 describe('feature: a drain that is undone', () => {
-  const test = sideBySide({ config: { DRAIN_ON_DISRUPTION: 'true' } })
+  const test = sideBySide()
 
   for (const barrier of [true, false])
     test(`puts the removed node back unchanged${barrier ? ', and lifts the barrier' : ''}`, async start => {
@@ -195,6 +195,7 @@ describe('feature: a drain that is undone', () => {
       await rig.settled()
       await until('the agent lists them', () => rig.agent.nodes('upstreams/map') === 2)
       rig.condition(web1, 'DisruptionTarget', 'True')
+      const hook = rig.hook(web1)
       // The agent can write an array only as a whole, so it waits while the barrier keeps requests away.
       for (const id of barrier ? ['map'] : ['array', 'map']) await lists(rig, id, [web2.node])
       if (barrier)
@@ -203,6 +204,8 @@ describe('feature: a drain that is undone', () => {
           () => rig.gateways[0]?.barrier?.entries.look(web1.ip, web1.port) !== 'free'
         )
       rig.condition(web1, 'DisruptionTarget', 'False')
+      rig.restarted(web1, 1)
+      await hook
 
       await lists(rig, 'array', [web2.node, web1.node])
       await lists(rig, 'map', [web1.node, web2.node])

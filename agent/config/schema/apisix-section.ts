@@ -38,7 +38,6 @@ const control = z.strictObject({
       'Read the Control API of every gateway: evidence `observed`. Off: `accepted` is the best without our plugin.'
     ),
   port: port(9090, 'Port of the Control API on every gateway.'),
-  scheme: scheme('the Control API'),
   timeout: duration('1s', { min: '50ms', max: '30s' }, 'Bound of one Control API read.')
 })
 
@@ -98,17 +97,5 @@ export const apisix = z.strictObject({
     .describe(
       'Our plugin inside the gateways: evidence `barrier`. Leave the section out where it is not loaded.'
     ),
-  gateways: gateways.prefault({}).describe('Which gateways there are.'),
-  mode: z
-    .enum(['auto', 'etcd', 'standalone'])
-    .default('auto')
-    .describe(
-      'How APISIX keeps its configuration. `standalone`: API-driven, without etcd; nothing is ever written there. `auto`: asked of the Admin API, again every 30 seconds.'
-    ),
-  owner: z
-    .enum(['auto', 'ingress-controller-1', 'ingress-controller-2', 'unknown'])
-    .default('auto')
-    .describe(
-      'The other writer of upstreams. `auto`: detected for each by its labels. An ingress controller gets `drain.deferWrites` to remove a node itself.'
-    )
+  gateways: gateways.prefault({}).describe('Which gateways there are.')
 })

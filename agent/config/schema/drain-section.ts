@@ -14,14 +14,6 @@ export const drain = z.strictObject({
     .describe(
       'The weakest evidence that counts as proof. Better evidence is waited for as long as it can still come.'
     ),
-  reads: z
-    .int()
-    .min(1)
-    .max(100)
-    .default(5)
-    .describe(
-      'Clean Control API reads in a row, each on its own connection, that a gateway must give for `observed`.'
-    ),
   observedSettle: duration(
     '250ms',
     { min: '0s', max: '30s' },
@@ -43,15 +35,6 @@ export const drain = z.strictObject({
     'How long a drain waits for websockets, server-sent events and streams at most, from its start. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
-  inventoryEvery: duration(
-    '30s',
-    { min: '1s', max: '1h' },
-    'How often all holders are read again without a reason.'
-  ),
-  onDisruption: z
-    .boolean()
-    .default(false)
-    .describe('Start a drain at the condition DisruptionTarget. Earlier, but it may be a false alarm.'),
   deferWrites: duration(
     '2s',
     { min: '0s', max: '25s' },

@@ -36,11 +36,6 @@ export const ENV_PREFIX = 'APISIX_DRAIN_'
 export const envName = (path: readonly string[]) =>
   ENV_PREFIX + path.map(name => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()).join('_')
 
-/** Former settings, by path, with the remedy. The agent refuses such a setting with this text. */
-export const REMOVED: Readonly<Record<string, string>> = {
-  'kubernetes.timeout': 'no such setting any more; it never had an effect, leave it out'
-}
-
 /** Every section and setting in the order of the schema, each section before its content. */
 export const configRows: readonly ConfigRow[] = walk(
   z.toJSONSchema(schema, { io: 'input' }) as unknown as JsonSchema,

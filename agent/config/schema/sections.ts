@@ -44,14 +44,13 @@ export const leader = z.strictObject({
     .describe(
       'Elect one of several agents for Admin API writes, repairs and Events. Off: each does all the work.'
     ),
-  namespace: text()
+  lease: z
+    .string()
+    .regex(/^[^/]+\/[^/]+$/, { error: 'must be <namespace>/<name>, such as apisix/apisix-drain' })
     .optional()
     .describe(
-      "Namespace of the Lease. Without it: the agent's own, and outside of a cluster there is no election."
-    ),
-  name: text()
-    .default('apisix-drain')
-    .describe('Name of the Lease, the same for all agents that work together.')
+      "The Lease of all agents that work together, as `namespace/name`. Without it: `apisix-drain` in the agent's own namespace, and outside of a cluster there is no election."
+    )
 })
 
 /** The section `sync`. */
@@ -102,9 +101,5 @@ export const log = z.strictObject({
   level: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
     .default('info')
-    .describe('Least level logged.'),
-  pretty: z
-    .boolean()
-    .default(false)
-    .describe('Lines for people. Needs pino-pretty; without it they stay JSON.')
+    .describe('Least level logged.')
 })

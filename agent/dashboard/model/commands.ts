@@ -34,7 +34,7 @@ export function commandsFor(
       })
     }
     if (reach.control) {
-      const url = `${reach.control.scheme}://${hostOf(gateway.ip)}:${reach.control.port}/v1/upstreams`
+      const url = `http://${hostOf(gateway.ip)}:${reach.control.port}/v1/upstreams`
       commands.push({
         shows: `${gateway.name}: does it still list the pod? (one worker answers)`,
         line: `curl -s ${quoted(url)} | grep -F ${quoted(ip)}`

@@ -27,14 +27,10 @@ const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
 
 /** Checks that the Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
 export function checkAdmin(
-  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>,
-  forced?: Mode
+  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>
 ): Check {
   return async signal => {
     const { mode, why } = await detect(signal)
-    if (forced === undefined || mode === forced || (mode !== 'etcd' && mode !== 'standalone'))
-      return [FINDINGS[mode](why)]
-    const what = `apisix.mode is ${forced}, and the Admin API answers as in mode ${mode}`
-    return [warn(NAME, what, 'leave apisix.mode at auto, or look which APISIX apisix.admin.url leads to')]
+    return [FINDINGS[mode](why)]
   }
 }

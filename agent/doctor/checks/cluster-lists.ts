@@ -1,6 +1,5 @@
 import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { Owner } from '../../rules/plan/holder.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 import { toEndpointFact } from '../../kubernetes/facts/endpoint-fact.ts'
 import { toPodFact } from '../../kubernetes/facts/pod-fact.ts'
@@ -37,10 +36,9 @@ interface SurveyOptions {
   readonly lists: Readonly<Record<'pods' | 'slices' | 'services', Pages>>
   /** The source of the holders, in the mode of this APISIX. */
   readonly holders: (signal: AbortSignal) => Promise<Pick<AdminApi, 'list' | 'pageSize'>>
-  readonly owner: Owner | undefined
 }
 
-export function createClusterLists({ clock, lists, holders, owner }: SurveyOptions): ClusterLists {
+export function createClusterLists({ clock, lists, holders }: SurveyOptions): ClusterLists {
   return {
     pods: once(async signal => {
       const { store, sink } = createPodStore(clock)
@@ -65,7 +63,7 @@ export function createClusterLists({ clock, lists, holders, owner }: SurveyOptio
       return store
     }),
     inventory: once(async signal => {
-      const index = createHolderIndex(owner)
+      const index = createHolderIndex()
       const source = await holders(signal)
       for (const resource of RESOURCES) index.replace(resource, await listAll(source, resource, signal), 0)
       return index

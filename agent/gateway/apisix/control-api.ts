@@ -18,7 +18,6 @@ export interface Sighting {
 
 export interface ControlOptions {
   readonly port: number
-  readonly scheme: 'http' | 'https'
   readonly timeoutMs: number
   readonly now: () => Millis
   /** Largest body accepted, in bytes; default 64 MiB. */
@@ -43,7 +42,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024
   const http = createHttp({ api: 'CONTROL', keepAlive: false, maxBytes })
   const read = async (host: string, resource: (typeof OBSERVED)[number], signal?: AbortSignal) => {
-    const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/${resource}`
+    const url = `http://${nodeKey(host, options.port)}/v1/${resource}`
     const body = await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal })
     const parsed = items.safeParse(body)
     if (!parsed.success) throw new CodedError('CONTROL_GARBLED', `GET ${url}`, { cause: parsed.error })
@@ -53,7 +52,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
   }
   /** The discovery dump; `undefined` if it cannot be read (an older APISIX, no discovery). Then holders that depend on it are hidden. */
   const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
-    const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
+    const url = `http://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
     try {
       return readDump(await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal }))
     } catch {

@@ -177,11 +177,7 @@ function failure(api: Api, call: Call, error: NodeJS.ErrnoException): CodedError
 
 const ROUTES: Readonly<Record<Api, Route>> = {
   ADMIN: { address: 'apisix.admin.url', scheme: 'apisix.admin.url', ca: 'apisix.admin.caFile' },
-  CONTROL: {
-    address: 'apisix.gateways and apisix.control.port',
-    scheme: 'apisix.control.scheme',
-    ca: 'NODE_EXTRA_CA_CERTS, in the environment of the agent'
-  },
+  CONTROL: { address: 'apisix.gateways and apisix.control.port', ca: '' },
   BARRIER: {
     address: 'apisix.gateways and apisix.barrier.port',
     scheme: 'apisix.barrier.scheme',

@@ -58,8 +58,7 @@ export const nameOfOwner = (owner: Owner): string => NAMES[owner]
 /** The writer of this holder, in words, with the evidence: `ingress controller 1.x (its label managed-by)`. */
 export function writerOf(holder: Holder): string {
   const own = new Set(holder.owner === 'ingress-controller-2' ? [holder.id] : [])
-  const { owner, evidence } = ownershipOf(holder, own)
-  return `${NAMES[holder.owner]} (${owner === holder.owner ? evidence : 'by configuration'})`
+  return `${NAMES[holder.owner]} (${ownershipOf(holder, own).evidence})`
 }
 
 /** The ids of the services that controller 2.x wrote. */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 
 import type { Millis } from '../../rules/drain/facts.ts'
-import type { Holder, HolderKey, Owner, Resource } from '../../rules/plan/holder.ts'
+import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
 import { holdersOf } from '../apisix/holders.ts'
 import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
@@ -38,8 +38,7 @@ interface Known {
   readonly at: Millis | undefined
 }
 
-/** @param forced the owner of every holder, by configuration */
-export function createHolderIndex(forced?: Owner): HolderIndex {
+export function createHolderIndex(): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
@@ -53,7 +52,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   let version = 0
 
   const owned = (holder: Holder): Holder => {
-    const owner = forced ?? ownershipOf(holder, ofSecond).owner
+    const { owner } = ownershipOf(holder, ofSecond)
     return owner === holder.owner ? holder : { ...holder, owner }
   }
   /** The list of services shows which upstreams controller 2.x owns (`ownershipOf`). */

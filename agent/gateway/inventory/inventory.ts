@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/listeners.ts'
-import type { Holder, HolderKey, Owner, Resource } from '../../rules/plan/holder.ts'
+import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { createHolderIndex } from './holder-index.ts'
 import { listAll } from './listing.ts'
@@ -49,12 +49,11 @@ interface InventoryOptions {
   readonly admin: Pick<AdminApi, 'list' | 'pageSize'>
   readonly clock: Clock
   readonly log: Logger
-  /** From the end of one full listing to the next, in ms. */
-  readonly everyMs: number
-  /** The owner of every holder, by configuration. */
-  readonly owner?: Owner | undefined
+  /** From the end of one full listing to the next, in ms; default `EVERY_MS`. */
+  readonly everyMs?: number | undefined
 }
 
+const EVERY_MS = 30_000
 /** The wait before the retry of a listing with problems, in ms; doubled each time, up to the usual interval. */
 const FIRST_RETRY_MS = 1000
 /** The log reports failed listings at most once in this time, in ms. Each drain asks for a listing, and all would log the same. */
@@ -72,8 +71,8 @@ export const RESOURCES: readonly Resource[] = [
   'global_rules'
 ]
 
-export function createInventory({ admin, clock, log, everyMs, owner }: InventoryOptions): Inventory {
-  const index = createHolderIndex(owner)
+export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: InventoryOptions): Inventory {
+  const index = createHolderIndex()
   const listeners = createListeners()
   const ended = new AbortController()
   const readAt = new Map<Resource, Millis>()

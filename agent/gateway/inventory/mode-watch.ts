@@ -10,8 +10,6 @@ import { doubled } from '../../rules/drain/times.ts'
 export interface ModeState {
   /** `undefined`: not detected yet. */
   readonly mode: 'etcd' | 'standalone' | undefined
-  /** The source: the configuration, or the Admin API's answer. */
-  readonly by: 'config' | 'admin-api'
   /** Why the last detection failed, or empty. */
   readonly problem: string
 }
@@ -28,8 +26,6 @@ interface ModeWatchOptions {
   readonly admin: Pick<AdminApi, 'standalone'>
   readonly clock: Clock
   readonly log: Logger
-  /** The configured mode. If it is present, the mode is not detected. */
-  readonly forced?: 'etcd' | 'standalone' | undefined
 }
 
 /** The pause between two checks, in ms: until the mode is known (doubled each time), and after that. */
@@ -41,10 +37,10 @@ const WRITTEN: Readonly<Record<'etcd' | 'standalone', string>> = {
 }
 
 /** Detects the mode of APISIX now, and again after each pause of `EVERY_MS`. */
-export function watchMode({ admin, clock, log, forced }: ModeWatchOptions): ModeWatch {
+export function watchMode({ admin, clock, log }: ModeWatchOptions): ModeWatch {
   const listeners = createListeners()
   const ended = new AbortController()
-  let state: ModeState = { mode: forced, by: forced ? 'config' : 'admin-api', problem: '' }
+  let state: ModeState = { mode: undefined, problem: '' }
   let tries = 0
   let cancel = () => {}
 
@@ -70,9 +66,7 @@ export function watchMode({ admin, clock, log, forced }: ModeWatchOptions): Mode
     cancel = clock.alarm(clock.now() + pause, () => void look())
   }
 
-  if (forced) {
-    log.info({ mode: forced, by: 'config' }, WRITTEN[forced])
-  } else void look()
+  void look()
 
   return {
     current: () => state,

@@ -15,7 +15,6 @@ interface Intake {
   readonly learn: (object: unknown) => void
   readonly knows: (uid: string) => boolean
   readonly known: number
-  readonly unreadable: number
 }
 
 export function createIntake<F extends { readonly uid: string }>(
@@ -93,9 +92,6 @@ export function createIntake<F extends { readonly uid: string }>(
     knows: uid => known.has(uid),
     get known() {
       return known.size
-    },
-    get unreadable() {
-      return unreadable
     }
   }
 }

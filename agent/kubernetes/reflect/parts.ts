@@ -19,8 +19,6 @@ interface WatchCounters {
   readonly events: number
   readonly lists: number
   readonly failures: number
-  /** Objects that could not be made into a fact. */
-  readonly unreadable: number
   /** How often a watch did not show a change that another source had shown. */
   readonly silences: number
 }
@@ -43,7 +41,7 @@ const WORST_FIRST: readonly WatchState[] = ['connecting', 'stale', 'live']
 
 /** A list in the configuration needs no watch, because it is always complete. */
 export function staticPart(name: PartName, objects: number): Part {
-  const counters = { events: 0, lists: 0, failures: 0, unreadable: 0, silences: 0 }
+  const counters = { events: 0, lists: 0, failures: 0, silences: 0 }
   return { name, state: 'live', synced: true, lastEventAt: undefined, objects, problem: '', counters }
 }
 
@@ -63,7 +61,6 @@ export function combine(name: PartName, all: readonly WatchStatus[]): Part {
       events: sum(each => each.counters.events),
       lists: sum(each => each.counters.lists),
       failures: sum(each => each.counters.failures),
-      unreadable: sum(each => each.counters.unreadable),
       silences: sum(each => each.counters.silences)
     }
   }

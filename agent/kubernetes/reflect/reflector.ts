@@ -198,7 +198,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       lastEventAt,
       objects: intake.known,
       problem: liveness.problem(),
-      counters: { ...counters, unreadable: intake.unreadable }
+      counters: { ...counters }
     }),
     verify(wanted) {
       if (!isLive()) return

@@ -193,9 +193,6 @@ export function createMetrics() {
       'inventory_last_success_timestamp_seconds',
       'When a complete inventory of the holders was last read.'
     ),
-    inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
-      resource: RESOURCES
-    }),
     lacking: gauge(
       'workloads_lacking',
       'Routed workloads with pods that lack a hook, or whose hook lacks a fallback.',
@@ -266,7 +263,6 @@ export function createMetrics() {
     ),
     roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
 
-    events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: OK }),
     errors: counter(
       'error_total',
       'Errors by their stable code.',

@@ -106,7 +106,7 @@ function momentsOfWitnesses(drain: Drain): Moments {
 export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach {
   return {
     admin: admin.url,
-    control: control.enabled ? { scheme: control.scheme, port: control.port } : null,
+    control: control.enabled ? { port: control.port } : null,
     barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
   }
 }

@@ -161,8 +161,6 @@ export function stateGauges(metrics: Metrics, { sources, control, loop, now }: S
 function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources'], loop: State['loop']): void {
   const readAt = inventory.readAt()
   if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
-  metrics.inventoryHolders.reset()
-  for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
   metrics.syncHolders.set(sync?.counts().holders ?? 0)
   metrics.syncProblems.set(sync?.counts().problems ?? 0)
   metrics.inventoryGhosts.set(ghostsOf([...loop.drains().values()], uid => loop.memory(uid)).length)

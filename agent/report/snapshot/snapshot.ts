@@ -125,7 +125,7 @@ export interface ArrivalView {
 export interface Reach {
   readonly admin: string
   /** Of every gateway. `null` if it is not used. */
-  readonly control: { readonly scheme: string; readonly port: number } | null
+  readonly control: { readonly port: number } | null
   readonly barrier: { readonly scheme: string; readonly port: number } | null
 }
 

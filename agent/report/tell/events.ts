@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Log } from '../../base/log.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { eventObject, eventText, serviceEvent, type Regarding } from './event.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
 
@@ -10,7 +9,6 @@ interface EventsOptions {
   readonly post: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: Pick<Metrics, 'events'>
   /** The pod name of the agent that reports the Event. */
   readonly instance: string
 }
@@ -31,9 +29,9 @@ const PAUSE_MS = 50
 
 /**
  * Writes one Kubernetes Event for each drain, one after another, so that 500 pods at once do not delay the agent's other calls. A failed
- * write is counted and not retried, because no component waits for it.
+ * write is not retried, because no component waits for it.
  */
-export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
+export function createEvents({ post, clock, log, instance }: EventsOptions): Events {
   const stopped = new AbortController()
   const queue: ReturnType<typeof eventObject>[] = []
   let running: Promise<void> | undefined
@@ -47,10 +45,8 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
       // 409: it exists already, from another agent or from an attempt whose answer was lost.
       if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
       failing = false
-      metrics.events.inc({ result: 'ok' })
     } catch (err) {
       if (stopped.signal.aborted) return
-      metrics.events.inc({ result: 'error' })
       if (!failing) log.warn({ err, namespace }, 'an Event could not be written')
       failing = true
     }
@@ -64,8 +60,7 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
     running = undefined
   }
   const push = (event: ReturnType<typeof eventObject>): void => {
-    if (stopped.signal.aborted) return
-    if (queue.length >= LONGEST) return metrics.events.inc({ result: 'error' })
+    if (stopped.signal.aborted || queue.length >= LONGEST) return
     queue.push(event)
     running ??= run()
   }

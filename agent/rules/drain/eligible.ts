@@ -12,14 +12,14 @@ type Eligibility =
  * The signs that the pod ends. Sufficient alone: its deletion, its object gone, a final phase. Not sufficient alone:
  * - a terminating endpoint: any writer of EndpointSlices could mark a pod that serves;
  * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
- * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
+ * - DisruptionTarget, which is set before the deletion and may be a false alarm.
  * A hook and DisruptionTarget together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has
  * only these two signs.
  */
-export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
+export function witnessesOf(seen: Seen): Witness[] {
   const { pod } = seen
   const hooked = seen.hookAt !== undefined
-  const disrupted = pod.disruptionTarget && (settings.onDisruption || hooked)
+  const disrupted = pod.disruptionTarget && hooked
   const witnesses: [Witness, boolean][] = [
     ['deletion', pod.deletionAt !== undefined],
     ['deleted', seen.gone],
@@ -33,14 +33,11 @@ export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisrupt
 }
 
 /** Whether a drain must begin. */
-export function eligible(
-  seen: Seen,
-  settings: Pick<DrainSettings, 'onDisruption' | 'someNamespacesOnly'>
-): Eligibility {
+export function eligible(seen: Seen, settings: Pick<DrainSettings, 'someNamespacesOnly'>): Eligibility {
   if (readOptions(seen.pod.annotations).skip) {
     return { ends: false, reason: 'skip', why: `the pod asks to be left alone (${SKIP})` }
   }
-  const witnesses = witnessesOf(seen, settings)
+  const witnesses = witnessesOf(seen)
   const [first] = witnesses
   if (first === undefined) {
     return seen.hookAt !== undefined && seen.hookConfirmed === undefined

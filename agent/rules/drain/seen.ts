@@ -42,8 +42,6 @@ export interface DrainSettings {
   readonly serverBehindMs?: number
   /** Only pods of some namespaces are seen, so an unseen pod may have the address of a finished one. Absent: no. */
   readonly someNamespacesOnly?: boolean
-  /** Whether DisruptionTarget alone starts a drain. It may be a false alarm, so by default it does not. */
-  readonly onDisruption: boolean
   /** How long the drain of a gone pod is kept while the agent does not know whether a holder lists the pod, in ms. */
   readonly ghostMs: number
 }

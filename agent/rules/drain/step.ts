@@ -56,7 +56,7 @@ export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain |
 export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
   if (drain.phase === 'undone') return undefined
   const pod = merge(drain.pod, seen.pod)
-  const witnesses = record(drain.witnesses, witnessesOf({ ...seen, pod }, settings), seen, now)
+  const witnesses = record(drain.witnesses, witnessesOf({ ...seen, pod }), seen, now)
   const since = Math.min(drain.since, ...Object.values(witnesses))
   const due = deadlineOf(pod, witnesses.deletion ?? runsSince(since, seen), settings)
   const base: Base = {
@@ -71,7 +71,7 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
     deadline: drain.witnesses.deletion === undefined ? due : Math.min(due, drain.deadline),
     restartsAtStart: drain.restartsAtStart
   }
-  const stays = whyItStays(base, { ...seen, pod }, now, settings)
+  const stays = whyItStays(base, { ...seen, pod }, now)
   if (stays !== undefined) return { ...base, phase: 'undone', at: now, why: stays }
   const next = nextPhase(base, drain, seen, now)
   return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
@@ -96,20 +96,17 @@ function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
 }
 
 /**
- * Why the pod stays after all; `undefined` if it does not. Only a drain that began on a hint can be undone. A hint is a hook (a
- * container may restart although Kubernetes reported an end), or a disruption, which may be cancelled.
+ * Why the pod stays after all; `undefined` if it does not. Only a drain that began on a hook can be undone: a container
+ * may restart although Kubernetes reported an end.
  */
-function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings): string | undefined {
+function whyItStays(base: Base, seen: Seen, now: Millis): string | undefined {
   const { pod } = seen
   const certain = base.witnesses.deletion !== undefined || seen.gone || isOver(pod)
   if (certain || base.witnesses.deleted !== undefined) return undefined
-  if (settings.onDisruption && pod.disruptionTarget) return undefined
   if (pod.restarts > base.restartsAtStart && pod.ready)
     return 'a container was restarted and the pod is Ready again'
-  // A watch that is behind shows an older pod. So the reasons below count only if the watches of pods and of slices are both live.
+  // A watch that is behind shows an older pod. So the reason below counts only if the watches of pods and of slices are both live.
   if (!seen.current) return undefined
-  // A hook is answered long before the pod is gone, so it counts as evidence for as long as the grace may last.
-  if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
 }
 

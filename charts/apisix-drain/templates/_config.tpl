@@ -79,6 +79,11 @@
           {{- include "apisix-drain.selectorLabels" . | nindent 10 }}
 {{- end -}}
 
+{{/* Releases in one namespace must not elect from among each other's agents. */}}
+{{- define "apisix-drain.lease" -}}
+{{- dig "leader" "lease" (printf "%s/%s" .Release.Namespace (include "apisix-drain.fullname" .)) .Values.config -}}
+{{- end -}}
+
 {{- define "apisix-drain.elects" -}}
 {{- if dig "leader" "enabled" true .Values.config }}true{{ end -}}
 {{- end -}}
@@ -122,9 +127,7 @@
 {{- if and (include "apisix-drain.hasDashboard" .) (not (hasKey $config.serve.dashboard "peers")) -}}
 {{- $_ := set $config.serve.dashboard "peers" (list (printf "%s.%s.svc:%s" (include "apisix-drain.agentsName" .) .Release.Namespace (include "apisix-drain.agentsPort" .))) -}}
 {{- end -}}
-{{/* Releases in one namespace must not elect from among each other's agents. */}}
-{{- $leader := dict "namespace" .Release.Namespace "name" (include "apisix-drain.fullname" .) -}}
-{{- $_ := set $config "leader" (merge (default dict (get $config "leader")) $leader) -}}
+{{- $_ := set $config "leader" (merge (dict "lease" (include "apisix-drain.lease" .)) (default dict (get $config "leader"))) -}}
 {{- with include "apisix-drain.gatewayNamespace" . -}}
 {{- $_ := set $apisix "gateways" (merge (dict "namespace" .) (default dict (get $apisix "gateways"))) -}}
 {{- end -}}

@@ -25,7 +25,7 @@
   verbs: [create]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  resourceNames: [{{ dig "leader" "name" (include "apisix-drain.fullname" .) .Values.config }}]
+  resourceNames: [{{ include "apisix-drain.lease" . | base }}]
   verbs: [get, update]
 {{- end -}}
 

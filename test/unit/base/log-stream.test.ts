@@ -10,7 +10,7 @@ const SOURCE = new URL('../../../agent/base/log.ts', import.meta.url).href
 /** A program that logs lines of a kilobyte to standard output, and reports when it has handed over all of them. */
 const WRITER = `
   const { createLog } = await import(${JSON.stringify(SOURCE)})
-  const log = createLog({ level: 'info', pretty: false })
+  const log = createLog({ level: 'info' })
   process.on('message', ({ count, name }) => {
     for (let i = 0; i < count; i++) log.info({ x: 'x'.repeat(1000) }, name + ' ' + i)
     process.send(name)

@@ -5,7 +5,7 @@ describe('log', () => {
   const capture = (level: 'info' | 'debug' = 'info') => {
     const lines: Record<string, unknown>[] = []
     const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
-    return { log: createLog({ level, pretty: false }, { write }), lines }
+    return { log: createLog({ level }, { write }), lines }
   }
 
   it('writes one object per line, with the part, and nothing below the configured level', () => {
@@ -68,10 +68,5 @@ describe('log', () => {
       status: 403,
       code: 7
     })
-  })
-
-  it('can be written for people, with and without colour', () => {
-    expect(createLog({ level: 'fatal', pretty: true }).level).to.equal('fatal')
-    expect(createLog({ level: 'warn', pretty: false }).level).to.equal('warn')
   })
 })

@@ -36,14 +36,11 @@ describe('config', () => {
     expect(found.drain).to.deep.equal({
       reserveMs: 7000,
       minimumGrade: 'accepted',
-      reads: 5,
       observedSettleMs: 250,
       acceptedSettleMs: 5000,
       floorMs: 15_000,
       longLivedMs: 0,
       dryRun: false,
-      inventoryEveryMs: 30_000,
-      onDisruption: false,
       deferWritesMs: 2000
     })
     expect(found.apisix.gateways).to.deep.equal({
@@ -112,27 +109,22 @@ log: { level: debug }
 apisix:
   admin: { url: "ftp://apisix", key: hunter2, timout: 3s, origins: 5 }
   control: { enabled: false }
-kubernetes: { timeout: 5s }
-drain: { reserve: 3, floor: 1 s, minimumEvidence: observed, reads: 1000 }
-log: { level: loud, pretty: "yes" }
+drain: { reserve: 3, floor: 1 s, minimumEvidence: observed }
+log: { level: loud }
 srve: {}
 `,
-      { APISIX_DRAIN_SERVE_PRT: '4', APISIX_DRAIN_KUBERNETES_TIMEOUT: '5s' }
+      { APISIX_DRAIN_SERVE_PRT: '4' }
     )
     expect(found).to.have.members([
       'environment variable APISIX_DRAIN_SERVE_PRT: no such setting, did you mean APISIX_DRAIN_SERVE_PORT?',
-      'environment variable APISIX_DRAIN_KUBERNETES_TIMEOUT: no such setting any more; it never had an effect, leave it out',
-      'kubernetes.timeout: no such setting any more; it never had an effect, leave it out',
       'apisix.admin.url: must be an http:// or https:// URL',
       'apisix.admin.origins: no such setting; origins belongs to serve.dashboard.origins',
       'apisix.admin.key: a secret is not written into the configuration; use keyFile or keyEnv',
       'apisix.admin.timout: no such setting, did you mean timeout?',
       'drain.reserve: write a duration: a number and a unit, such as 3s, 250ms or 2m',
       'drain.floor: write a duration: a number and a unit, such as 3s, 250ms or 2m',
-      'drain.reads: must be at most 100',
       'drain.minimumEvidence: observed can never be given while apisix.control.enabled is false and there is no apisix.barrier; enable one of them or ask for less',
       'log.level: must be one of trace, debug, info, warn, error, fatal',
-      'log.pretty: expected boolean, received string',
       'srve: no such setting, did you mean serve?'
     ])
     expect(found.join()).not.to.include('hunter2')
@@ -271,13 +263,14 @@ srve: {}
       const found = config(ADMIN, {
         ...env,
         APISIX_DRAIN_DRAIN_FLOOR: '20s',
-        APISIX_DRAIN_DRAIN_READS: '7',
-        APISIX_DRAIN_DRAIN_ON_DISRUPTION: 'true',
+        APISIX_DRAIN_SERVE_PORT: '7',
+        APISIX_DRAIN_DRAIN_DRY_RUN: 'true',
         APISIX_DRAIN_KUBERNETES_NAMESPACES: 'shop, bank,',
         APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: 'KEY',
         APISIX_DRAIN_APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
       })
-      expect(found.drain).to.include({ floorMs: 20_000, reads: 7, onDisruption: true })
+      expect(found.drain).to.include({ floorMs: 20_000, dryRun: true })
+      expect(found.serve.port).to.equal(7)
       expect(found.kubernetes.namespaces).to.deep.equal(['shop', 'bank'])
       expect(found.apisix.barrier?.token.source).to.equal('<from env KEY>')
       expect(found.apisix.gateways).to.deep.include({ kind: 'static' })
@@ -309,9 +302,9 @@ srve: {}
     })
 
     it('leaves unreadable values for the schema to refuse', () => {
-      expect(problems(ADMIN, { ...env, APISIX_DRAIN_DRAIN_READS: '[' })).to.have.length(1)
-      expect(problems(ADMIN, { ...env, APISIX_DRAIN_DRAIN_READS: 'many' })[0]).to.match(
-        /^drain.reads: expected/
+      expect(problems(ADMIN, { ...env, APISIX_DRAIN_SERVE_PORT: '[' })).to.have.length(1)
+      expect(problems(ADMIN, { ...env, APISIX_DRAIN_SERVE_PORT: 'many' })[0]).to.match(
+        /^serve.port: expected/
       )
     })
   })

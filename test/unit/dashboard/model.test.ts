@@ -287,7 +287,7 @@ describe('dashboard: commands', () => {
   const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
   const reach = {
     admin: 'http://admin:9180',
-    control: { scheme: 'http', port: 9090 },
+    control: { port: 9090 },
     barrier: { scheme: 'https', port: 9092 }
   }
 

@@ -100,10 +100,8 @@ describe('still ending', () => {
   })
 
   it('reads the pod itself if only a condition shows its end, even before the hook’s answer', async () => {
-    const hinted = begin(seen(pod('old', { disruptionTarget: true })), 0, {
-      ...DRAIN_SETTINGS,
-      onDisruption: true
-    }) as Drain
+    const facts = seen(pod('old', { disruptionTarget: true }), { hookAt: 0 })
+    const hinted = begin(facts, 0, DRAIN_SETTINGS) as Drain
     const said = (itself: PodFact) => ask(hinted, { itself, owners: [] }).answer
     expect(await said(pod('old', terminating(0)))).to.equal(true)
     expect(await said(pod('old', { disruptionTarget: true }))).to.equal(true)

@@ -43,7 +43,6 @@ describe('doctor: places that hide pods', () => {
     checkHidden(
       createClusterLists({
         clock: systemClock,
-        owner: undefined,
         holders: async () => apisix.client,
         lists: {
           pods: () => pages(LISTED.pods),

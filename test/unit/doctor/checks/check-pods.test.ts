@@ -53,7 +53,6 @@ describe('doctor: pods and their hooks', () => {
   const surveyOf = (pods: readonly unknown[], services = true) =>
     createClusterLists({
       clock: systemClock,
-      owner: undefined,
       holders: async () => apisix.client,
       lists: {
         pods: () => page(pods),

@@ -22,7 +22,7 @@ describe('control-api', () => {
   let raw: Awaited<ReturnType<typeof startRaw>>
   afterEach(() => raw.close())
   const reader = (differs: { timeoutMs?: number; maxBytes?: number } = {}) =>
-    createControlReader({ port: raw.port, scheme: 'http', timeoutMs: 20_000, now: () => 7, ...differs })
+    createControlReader({ port: raw.port, timeoutMs: 20_000, now: () => 7, ...differs })
 
   it('reads every holder of the recordings with its nodes', async () => {
     raw = await playRecording()

@@ -16,8 +16,8 @@ const FIRST = { 'managed-by': 'apisix-ingress-controller' }
 const SECOND = { 'manager-by': 'apisix-ingress-controller' }
 
 describe('who writes a holder', () => {
-  const writer = (upstream: AdminObject, services: AdminObject[] = [], forced?: 'unknown') => {
-    const index = createHolderIndex(forced)
+  const writer = (upstream: AdminObject, services: AdminObject[] = []) => {
+    const index = createHolderIndex()
     index.replace('upstreams', [upstream], 0)
     index.replace('services', services, 0)
     return writerOf(index.holders().get(`upstreams/${upstream.id}`)!)
@@ -53,12 +53,6 @@ describe('who writes a holder', () => {
     expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-2')
     index.replace('services', [], 0)
     expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-1')
-  })
-
-  it('can be forced by configuration', () => {
-    expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }), [], 'unknown')).to.equal(
-      'an unknown writer (by configuration)'
-    )
   })
 })
 

@@ -6,7 +6,7 @@ import { manualClock } from '../../../build/manual-clock.ts'
 import { memoryLog } from '../../../build/serve.ts'
 
 describe('the mode', () => {
-  const start = (answers: (boolean | Error)[], forced?: 'etcd' | 'standalone') => {
+  const start = (answers: (boolean | Error)[]) => {
     const clock = manualClock()
     const { log, lines } = memoryLog()
     let asked = 0
@@ -16,8 +16,8 @@ describe('the mode', () => {
         return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer ? {} : undefined)
       }
     }
-    const watch = watchMode({ admin, clock, log, forced })
-    return { watch, clock, lines, asked: () => asked }
+    const watch = watchMode({ admin, clock, log })
+    return { watch, clock, lines }
   }
   const settle = () => new Promise(resolve => setImmediate(resolve))
 
@@ -27,7 +27,7 @@ describe('the mode', () => {
     expect(watch.current()).to.include({ mode: undefined, problem: 'no connection' })
     clock.advance(500)
     await settle()
-    expect(watch.current()).to.deep.equal({ mode: 'etcd', by: 'admin-api', problem: '' })
+    expect(watch.current()).to.deep.equal({ mode: 'etcd', problem: '' })
     watch.stop()
   })
 
@@ -47,19 +47,12 @@ describe('the mode', () => {
     watch.stop()
   })
 
-  it('is not read if the configuration forces it', async () => {
-    const { watch, asked } = start([true], 'etcd')
-    await settle()
-    expect(watch.current()).to.include({ mode: 'etcd', by: 'config' })
-    expect(asked()).to.equal(0)
-  })
-
   it('standalone allows no write', async () => {
     const writes: string[] = []
     const write = (_: string, id: string) => (writes.push(id), Promise.reject(new Error('sent')))
     const admin = { patch: write, put: write } as unknown as AdminApi
     let mode: 'etcd' | 'standalone' = 'standalone'
-    const guarded = guardWrites(admin, { current: () => ({ mode, by: 'config', problem: '' }) })
+    const guarded = guardWrites(admin, { current: () => ({ mode, problem: '' }) })
     for (const method of ['patch', 'put'] as const) {
       const failure = await guarded[method]('upstreams', 'web', {}).catch((error: unknown) => error)
       expect(failure).to.include({ code: 'ADMIN_STANDALONE' })

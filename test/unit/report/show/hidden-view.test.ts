@@ -20,9 +20,7 @@ function rig(looksTake = 0) {
     pods: pods.store,
     slices: slices.store,
     services: services.store,
-    parts: () => [
-      { ...part, objects: 1, counters: { events, lists: 1, failures: 0, silences: 0, unreadable: 0 } }
-    ]
+    parts: () => [{ ...part, objects: 1, counters: { events, lists: 1, failures: 0, silences: 0 } }]
   }
   const counted = {
     ...inventory,

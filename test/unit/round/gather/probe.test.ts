@@ -40,7 +40,6 @@ describe('probe on a gateway', () => {
     put('10.0.0.1', '10.0.0.2')
     const read = createControlReader({
       port: control.listener.port,
-      scheme: 'http',
       timeoutMs: 20_000,
       now: () => systemClock.now()
     })

@@ -43,7 +43,6 @@ const seenArb: fc.Arbitrary<Seen> = fc
 
 const settingsArb: fc.Arbitrary<DrainSettings> = fc.record({
   reserveMs: fc.integer({ min: 0, max: 40_000 }),
-  onDisruption: fc.boolean(),
   ghostMs: fc.constantFrom(0, 60_000)
 })
 
