@@ -102,8 +102,8 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
   // All entries are written before the first count is read, so the reported counts are later than the entries.
   const stored = parsed.value.map(entry => barrier.entries.put(asDraining(entry)))
   const conditional = parsed.value.filter(({ sealIf }, index) => sealIf !== undefined && stored[index])
+  barrier.words?.want()
   if (conditional.length > 0 || ask.query.get('words') === 'true') {
-    barrier.words?.want()
     await barrier.words?.hear(stored.filter(entry => entry !== undefined))
     sealIfSaid(barrier, conditional)
   }

@@ -101,6 +101,28 @@ describe('feature: API-driven standalone', () => {
     expect(agent.apisix).to.deep.equal({ mode: 'standalone', problem: '' })
   })
 
+  test('an entry lasts while the workers of one gateway would choose the pod, although the agent reads another document', async start => {
+    const rig = await start({ barrier: true, loop: { lingerMs: 100 }, config: { APISIX_BARRIER_TTL: '6s' } })
+    const { old, fresh, put } = await documented(rig)
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await put([fresh], 1)
+    rig.gone(old)
+    const held = () => rig.gateways.map(({ barrier }) => barrier?.entries.look(old.ip, old.port))
+    const expires = (): number =>
+      Math.min(...rig.gateways.map(({ barrier }) => barrier?.entries.on(old.ip)[0]?.expires ?? 0))
+    // The first renewal brings the words after the change, the second shows what the agent made of them.
+    for (const which of ['first', 'second']) {
+      const before = expires()
+      await until(`the ${which} renewal`, () => expires() > before)
+    }
+    expect(held()).to.deep.equal(['sealed', 'sealed'])
+    await put([fresh])
+    await until('both entries are removed', () =>
+      rig.gateways.every(({ barrier }) => barrier?.entries.size === 0)
+    )
+  })
+
   test('without the plugin every gateway is observed, until the owner has updated the last one', async start => {
     const rig = await start({ config: { DRAIN_FLOOR: '20s', DRAIN_ACCEPTED_SETTLE: '20s' } })
     const { old, fresh, put } = await documented(rig)

@@ -77,12 +77,19 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
         const fate = ownership.ofDrain(drain, held.has(drain.uid), now)
         if (entry && fate !== 'drop') entries.push(by(fate, entry))
       }
-      barrier.gateways(cluster.gateways())
+      const gateways = cluster.gateways()
+      barrier.gateways(gateways)
+      // A worker would still choose the pod, or has not said that it would not. A silent gateway forgets the entry by itself.
+      const isChosen = (uid: PodUid): boolean =>
+        gateways.some(({ id }) => {
+          const { word, problem } = barrier.reading(uid, id) ?? {}
+          return problem === '' && word !== undefined && (!word.complete || word.places > 0)
+        })
       const fate = ownership.ofGone()
       if (fate === 'drop') lingering.clear()
       else for (const pod of takePredecessors(sources, drains)) lingering.adopt(pod)
-      for (const entry of lingering.entries(world, drains, fate === 'keep' ? 'unseen' : now))
-        entries.push(by(fate, entry))
+      const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen }
+      for (const entry of lingering.entries(world, drains, seen)) entries.push(by(fate, entry))
       desired = dryRun ? [] : entries
       barrier.desire(desired)
       succession.keep()

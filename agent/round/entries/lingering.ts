@@ -23,7 +23,11 @@ interface Lingering {
   /** Adds the entry of a pod that ended before this agent started. The entry lasts while a holder lists the address. */
   adopt(predecessor: Predecessor): void
   /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
-  entries(world: World, drains: Drains, now: Millis | 'unseen'): readonly DesiredDrain[]
+  entries(
+    world: World,
+    drains: Drains,
+    { now, isChosen }: { readonly now: Millis | 'unseen'; readonly isChosen: (uid: PodUid) => boolean }
+  ): readonly DesiredDrain[]
   /** Drops all entries, because the agent can never know which pods have the addresses now. */
   clear(): void
 }
@@ -32,7 +36,7 @@ interface Ended {
   readonly pod: PodFact
   /** For the pod's successors, which change as other pods start and end. */
   readonly memory: Pick<Memory, 'standing' | 'successors'>
-  /** The end of the entry; `undefined`: the entry lasts while a holder lists the address. */
+  /** The earliest end of the entry; `undefined`: the entry lasts while a holder lists the address. */
   readonly until: Millis | undefined
   entry: DesiredDrain
 }
@@ -40,15 +44,9 @@ interface Ended {
 export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = LINGER_MS): Lingering {
   const over = new Map<PodUid, Ended>()
   const keep = (ended: Omit<Ended, 'entry'>, nodes: readonly NodeKey[]): void => {
-    const { pod, memory } = ended
-    const entry = {
-      uid: pod.uid,
-      nodes,
-      successors: memory.successors,
-      state: 'sealed',
-      watch: false
-    } as const
-    over.set(pod.uid, { ...ended, entry })
+    const { uid } = ended.pod
+    const { successors } = ended.memory
+    over.set(uid, { ...ended, entry: { uid, nodes, successors, state: 'sealed', watch: false } })
   }
   return {
     add({ phase, pod }, { ports, standing, successors }, now) {
@@ -60,14 +58,16 @@ export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = L
       keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: undefined }, nodes)
     },
     clear: () => over.clear(),
-    entries(world, drains, now) {
+    entries(world, drains, { now, isChosen }) {
       for (const [uid, ended] of over) {
         const { pod, memory, until, entry } = ended
         const isSeen = now !== 'unseen'
-        const isOver = isSeen && until !== undefined && now >= until
+        // The agent may not read every gateway's configuration, but each worker knows its own.
+        const isOver = isSeen && until !== undefined && now >= until && !isChosen(uid)
         // Once another pod has had an address, the entry never gets it back.
         const mine = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
-        const nodes = isSeen && until === undefined ? mine.filter(node => isListed(world, node)) : mine
+        const lasts = !isSeen || until !== undefined || isChosen(uid)
+        const nodes = lasts ? mine : mine.filter(node => isListed(world, node))
         const successors = succession.of(pod, memory, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)

@@ -12,8 +12,7 @@ local HEAR  = 0.004     -- how long a put waits for all workers, seconds
 local PAUSE = 0.001
 
 local _M = {}
--- a key in the dictionary of counts, set once an agent asks for words. Until then no worker makes
--- words
+-- a key in the dictionary of counts, set by an agent's first put. Until then no worker makes words
 local WANTED = "words-wanted"
 local word, deps
 
@@ -38,14 +37,14 @@ function _M.start(with)
 end
 
 
---- Call it once an agent asks for words.
+--- Call it once an agent puts an entry.
 -- @tparam table counts
 function _M.want(counts)
     counts:safe_add(WANTED, true)
 end
 
 
---- Has an agent asked for words?
+--- Has an agent put an entry?
 function _M.wanted(counts)
     return counts:get(WANTED) == true
 end

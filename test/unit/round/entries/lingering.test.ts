@@ -17,6 +17,7 @@ describe('lingering entries', () => {
     isPodsPlace: () => false,
     portsOf: () => []
   })
+  const at = (now: number | 'unseen', isChosen = false) => ({ now, isChosen: () => isChosen })
   const added = (fact = ended, ports: readonly number[] = []) => {
     const lingering = createLingering({ of: (_, { successors }) => successors })
     lingering.add(drainOf(seen(fact, { gone: true })), { ports, standing: [], successors }, 1000)
@@ -24,42 +25,54 @@ describe('lingering entries', () => {
   }
 
   it('stay sealed, and delay nothing', () => {
-    expect(added().entries(worldOf(), new Map(), 1001)).to.deep.equal([
+    expect(added().entries(worldOf(), new Map(), at(1001))).to.deep.equal([
       { uid: ended.uid, nodes: ['10.0.0.1'], successors, state: 'sealed', watch: false }
     ])
   })
 
   it('end when their time is over', () => {
     const lingering = added()
-    expect(lingering.entries(worldOf(), new Map(), 999 + LINGER_MS)).to.have.length(1)
-    expect(lingering.entries(worldOf(), new Map(), 1000 + LINGER_MS)).to.deep.equal([])
-    expect(lingering.entries(worldOf(), new Map(), 1001)).to.deep.equal([])
+    expect(lingering.entries(worldOf(), new Map(), at(999 + LINGER_MS))).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), at(1000 + LINGER_MS))).to.deep.equal([])
+    expect(lingering.entries(worldOf(), new Map(), at(1001))).to.deep.equal([])
+  })
+
+  it('last while a worker would choose the pod', () => {
+    const lingering = added()
+    expect(lingering.entries(worldOf(), new Map(), at(9 * LINGER_MS, true))).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), at(9 * LINGER_MS))).to.deep.equal([])
+    lingering.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] })
+    expect(lingering.entries(worldOf(), new Map(), at(1, true))).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), at(1))).to.deep.equal([])
   })
 
   it('do not end while nothing is seen, but for an address that another pod is known to have', () => {
     const lingering = added()
-    expect(lingering.entries(worldOf(), new Map(), 'unseen')).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), at('unseen'))).to.have.length(1)
     const next = worldOf(pod('web-2', { ips: ['10.0.0.1'] }))
-    expect(lingering.entries(next, new Map(), 'unseen')).to.deep.equal([])
+    expect(lingering.entries(next, new Map(), at('unseen'))).to.deep.equal([])
     const adopted = createLingering({ of: (_, { successors }) => successors })
     adopted.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] })
-    expect(adopted.entries(worldOf(), new Map(), 'unseen'), 'the list of holders may be old').to.have.length(
-      1
-    )
-    expect(adopted.entries(worldOf(), new Map(), 1)).to.deep.equal([])
+    expect(
+      adopted.entries(worldOf(), new Map(), at('unseen')),
+      'the list of holders may be old'
+    ).to.have.length(1)
+    expect(adopted.entries(worldOf(), new Map(), at(1))).to.deep.equal([])
   })
 
   it('end at once, and for good, when another pod has the address', () => {
     const lingering = added()
-    expect(lingering.entries(worldOf(pod('web-2', { ips: ['10.0.0.1'] })), new Map(), 1001)).to.deep.equal([])
-    expect(lingering.entries(worldOf(), new Map(), 1002)).to.deep.equal([])
+    expect(
+      lingering.entries(worldOf(pod('web-2', { ips: ['10.0.0.1'] })), new Map(), at(1001))
+    ).to.deep.equal([])
+    expect(lingering.entries(worldOf(), new Map(), at(1002))).to.deep.equal([])
   })
 
   it('keep each port of a host until the next pod there is Ready, and then drop it for good', () => {
     const onHost = { ips: ['10.0.0.1'], hostNetwork: true }
     const lingering = added(pod('web-1', { ...terminating(0, 30), ...onHost, containerPorts: [80] }), [9000])
     const nodes = (...pods: PodFact[]) =>
-      lingering.entries(worldOf(...pods), new Map(), 1001).flatMap(one => one.nodes)
+      lingering.entries(worldOf(...pods), new Map(), at(1001)).flatMap(one => one.nodes)
     const next = pod('web-2', { ...onHost, containerPorts: [80] })
     expect(nodes({ ...next, ready: false })).to.deep.equal(['10.0.0.1:80', '10.0.0.1:9000'])
     expect(nodes(next)).to.deep.equal(['10.0.0.1:9000'])

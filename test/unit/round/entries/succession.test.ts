@@ -152,7 +152,8 @@ describe('a lingering entry', () => {
     const lingering = createLingering(succession)
     const memory = { ports: [], standing: STANDING, successors: { 8080: [`${B}:8080`] } }
     lingering.add(drainOf(seen(old, { gone: true })), memory, 0)
-    const named = () => lingering.entries(world(), new Map(), 1)[0]?.successors
+    const named = () =>
+      lingering.entries(world(), new Map(), { now: 1, isChosen: () => false })[0]?.successors
     expect(named()).to.deep.equal({ 8080: [`${B}:8080`] })
     expect(named()).to.equal(named())
     succession.keep()
