@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { readOptions } from '../rules/drain/annotations.ts'
-import type { Ack } from '../rules/drain/ack.ts'
+import { isOwnLimit, type Ack } from '../rules/drain/ack.ts'
 import type { Hook } from '../rules/drain/drain.ts'
 import type { Log } from '../base/log.ts'
 import type { Rare } from '../base/rare.ts'
@@ -11,8 +11,8 @@ import { SHUTTING_DOWN, type HookSlots, type Slot } from './hook-slots.ts'
 import type { HoldRequest, Holds } from '../round/hold/holds.ts'
 import { identify, NAME_THE_POD } from './identify.ts'
 import { parseQuery } from './query.ts'
-import { refusalResponse, refuse, type Refusal, type RefusalCode } from '../round/hold/refusal.ts'
-import { reply } from '../round/hold/reply.ts'
+import { refusalResponse, refuse, type Refusal } from '../round/hold/refusal.ts'
+import { reply, type createFirsts } from '../round/hold/reply.ts'
 import { endOfGrace, reserveOf } from '../rules/drain/budget.ts'
 
 export interface PrestopParts {
@@ -20,8 +20,10 @@ export interface PrestopParts {
   readonly slots: HookSlots
   readonly clock: Clock
   readonly log: Log
-  /** For the line `hook refused`, which any caller can cause. */
+  /** For the line `hook refused`, which any caller can cause: an operator may have to change something. */
   readonly rare: Rare
+  /** See `createFirsts`. */
+  readonly isFirst: ReturnType<typeof createFirsts>
   readonly metrics: Pick<
     Metrics,
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
@@ -43,23 +45,15 @@ interface PrestopCall {
 /** nginx's status for "the client closed the request". No client reads it, but the server has to write a status. */
 const CLIENT_GONE = 499
 
-/** Refusals of a caller that is not identified. They are logged, because the operator has to change something. */
-const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['forbidden', 'not-named'])
-
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller disconnects, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
-  const { slots, metrics, log, rare } = parts
+  const { slots, metrics, log } = parts
   const slot = slots.enter()
   if (!slot.ok) return refused(parts, slot, call)
   metrics.hookWaiting.inc()
   try {
     const answer = await answerHook(parts, call, slot)
-    if ('ok' in answer) {
-      const leftOut = WHO_ASKS.has(answer.error) ? rare.next() : undefined
-      if (leftOut !== undefined)
-        log.warn({ address: call.address, error: answer.error, why: answer.why, leftOut }, 'hook refused')
-      return refused(parts, answer, call)
-    }
+    if ('ok' in answer) return refused(parts, answer, call)
     const { status, ...body } = answer
     return reply(body, status)
   } catch (err) {
@@ -67,7 +61,10 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
       metrics.hookAbandoned.inc()
       return new Response(null, { status: CLIENT_GONE })
     }
-    if (err instanceof CannotVouch) return refused(parts, refuse('cannot-vouch', err.message), call)
+    if (err instanceof CannotVouch) {
+      const explained = { ...parts, log: log.child({ err: err.cause }) }
+      return refused(explained, refuse('cannot-vouch', err.message), call)
+    }
     log.error({ err }, 'hook failed')
     return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'), call)
   } finally {
@@ -107,9 +104,11 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   if (mayBeForwarded)
     return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
   const { result, evidence, elapsedMs, status } = answer
+  if (!parts.isFirst(hook, answer)) return answer
+  log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')
+  if (isOwnLimit(hook, answer)) return answer
   metrics.hookAnswers.inc({ result, evidence })
   metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
-  log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')
   return answer
 }
 
@@ -152,11 +151,14 @@ async function unlessStopping<T>(slot: Slot, run: () => Promise<T>): Promise<T |
 }
 
 function refused(
-  { metrics }: Pick<PrestopParts, 'metrics'>,
+  { metrics, log, rare }: Pick<PrestopParts, 'metrics' | 'log' | 'rare'>,
   refusal: Refusal,
-  { hangUp }: Pick<PrestopCall, 'hangUp'>
+  call: PrestopCall
 ): Response {
-  metrics.hookRefusals.inc({ error: refusal.error })
-  if (refusal.error === 'shutting-down') hangUp()
+  const { error, why } = refusal
+  metrics.hookRefusals.inc({ error })
+  const leftOut = rare.next()
+  if (leftOut !== undefined) log.warn({ address: call.address, error, why, leftOut }, 'hook refused')
+  if (error === 'shutting-down') call.hangUp()
   return refusalResponse(refusal)
 }

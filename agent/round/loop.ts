@@ -120,7 +120,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     cluster,
     questions,
     clock,
-    log: log.child({ part: 'hooks' }),
     proven(hook) {
       const ack = replies.atOnce(hook)
       if (ack) schedule.noLaterThan(clock.now() + SHOWN_MS)

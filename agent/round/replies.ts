@@ -8,6 +8,7 @@ import type { DrainStore } from './drain-store.ts'
 import type { Memories } from './gather/memory.ts'
 import type { Look } from './gather/observe.ts'
 import type { Sources } from './gather/sources.ts'
+import { createFirsts } from './hold/reply.ts'
 import type { Observer } from './observer.ts'
 
 /** Answers hooks by the drains of the last round, and notes each answer. */
@@ -29,10 +30,11 @@ interface RepliesOptions {
 
 export function createReplies(options: RepliesOptions): Replies {
   const { sources, drains, memories, settings, told, clock } = options
-  const note = ({ uid }: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
-    const memory = memories.of(uid)
+  const isFirst = createFirsts()
+  const note = (hook: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
+    const memory = memories.of(hook.uid)
     memory.ackAt ??= now
-    told(observer => observer.ack?.(ack, drain, memory))
+    if (isFirst(hook, ack)) told(observer => observer.ack?.(ack, drain, memory))
   }
   return {
     now(hook, look, now) {

@@ -8,6 +8,7 @@ import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { meter } from '../report/metrics/round-metrics.ts'
 import { narrate } from '../report/tell/drain-log.ts'
 import type { Sources } from '../round/gather/sources.ts'
+import { createFirsts } from '../round/hold/reply.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { tell } from '../report/tell/drain-events.ts'
 import { createViews } from '../report/show/views.ts'
@@ -110,6 +111,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     clock,
     log: log.child({ part: 'serve' }),
     rare: createRare(clock),
+    isFirst: createFirsts(),
     metrics,
     reserveMs: config.drain.reserveMs,
     readiness,
@@ -117,7 +119,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     snapshot: () => page?.snapshot(),
     dashboard: page?.parts,
     barrier: barrierParts(config, sources, loop),
-    exposition: createExposition(metrics, () => views.collect(loop))
+    exposition: createExposition(metrics, clock, () => views.collect(loop))
   }
   const isApart = config.serve.pagePort !== undefined
   return {

@@ -21,23 +21,21 @@ export async function run(config: Config, version: string): Promise<number> {
   const log = createLog(config.log)
   const parts = assemble({ config, version, clock, log })
   const { slots, loop, page, readiness, report, sources, stop } = parts
-  const addingHooks = async (): Promise<() => Promise<void>> => {
-    const { inject, serve } = config
-    if (!inject) return async () => {}
-    return startInjection({ inject, host: serve.host, clock, log: log.child({ part: 'inject' }) })
-  }
-  const ports = await openPorts(config.serve, parts).catch(async (err: unknown) => {
+  const { inject, serve } = config
+  const injection = { host: serve.host, clock, log: log.child({ part: 'inject' }) }
+  const ports = await openPorts(serve, parts).catch(async (err: unknown) => {
     await stop()
     throw err
   })
-  const stopInjection = await addingHooks().catch(async (err: unknown) => {
-    await ports.close()
-    await stop()
-    throw err
-  })
+  const stopInjection =
+    inject &&
+    (await startInjection({ ...injection, inject }).catch(async (err: unknown) => {
+      await ports.close()
+      await stop()
+      throw err
+    }))
   const { port, pagePort } = ports
-  const dryRun = config.drain.dryRun
-  log.info({ version, host: config.serve.host, port, pagePort, dryRun }, 'listening')
+  log.info({ version, host: serve.host, port, pagePort, dryRun: config.drain.dryRun }, 'listening')
 
   const code = await supervise({
     parts: [
@@ -54,7 +52,7 @@ export async function run(config: Config, version: string): Promise<number> {
         }
       }
     ],
-    finishMs: config.serve.shutdownTimeoutMs,
+    finishMs: serve.shutdownTimeoutMs,
     clock,
     log: log.child({ part: 'shutdown' }),
     stopPromising() {
@@ -70,7 +68,7 @@ export async function run(config: Config, version: string): Promise<number> {
     },
     async close() {
       slots.releaseAll()
-      await Promise.all([stopInjection(), ports.close()])
+      await Promise.all([stopInjection?.(), ports.close()])
       await stop()
     }
   })

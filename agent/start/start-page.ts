@@ -5,6 +5,7 @@ import { createAgents } from '../report/peers/agents.ts'
 import type { Brief } from '../report/peers/book.ts'
 import { loadAssets } from '../report/page/assets.ts'
 import type { DashboardParts } from '../report/page/dashboard.ts'
+import { onceASecond } from '../report/metrics/exposition.ts'
 import { createGuard } from '../report/page/guard.ts'
 import type { Listening } from '../hook/listen.ts'
 import type { Snapshot } from '../report/snapshot/snapshot.ts'
@@ -46,7 +47,7 @@ export function createPage({ config, snapshot: own, brief, clock, log }: PageOpt
     clock,
     log
   })
-  const snapshot = () => agents.together(own())
+  const snapshot = onceASecond(clock, () => agents.together(own()))
   let stream: Stream | undefined
   return {
     parts: { guard, assets, share: (of, after, to) => agents.share(of, after, to) },

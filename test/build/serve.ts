@@ -7,6 +7,7 @@ import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.
 import { createReadiness } from '../../agent/base/readiness.ts'
 import { createHookSlots } from '../../agent/hook/hook-slots.ts'
 import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/holds.ts'
+import { createFirsts } from '../../agent/round/hold/reply.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
 /** A log that keeps its lines for a test to read. */
@@ -111,6 +112,7 @@ export function serveParts(
     metrics,
     slots: createHookSlots({ maxHooks: 10, maxHooksPerPod: 2 }),
     rare: createRare(clock),
+    isFirst: createFirsts(),
     reserveMs: 3000,
     readiness: createReadiness(),
     alive: () => ({ ok: true }),

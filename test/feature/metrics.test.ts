@@ -29,7 +29,8 @@ describe('feature: figures of each gateway', () => {
     const [gateway, other] = rig.gateways as [Gateway, Gateway]
     const count = (decision: string, { name }: Gateway) =>
       value(rig, `apisix_drain_plugin_requests_total{gateway="${name}",decision="${decision}"}`)
-    await waitFor('the series begin with 0', async () => (await count('moved', gateway)) === 0, MS)
+    await waitFor('one begins with 0', async () => (await count('moved', gateway)) === 0, MS)
+    await waitFor('the other one too', async () => (await count('moved', other)) === 0, MS)
     for (const decision of ['succeeded', 'refused', 'bypassed', 'late', 'error'])
       expect(await count(decision, other), decision).to.equal(0)
     Object.assign(gateway.barrier!.counts, { moved: 3, bypasses: 2, succeeded: 4, refused: 1, errors: 5 })
@@ -40,6 +41,18 @@ describe('feature: figures of each gateway', () => {
     expect(await count('moved', other), 'of another gateway').to.equal(0)
     await gateway.restart()
     await waitFor('it begins anew', async () => (await count('moved', gateway)) === 0, MS)
+  })
+
+  test('metrics and state are made once a second, however many read them (S7)', async start => {
+    const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
+    const began = performance.now()
+    const texts = async (path: string) => {
+      const read = async () => (await fetch(`http://127.0.0.1:${rig.agent.port}${path}`)).text()
+      return new Set(await Promise.all(Array.from({ length: 200 }, read))).size
+    }
+    const made = [await texts('/api/state'), await texts('/metrics')]
+    const most = 2 + (performance.now() - began) / 1000
+    expect(Math.max(...made)).to.be.at.most(most)
   })
 
   test('a gateway that answers no call is unfit, and blamed for the drain that expires', async start => {

@@ -74,7 +74,7 @@ export function createMetrics() {
 
     hookAnswers: counter(
       'hook_answers_total',
-      'preStop hooks answered, refusals left out.',
+      'preStop hooks answered: one for each pod and result. Left out: refusals, and calls whose own `?timeout=` was over.',
       { result: RESULTS, evidence: EVIDENCE },
       RESULTS.flatMap(result => ANSWERS[result].map(evidence => ({ result, evidence })))
     ),

@@ -40,7 +40,7 @@ export interface Stream {
 }
 
 const STREAM_PATH = '/api/stream'
-const LIMITS: StreamLimits = { maxClients: 32, everyMs: 100, pingMs: 10_000, maxBehind: 1024 * 1024 }
+const LIMITS: StreamLimits = { maxClients: 32, everyMs: 1000, pingMs: 10_000, maxBehind: 1024 * 1024 }
 interface Client {
   /** Whether it answered the last ping. */
   answered: boolean

@@ -3,7 +3,6 @@ import type { Ack } from '../../rules/drain/ack.ts'
 import type { Hook } from '../../rules/drain/drain.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Asked } from '../../rules/drain/seen.ts'
-import type { Log } from '../../base/log.ts'
 import { CannotVouch } from './cannot-vouch.ts'
 import type { HoldRequest } from './holds.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
@@ -38,7 +37,6 @@ interface HooksOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'verifyWatch'>
   readonly questions: Questions
   readonly clock: Clock
-  readonly log: Log
   /** The answer to a hook whose drain is proven already. `undefined`: the hook must be held. */
   readonly proven: (hook: Hook) => Ack | undefined
   /** A pod counts as staying only if the API server reports it a second time after this delay. */
@@ -62,15 +60,7 @@ interface Entry extends HeldHook {
   readonly over: AbortSignal
 }
 
-export function createHooks({
-  cluster,
-  questions,
-  clock,
-  log,
-  proven,
-  statusDelayMs,
-  wake
-}: HooksOptions): Hooks {
+export function createHooks({ cluster, questions, clock, proven, statusDelayMs, wake }: HooksOptions): Hooks {
   const entries = new Map<string, Entry>()
   const witnesses = createHookWitnesses()
 
@@ -102,6 +92,7 @@ export function createHooks({
   }: Entry): Promise<{ readonly pod: PodFact; readonly at: Millis } | undefined> => {
     if (!entries.has(id)) return undefined
     if (knownToEnd(pod)) return itEnds(id, cluster.pods.get(pod.uid) ?? pod)
+    let cause: unknown
     for (const pause of [...ASK_AGAIN_MS, undefined]) {
       try {
         const current = await questions.pod(isOwn ? 'pod' : 'caller', pod, signal)
@@ -112,20 +103,12 @@ export function createHooks({
       } catch (err) {
         if (signal.aborted) return undefined
         if (knownToEnd(pod)) return itEnds(id, pod)
-        log.warn(
-          { err, pod: pod.name, namespace: pod.namespace },
-          'could not ask the API server about a hook'
-        )
+        cause = err
         if (pause !== undefined) await clock.sleep(pause, signal).catch(() => {})
       }
     }
-    entries
-      .get(id)
-      ?.reject(
-        new CannotVouch(
-          'the API server could not be asked whether this pod ends, and the watch does not say so'
-        )
-      )
+    const why = 'the API server could not be asked whether this pod ends, and the watch does not say so'
+    entries.get(id)?.reject(new CannotVouch(why, { cause }))
     return undefined
   }
   const itEnds = (id: string, pod: PodFact): undefined => {

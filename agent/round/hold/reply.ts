@@ -1,3 +1,6 @@
+import { isOwnLimit, type Ack } from '../../rules/drain/ack.ts'
+import type { Hook } from '../../rules/drain/drain.ts'
+
 /** Headers of every answer. */
 const ALWAYS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
@@ -15,3 +18,18 @@ export const reply = (
     status,
     headers: { 'content-type': 'application/json', ...ALWAYS, ...headers }
   })
+
+/**
+ * Returns a function that tells whether an answer is the first of its kind for its pod. Anybody can repeat a call, so only first answers are
+ * logged, counted and shown. The latest 10,000 are remembered.
+ */
+export function createFirsts(): (hook: Hook, ack: Ack) => boolean {
+  const given = new Set<string>()
+  return (hook, ack) => {
+    const key = `${isOwnLimit(hook, ack) ? 'limit' : ack.result} ${hook.uid}`
+    const isFirst = !given.has(key)
+    given.add(key)
+    if (given.size > 10_000) given.delete(given.values().next().value!)
+    return isFirst
+  }
+}

@@ -1,5 +1,5 @@
 import type { LongLived } from './long-lived.ts'
-import type { GatewayReport, Grade, HolderReport } from './drain.ts'
+import type { GatewayReport, Grade, HolderReport, Hook } from './drain.ts'
 
 /**
  * Results that replace the caller's own sleep. Each needs evidence (`Basis` in `proved.ts`):
@@ -60,3 +60,9 @@ export interface Unproved extends Answered {
 
 /** The answer to a preStop hook: the status and the JSON body of `POST /v1/prestop`. */
 export type Ack = Proved | Unproved
+
+/** Whether the limit of the call was over (`?timeout=`), not the grace of the pod. */
+export const isOwnLimit = (
+  { timeoutMs = Infinity }: Pick<Hook, 'timeoutMs'>,
+  { result, elapsedMs }: Ack
+): boolean => result === 'deadline' && elapsedMs >= timeoutMs

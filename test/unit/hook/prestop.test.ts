@@ -1,6 +1,7 @@
 import { EVERY_MS, MOST_LINES } from '../../../agent/base/rare.ts'
 import { expect } from 'chai'
 import { CannotVouch } from '../../../agent/round/hold/cannot-vouch.ts'
+import type { Ack } from '../../../agent/rules/drain/ack.ts'
 import { createApp } from '../../../agent/hook/app.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'
@@ -113,6 +114,30 @@ describe('prestop', () => {
     expect((await answer).status).to.equal(200)
   })
 
+  it('logs and counts one answer for each pod and result, and no deadline that a caller sets (S8)', async () => {
+    const { holds, clock, call, waiting, metric, parts } = setUp()
+    const answered = () => parts.lines.filter(({ msg }) => msg === 'hook answered').length
+    const calls = async (query: string, ack: Ack) => {
+      for (let i = 0; i < 30; i++) {
+        const answer = call(`/v1/prestop?namespace=shop&pod=web-1${query}`)
+        const { length } = holds.held
+        await waiting(length + 1)
+        clock.advance(1)
+        holds.held[length]?.answer({ ...ack, elapsedMs: 1 })
+        expect((await answer).status).to.equal(ack.status)
+      }
+      return answered()
+    }
+    expect(await calls('&timeout=1ms', nothingFor(web))).to.equal(1)
+    expect(await metric('hook_answers')).to.deep.equal([])
+    expect(await calls('', nothingFor(web))).to.equal(2)
+    expect(await calls('', ackFor(web))).to.equal(3)
+    expect(await metric('hook_answers')).to.deep.equal([
+      'apisix_drain_hook_answers_total{result="drained",evidence="barrier"} 1',
+      'apisix_drain_hook_answers_total{result="deadline",evidence="none"} 1'
+    ])
+  })
+
   it('gives every call a unique id', async () => {
     const { holds, call, waiting } = setUp()
     const answers = [call(), call()]
@@ -177,16 +202,17 @@ describe('prestop', () => {
   })
 
   it('answers 503 if the loop later finds that it cannot vouch', async () => {
-    const { call, holds, waiting } = setUp()
+    const { call, holds, waiting, parts } = setUp()
     const answer = call()
     await waiting(1)
-    holds.held[0]?.fail(new CannotVouch('the API server could not be asked'))
+    holds.held[0]?.fail(new CannotVouch('the API server could not be asked', { cause: new Error('a reset') }))
     const response = await answer
     expect(response.status).to.equal(503)
     expect(await json(response)).to.deep.equal({
       error: 'cannot-vouch',
       why: 'the API server could not be asked'
     })
+    expect(parts.lines.at(-1)).to.have.nested.property('err.message', 'a reset')
   })
 
   it('answers 503, and logs the error, if the loop fails', async () => {
@@ -199,7 +225,10 @@ describe('prestop', () => {
     const body = await json(response)
     expect(body.error).to.equal('no-answer')
     expect(JSON.stringify(body)).not.to.include('a bug')
-    expect(parts.lines.at(-1)).to.include({ level: 'error', msg: 'hook failed' })
+    expect(parts.lines.find(({ level }) => level === 'error')).to.include({
+      level: 'error',
+      msg: 'hook failed'
+    })
   })
 
   it('answers 503 with the reason and the remedy if nothing is proved, so that the fallback runs', async () => {

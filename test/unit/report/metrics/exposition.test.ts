@@ -1,12 +1,16 @@
 import { expect } from 'chai'
 import { createExposition } from '../../../../agent/report/metrics/exposition.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 
 describe('the text of /metrics', () => {
   const metrics = createMetrics()
-  const { metrics: read, contentType } = createExposition(metrics, () =>
+  const clock = manualClock()
+  let made = 0
+  const { metrics: read, contentType } = createExposition(metrics, clock, () => {
+    made += 1
     metrics.drains.set({ phase: 'draining' }, 3)
-  )
+  })
 
   it('has the metrics of the agent and of its process, each once (D15)', async () => {
     const text = await read()
@@ -25,7 +29,19 @@ describe('the text of /metrics', () => {
   })
 
   it('measures the process once, whatever the number of agents', async () => {
-    const other = createExposition(createMetrics(), () => {})
+    const other = createExposition(createMetrics(), clock, () => {})
     expect(await other.metrics()).to.match(/^process_start_time_seconds \d+$/m)
+  })
+
+  it('is made at most once a second, however many read it (S7)', async () => {
+    clock.advance(1000)
+    made = 0
+    const texts = await Promise.all(Array.from({ length: 200 }, () => read()))
+    clock.advance(999)
+    metrics.hookAbandoned.inc()
+    expect(new Set([...texts, await read()]).size).to.equal(1)
+    expect(made).to.equal(1)
+    clock.advance(1)
+    expect(await read()).to.include('apisix_drain_hook_abandoned_total 1\n')
   })
 })

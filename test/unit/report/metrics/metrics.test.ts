@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { ERRORS } from '../../../../agent/base/errors.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
 import { createExposition } from '../../../../agent/report/metrics/exposition.ts'
 import { createMetrics, type Metrics } from '../../../../agent/report/metrics/metrics.ts'
 
@@ -66,7 +67,7 @@ describe('metrics', () => {
     expect(Math.min(...usual.values())).to.be.above(0)
     expect(usual.get('apisix_drain_gateway_lag_seconds')).to.equal(6)
     expect(usual.get('apisix_drain_hook_duration_seconds')).to.equal(4)
-    const text = await createExposition(metrics, () => {}).metrics()
+    const text = await createExposition(metrics, manualClock(), () => {}).metrics()
     expect(Buffer.byteLength(text)).to.be.below(90_000)
   })
 

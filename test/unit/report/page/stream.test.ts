@@ -96,19 +96,19 @@ describe('stream', () => {
     const next = { ...QUIET, at: QUIET.at + 5, totals: { ...QUIET.totals, rounds: 2 } }
     state.snapshot = next
     stream.poke()
-    clock.advance(100)
+    clock.advance(1000)
     const change = await heard.next()
     if (change.kind !== 'change') throw new Error('expected a change')
     expect(change).to.deep.equal({ kind: 'change', seq: 1, change: { at: next.at, totals: next.totals } })
     expect(apply(QUIET, change.change)).to.deep.equal(next)
   })
 
-  it('sends at most ten times a second, however often it is triggered', async () => {
+  it('sends at most once a second, however often it is triggered', async () => {
     const { clock, state, stream, dial } = await setUp()
     const heard = listenTo(dial())
     await heard.next()
     state.made = 0
-    for (let ms = 0; ms < 1000; ms++) {
+    for (let ms = 0; ms < 10_000; ms++) {
       stream.poke()
       clock.advance(1)
     }
@@ -126,7 +126,7 @@ describe('stream', () => {
     if (first.kind !== 'snapshot') throw new Error('expected a snapshot')
     expect(first.snapshot.at).to.equal(QUIET.at)
     stream.poke()
-    clock.advance(100)
+    clock.advance(1000)
     expect(await early.next()).to.deep.equal(await late.next())
   })
 
@@ -191,7 +191,7 @@ describe('stream', () => {
     for (let i = 0; i < 200 && stream.clients() === 2; i++) {
       state.snapshot = { ...QUIET, at: i, inventory: { ...QUIET.inventory, problem: why(i) } }
       stream.poke()
-      clock.advance(100)
+      clock.advance(1000)
       const { seq } = await heard.next()
       expect(seq).to.equal(i + 1)
     }

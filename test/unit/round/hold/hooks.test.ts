@@ -8,7 +8,7 @@ import { createQuestions } from '../../../../agent/round/hold/questions.ts'
 import { hook } from '../../../build/drain.ts'
 import { manualClock, type ManualClock } from '../../../build/manual-clock.ts'
 import { pod, terminating } from '../../../build/pod.ts'
-import { ackFor, memoryLog } from '../../../build/serve.ts'
+import { ackFor } from '../../../build/serve.ts'
 
 type Answers = (PodFact | undefined | Error)[]
 
@@ -37,7 +37,6 @@ function rig(
   const hooks = createHooks({
     clock,
     questions,
-    log: memoryLog().log,
     proven,
     statusDelayMs,
     wake: () => (woken += 1),
@@ -239,7 +238,6 @@ describe('held hooks', () => {
     const signals: AbortSignal[] = []
     const hanging = createHooks({
       clock,
-      log: memoryLog().log,
       proven: () => undefined,
       statusDelayMs: 0,
       wake: () => {},
