@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../agent/config/nearest.ts'
+import { nearest } from '../agent/config/problems.ts'
 import { TRAFFICS, type Traffic } from './load/options.ts'
 import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'

@@ -22,7 +22,7 @@ export const ERRORS = {
   ADMIN_GARBLED:
     'the answer is not what an Admin API gives: check that apisix.admin.url points to one and not to a proxy or a login page',
   ADMIN_UNSTEADY: 'objects were added or deleted between all pages of the listing: it is tried again',
-  ADMIN_TOO_LARGE: 'the answer is larger than we accept: split the object that is this large',
+  ADMIN_TOO_LARGE: 'the answer is larger than we accept: split what is this large, or check apisix.admin.url',
 
   CONTROL_UNREACHABLE:
     'no connection to the Control API: check apisix.control.port, and that APISIX listens for it on more than 127.0.0.1 (chart: control.service.ip 0.0.0.0)',

@@ -1,14 +1,9 @@
 /** Subscribers to changes. Notifications carry no payload: subscribers read the new state themselves. */
-interface Listeners {
-  /** Returns the function that unsubscribes. */
-  readonly add: (listener: () => void) => () => void
-  readonly tell: () => void
-}
-
-export function createListeners(): Listeners {
+export function createListeners() {
   const all = new Set<() => void>()
   return {
-    add: listener => {
+    /** Returns the function that unsubscribes. */
+    add(listener: () => void): () => void {
       all.add(listener)
       return () => void all.delete(listener)
     },

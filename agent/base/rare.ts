@@ -1,21 +1,19 @@
 import type { Clock } from './clock.ts'
 
-/** A rate limit for log lines that any caller can cause. */
-export interface Rare {
-  /** `undefined`: leave the line out. Otherwise: log it, with the number of lines that were left out since the last one. */
-  next(): number | undefined
-}
-
 /** At most this number of lines in each span of `EVERY_MS`. */
 export const MOST_LINES = 10
 export const EVERY_MS = 60_000
 
-export function createRare({ now }: Pick<Clock, 'now'>): Rare {
+export type Rare = ReturnType<typeof createRare>
+
+/** A rate limit for log lines that any caller can cause. */
+export function createRare({ now }: Pick<Clock, 'now'>) {
   let began = -Infinity
   let said = 0
   let leftOut = 0
   return {
-    next() {
+    /** `undefined`: leave the line out. Otherwise: log it, with the number of lines that were left out since the last one. */
+    next(): number | undefined {
       if (now() >= began + EVERY_MS) {
         began = now()
         said = 0

@@ -1,5 +1,5 @@
 import { parse } from 'yaml'
-import { nearest } from './nearest.ts'
+import { nearest } from './problems.ts'
 import { configRows, ENV_PREFIX, type ConfigRow } from './schema/rows.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { type Document, isScalar, LineCounter, parseDocument, stringify, visit } from 'yaml'
-import { deepFreeze } from '../base/freeze.ts'
 import { contradictions, furtherProblems } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
 import { schemaProblems } from './problems.ts'
@@ -138,4 +137,13 @@ function withoutEmpty(tree: Readonly<Record<string, unknown>>): Record<string, u
         : [key, value]
     )
   )
+}
+
+/** Freezes a value at every depth. Parts that are frozen already are skipped, so unchanged parts cost nothing. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const child of Object.values(value)) deepFreeze(child)
+  }
+  return value
 }

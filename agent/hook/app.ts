@@ -1,5 +1,5 @@
 import { Hono, type Context } from 'hono'
-import type { Readiness } from '../base/readiness.ts'
+import type { Readiness } from '../report/snapshot/readiness.ts'
 import { normaliseAddress, type Connection } from '../report/page/address.ts'
 import { addDashboard, type DashboardParts } from '../report/page/dashboard.ts'
 import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'

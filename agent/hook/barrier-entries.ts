@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { putBatches } from '../gateway/apisix/barrier-batches.ts'
 import { WIRE, type BarrierEntry } from '../gateway/apisix/barrier-wire.ts'
 import type { Vouch } from '../round/hold/holds.ts'
-import { bearerOf, isSameSecret } from '../base/same-secret.ts'
+import { bearerOf, isSameSecret } from '../report/page/guard.ts'
 
 export interface BarrierEntriesParts {
   /** The token of the Barrier API, which agent and gateways share. */

@@ -1,4 +1,4 @@
-import type { Readiness } from '../base/readiness.ts'
+import type { Readiness } from '../report/snapshot/readiness.ts'
 import type { Vouch } from '../round/hold/holds.ts'
 
 /** `/healthz`: 200 while the agent makes progress. 500 asks Kubernetes for a restart, so `alive` must not depend on other components. */

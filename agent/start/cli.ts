@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../config/nearest.ts'
+import { nearest } from '../config/problems.ts'
 
 /** The options of `plugin values`. */
 export interface PluginValuesFlags {

@@ -1,5 +1,5 @@
 import type { Sources } from '../round/gather/sources.ts'
-import type { Readiness } from '../base/readiness.ts'
+import type { Readiness } from '../report/snapshot/readiness.ts'
 import { isNeeded } from '../kubernetes/reflect/parts.ts'
 
 /**

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 
-import { CodedError, isUnsupported } from '../../base/errors.ts'
+import { CodedError, isUnsupported, type ErrorCode } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
+import { listOf } from './discovery-dump.ts'
 import { createHttp, type Call } from './http.ts'
 
 /** An object as the Admin API returns it. `value` is unchanged: it keeps fields that the agent does not know. */
@@ -41,21 +42,20 @@ export interface AdminOptions {
   readonly ca?: (() => string) | undefined
   readonly timeoutMs: number
   readonly pageSize: number
-  /** Largest body accepted, in bytes; default 64 MiB. */
+  /** Largest body accepted, in bytes; default 16 MiB. */
   readonly maxBytes?: number
   /** See `HttpOptions.failed`. */
   readonly failed?: ((error: unknown) => void) | undefined
 }
 
-const reply = z.looseObject({
+export const reply = z.looseObject({
   key: z.string(),
   value: z.record(z.string(), z.unknown()),
   modifiedIndex: z.number().default(0)
 })
-// Lua cannot tell an empty array from an empty object, so an empty result is `{}` or `[]`.
 const page = z.looseObject({
   total: z.number(),
-  list: z.union([z.array(reply), z.looseObject({}).transform(() => [])])
+  list: listOf(z.custom<AdminObject>())
 })
 
 const document = z.record(z.string(), z.unknown())
@@ -67,19 +67,17 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     keepAlive: true,
     maxSockets: 32,
     ca: options.ca,
-    maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
+    maxBytes: options.maxBytes ?? 16 * 1024 * 1024,
     failed: options.failed
   })
   const root = `${options.url.replace(/\/+$/, '')}/apisix/admin`
   // Never an `If-Match`: nginx applies the write first and answers 412 afterwards.
-  const ask = (method: Call['method'], path: string, signal: AbortSignal | undefined, body?: unknown) =>
+  const ask = (path: string, call: Pick<Call, 'method' | 'signal' | 'body' | 'each'>) =>
     http.json({
-      method,
+      ...call,
       url: `${root}/${path}`,
       headers: { 'X-API-KEY': options.key() },
-      timeoutMs: options.timeoutMs,
-      signal,
-      body
+      timeoutMs: options.timeoutMs
     })
   const one = async (
     method: Call['method'],
@@ -93,16 +91,18 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     const path = `${resource}/${encodeURIComponent(id)}`
     return toObject(
       resource,
-      checked(reply, await ask(method, path, signal, body), `${method} ${root}/${path}`)
+      checked(reply, await ask(path, { method, signal, body }), `${method} ${root}/${path}`)
     )
   }
   return {
     pageSize: options.pageSize,
     async list(resource, number, signal) {
       const path = `${resource}?page=${number}&page_size=${options.pageSize}`
+      const asked = `GET ${root}/${path}`
+      const each = (item: unknown) => toObject(resource, checked(reply, item, `${asked}: list`))
       try {
-        const { total, list } = checked(page, await ask('GET', path, signal), `GET ${root}/${path}`)
-        return { total, objects: list.map(item => toObject(resource, item)) }
+        const { total, list } = checked(page, await ask(path, { method: 'GET', signal, each }), asked)
+        return { total, objects: list }
       } catch (error) {
         if (isUnsupported(error)) return { total: 0, objects: [] }
         throw error
@@ -113,7 +113,7 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     put: (resource, id, body, signal) => one('PUT', resource, id, signal, body),
     async standalone(signal) {
       try {
-        return checked(document, await ask('GET', 'configs', signal), `GET ${root}/configs`)
+        return checked(document, await ask('configs', { method: 'GET', signal }), `GET ${root}/configs`)
       } catch (error) {
         if (isUnsupported(error)) return undefined
         throw error
@@ -123,14 +123,23 @@ export function createAdminApi(options: AdminOptions): AdminApi {
   }
 }
 
-function toObject(resource: Resource, { key, value, modifiedIndex }: z.infer<typeof reply>): AdminObject {
+export function toObject(
+  resource: Resource,
+  { key, value, modifiedIndex }: z.infer<typeof reply>
+): AdminObject {
   // The key is `<etcd prefix>/upstreams/web`; consumers have no `id` in their value.
   return { resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: modifiedIndex }
 }
 
-function checked<T>(schema: z.ZodType<T>, body: unknown, asked: string): T {
+/** @throws CodedError */
+export function checked<T>(
+  schema: z.ZodType<T>,
+  body: unknown,
+  asked: string,
+  code: ErrorCode = 'ADMIN_GARBLED'
+): T {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   const where = parsed.error.issues[0]?.path.join('.') || 'the top level'
-  throw new CodedError('ADMIN_GARBLED', `${asked}: unexpected at ${where}`, { cause: parsed.error })
+  throw new CodedError(code, `${asked}: unexpected at ${where}`, { cause: parsed.error })
 }

@@ -67,17 +67,26 @@ export interface BarrierClient {
   close(): void
 }
 
+/** The largest report of a gateway on itself, in bytes. It has a line for each worker, and none for an entry in use. */
+const LONGEST_STATE = 256 * 1024
+
 const OUTDATED = 'another agent knows more about this pod, and has removed its entry'
 
 export function createBarrierClient(options: BarrierOptions): BarrierClient {
   const { ca, serverName } = options
-  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca, serverName, maxBytes: 16 * 1024 * 1024 })
+  const http = createHttp({
+    api: 'BARRIER',
+    keepAlive: true,
+    ca,
+    serverName,
+    maxBytes: 8 * 2 ** 20
+  })
 
   const at = (host: string): BarrierApi => {
     const root = `${options.scheme}://${nodeKey(host, options.port)}/v${WIRE}/barrier`
     const ask = async <T>(
       schema: z.ZodType<T>,
-      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine' | 'fresh'>,
+      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine' | 'fresh' | 'maxBytes'>,
       path: string,
       longerMs = 0
     ): Promise<T> => {
@@ -88,6 +97,10 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       if (parsed.success) return parsed.data
       throw new CodedError('BARRIER_GARBLED', `${call.method} ${url}`, { cause: parsed.error })
     }
+
+    // The connection is not kept, because it is bound to one worker: if that worker froze, a later call would wait for it.
+    const read = (path: string, signal: AbortSignal | undefined, maxBytes?: number) =>
+      ask(gatewayState, { method: 'GET', signal, fresh: true, maxBytes }, path)
 
     const putBatch = async (
       entries: readonly BarrierEntry[],
@@ -148,24 +161,9 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         return merged(answers)
       },
       // The state is polled often, so its cost for the gateway must not grow with the number of entries.
-      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
-      async entries(signal) {
-        // The connection is not kept, because it is bound to one worker: if that worker froze, a later call would wait for it.
-        const { entries } = await ask(
-          gatewayState,
-          { method: 'GET', signal, fresh: true },
-          'state?words=false'
-        )
-        return entries
-      },
-      async longLived(signal) {
-        const { long = [] } = await ask(
-          gatewayState,
-          { method: 'GET', signal, fresh: true },
-          'state?entries=late&long=true'
-        )
-        return long
-      }
+      state: signal => read('state?entries=late', signal, LONGEST_STATE),
+      entries: async signal => (await read('state?words=false', signal)).entries,
+      longLived: async signal => (await read('state?entries=late&long=true', signal)).long ?? []
     }
   }
   return { at, close: () => http.close() }

@@ -1,10 +1,11 @@
+import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 
-import { CodedError } from '../../base/errors.ts'
 import { nodeKey, type Millis, type NodeKey } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { holdersOf } from './holders.ts'
-import { readDump, type Discovered } from './discovery-dump.ts'
+import { listOf, readDump, type Discovered } from './discovery-dump.ts'
+import { checked, reply, toObject } from './admin-api.ts'
 import { createHttp } from './http.ts'
 
 /** The result of one read of one gateway's Control API. */
@@ -20,7 +21,7 @@ export interface ControlOptions {
   readonly port: number
   readonly timeoutMs: number
   readonly now: () => Millis
-  /** Largest body accepted, in bytes; default 64 MiB. */
+  /** Largest body accepted, in bytes; default 8 MiB. */
   readonly maxBytes?: number
 }
 
@@ -34,21 +35,15 @@ export type ReadGateway = (host: string, signal?: AbortSignal) => Promise<Sighti
 
 const OBSERVED = ['upstreams', 'services', 'routes'] as const
 
-const item = z.looseObject({ key: z.string(), value: z.record(z.string(), z.unknown()) })
-// An empty list is `{}` in Lua.
-const items = z.union([z.array(item), z.looseObject({}).transform(() => [])])
-
 export function createControlReader(options: ControlOptions): ReadGateway {
-  const maxBytes = options.maxBytes ?? 64 * 1024 * 1024
+  const maxBytes = options.maxBytes ?? 8 * 1024 * 1024
   const http = createHttp({ api: 'CONTROL', keepAlive: false, maxBytes })
   const read = async (host: string, resource: (typeof OBSERVED)[number], signal?: AbortSignal) => {
     const url = `http://${nodeKey(host, options.port)}/v1/${resource}`
-    const body = await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal })
-    const parsed = items.safeParse(body)
-    if (!parsed.success) throw new CodedError('CONTROL_GARBLED', `GET ${url}`, { cause: parsed.error })
-    return parsed.data.flatMap(({ key, value }) =>
-      holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
-    )
+    const garbled = 'CONTROL_GARBLED'
+    const each = (item: unknown) => holdersOf(toObject(resource, checked(reply, item, `GET ${url}`, garbled)))
+    const found = await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal, each })
+    return checked(listOf(z.array(z.custom<Holder>())), found, `GET ${url}`, garbled).flat()
   }
   /** The discovery dump; `undefined` if it cannot be read (an older APISIX, no discovery). Then holders that depend on it are hidden. */
   const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
@@ -66,6 +61,8 @@ export function createControlReader(options: ControlOptions): ReadGateway {
     const hidden = new Map<HolderKey, string>()
     const found = holders.some(isFound) ? await discovered(host, signal) : undefined
     for (const holder of holders) {
+      // The text of each Service is read by itself.
+      if (found && isFound(holder)) await setImmediate()
       const nodes = isFound(holder) ? found?.nodes(holder) : holder.nodes.map(({ key }) => key)
       if (nodes) shown.set(holder.key, nodes)
       else hidden.set(holder.key, `its discovery dump does not show ${holder.discovery?.service ?? ''}`)

@@ -2,7 +2,8 @@ import http from 'node:http'
 import https from 'node:https'
 
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
-import { networkMeaning, type Route } from '../../base/network.ts'
+import { createJsonReader, readJson, TooLong } from '../../base/json-reader.ts'
+import { networkMeaning, type Route } from '../../config/network.ts'
 import { isRecord } from './nodes.ts'
 import { TlsAgent, tlsOf, type TlsOptions } from './tls-agent.ts'
 
@@ -29,8 +30,12 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly signal?: AbortSignal | undefined
+  /** Less than `maxBytes` of the client. */
+  readonly maxBytes?: number | undefined
   /** A further status, besides 2xx, whose body is returned as the answer. */
   readonly alsoFine?: number
+  /** Called with each item of the answer's lists as soon as it has come; its result takes the item's place. It may throw CodedError. */
+  readonly each?: (item: unknown) => unknown
   /** Uses a new connection, which shows which gateway has the address now. */
   readonly fresh?: boolean
 }
@@ -40,11 +45,6 @@ interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
   readonly data: string
-}
-
-/** The answer is longer than `maxBytes`, and was not read to its end. */
-export class TooLong extends Error {
-  override readonly name = 'TooLong'
 }
 
 /** The exchange took longer than `timeoutMs`. */
@@ -59,9 +59,12 @@ export interface Exchange {
    *
    * @throws Error with Node's `code` if the connection fails or breaks, TooLong, TooSlow, or the reason of the signal
    */
-  ask(call: Call): Promise<Answer>
+  ask(call: Call, readerOf?: ReaderOf): Promise<Answer>
   close(): void
 }
+
+/** The reader of an answer with this status. `undefined`: it goes to `data`. */
+type ReaderOf = (status: number) => ReturnType<typeof createJsonReader> | undefined
 
 /** The client of every call to a gateway and to the Admin API: see docs/decisions/0073-one-http-client.md. */
 export function createExchange({
@@ -93,7 +96,7 @@ export function createExchange({
       .end(text)
   }
   return {
-    async ask(call) {
+    async ask(call, readerOf) {
       const { promise, resolve, reject } = Promise.withResolvers<Answer>()
       call.signal?.throwIfAborted()
       const request = send(call)
@@ -105,16 +108,27 @@ export function createExchange({
       request.once('close', () => reject(new Error('the connection was closed without an answer')))
       request.once('response', response => {
         const { statusCode = 0, headers } = response
-        let data = ''
-        response.setEncoding('utf8')
-        response.on('data', (chunk: string) => {
-          data += chunk
-          if (data.length > maxBytes) reject(new TooLong(`more than ${maxBytes} bytes`))
+        const reader = readerOf?.(statusCode)
+        const chunks: Buffer[] = []
+        const most = call.maxBytes ?? maxBytes
+        let bytes = 0
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length
+          try {
+            if (bytes > most) throw new TooLong(`more than ${most} bytes`)
+            if (reader) reader.write(chunk)
+            else chunks.push(chunk)
+          } catch (error) {
+            reject(error)
+            response.destroy()
+          }
         })
         response.on('error', reject)
         // At once: after its end, the connection would be kept.
         if (statusCode < 200) request.destroy(new Error(`${statusCode} is no final answer`))
-        response.once('end', () => resolve({ status: statusCode, headers, data }))
+        response.once('end', () =>
+          resolve({ status: statusCode, headers, data: Buffer.concat(chunks).toString() })
+        )
       })
       try {
         return await promise
@@ -132,6 +146,9 @@ export function createExchange({
   }
 }
 
+/** How much of a refusal is read, in characters. */
+const LONGEST_MESSAGE = 4096
+
 export interface HttpClient {
   /**
    * One exchange, with JSON in both directions.
@@ -145,11 +162,18 @@ export function createHttp({ api, failed, ...options }: HttpOptions): HttpClient
   const exchange = createExchange(options)
   return {
     async json(call) {
+      const reader = createJsonReader({ each: call.each })
+      const isFine = (status: number) => isSuccess(status) || status === call.alsoFine
       try {
-        const answer = await exchange.ask(call).catch((error: unknown) => {
-          throw failure(api, call, error as NodeJS.ErrnoException)
-        })
-        return parse(api, call, answer)
+        const { status, data } = await exchange
+          .ask(call, status => (isFine(status) ? reader : undefined))
+          .catch((error: unknown) => {
+            throw error instanceof CodedError ? error : failure(api, call, error as NodeJS.ErrnoException)
+          })
+        const text = data.slice(0, LONGEST_MESSAGE)
+        const [json, isJson] = tryJson(() => (isFine(status) ? reader.end() : readJson(text)))
+        if (isJson && isFine(status)) return json
+        throw refusal(api, call, { status, text, json })
       } catch (error) {
         failed?.(error)
         throw error
@@ -167,7 +191,8 @@ function failure(api: Api, call: Call, error: NodeJS.ErrnoException): CodedError
       : error instanceof TooLong
         ? `${api}_TOO_LARGE`
         : `${api}_UNREACHABLE`
-  if (code !== `${api}_UNREACHABLE`) return new CodedError(code, describe(call))
+  if (code !== `${api}_UNREACHABLE`)
+    return new CodedError(code, `${describe(call)}${error instanceof TooLong ? ` (${error.message})` : ''}`)
   const meaning = networkMeaning(error.code, ROUTES[api])
   return new CodedError(code, `${describe(call)} (${error.code ?? error.message})`, {
     network: error.code,
@@ -185,14 +210,16 @@ const ROUTES: Readonly<Record<Api, Route>> = {
   }
 }
 
-function parse(api: Api, call: Call, { status, data }: Answer): unknown {
-  const [json, isJson] = tryJson(data)
-  if (isJson && (isSuccess(status) || status === call.alsoFine)) return json
-  const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, data)
-  const said = sentence(isJson ? json : data)
+function refusal(
+  api: Api,
+  call: Call,
+  { status, text, json = text }: { status: number; text: string; json: unknown }
+): CodedError {
+  const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, text)
+  const said = sentence(json)
   // Only the gateway knows both versions.
   const meaning = code === 'BARRIER_VERSION' ? said : ''
-  throw new CodedError(code, `${describe(call)} -> ${status}${said && !meaning && ` "${said}"`}`, {
+  return new CodedError(code, `${describe(call)} -> ${status}${said && !meaning && ` "${said}"`}`, {
     status,
     said,
     meaning
@@ -205,9 +232,9 @@ function sentence(body: unknown): string {
   return typeof told === 'string' ? told.replace(/\s+/g, ' ').trim().slice(0, 300) : ''
 }
 
-function tryJson(text: string): [json: unknown, isJson: boolean] {
+function tryJson(read: () => unknown): [json: unknown, isJson: boolean] {
   try {
-    return [JSON.parse(text), true]
+    return [read(), true]
   } catch {
     return [undefined, false]
   }

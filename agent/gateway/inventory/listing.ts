@@ -5,6 +5,9 @@ import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 /** How many times a listing is tried if objects are added or deleted between two pages. */
 const TRIES = 3
 
+/** The most objects of one collection. */
+const MOST = 100_000
+
 /**
  * Every object of one collection, page by page.
  *
@@ -31,13 +34,17 @@ async function listOnce(
   signal?: AbortSignal
 ): Promise<{ objects: AdminObject[]; steady: boolean }> {
   const first = await admin.list(resource, 1, signal)
+  if (first.total > MOST)
+    throw new CodedError('ADMIN_TOO_LARGE', `listing ${resource}: ${first.total} objects`)
   const objects = [...first.objects]
   const pages = Math.ceil(first.total / admin.pageSize)
   let steady = true
   for (let page = 2; page <= pages; page++) {
     const next = await admin.list(resource, page, signal)
+    // Objects were deleted, or the total is wrong.
+    if (next.objects.length === 0) return { objects, steady: false }
     steady &&= next.total === first.total
-    objects.push(...next.objects)
+    for (const object of next.objects) objects.push(object)
   }
   return { objects, steady }
 }

@@ -9,6 +9,7 @@ import type {
 import type { Endpoint, EndpointFact, PodUid } from '../../rules/drain/facts.ts'
 import { canonicalHost } from '../../base/address-ranges.ts'
 import { SERVICE_LABEL } from '../reflect/collection.ts'
+import { identityOf } from '../transport/objects.ts'
 import { intern } from './intern.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
 
@@ -19,14 +20,11 @@ import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
 export function toEndpointFact(object: unknown): EndpointFact | undefined {
   const slice = fieldsOf<V1EndpointSlice>(object)
   const meta = fieldsOf<V1ObjectMeta>(slice.metadata)
-  const uid = textOf(meta.uid)
-  const name = textOf(meta.name)
-  const namespace = textOf(meta.namespace)
-  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  const identity = identityOf(object)
+  if (!identity) return undefined
   return {
-    uid,
-    namespace: intern.text(namespace),
-    name,
+    ...identity,
+    namespace: intern.text(identity.namespace),
     service: intern.text(textOf(fieldsOf(meta.labels)[SERVICE_LABEL]) ?? ''),
     family: familyOf(slice.addressType),
     ports: listOf(slice.ports).map(entry => {

@@ -1,5 +1,6 @@
 import type { V1ObjectMeta, V1Pod, V1PodSpec, V1PodStatus } from '@kubernetes/client-node'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
+import { identityOf } from '../transport/objects.ts'
 import { isDialable } from './dialable.ts'
 import { ipsOf } from './pod-fact.ts'
 import { conditionIsTrue, fieldsOf, textOf } from '../../base/read.ts'
@@ -18,9 +19,9 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
   const { metadata, spec, status: statusOf } = fieldsOf<V1Pod>(object)
   const meta = fieldsOf<V1ObjectMeta>(metadata)
   const status = fieldsOf<V1PodStatus>(statusOf)
-  const uid = textOf(meta.uid)
-  const name = textOf(meta.name)
-  if (uid === undefined || name === undefined) return undefined
+  const identity = identityOf(object)
+  if (!identity) return undefined
+  const { uid, name } = identity
   return {
     uid,
     ended: status.phase === 'Succeeded' || status.phase === 'Failed',

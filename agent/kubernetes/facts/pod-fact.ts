@@ -14,6 +14,7 @@ import type {
 } from '@kubernetes/client-node'
 import { LONGEST_VALUE, PREFIX } from '../../rules/drain/annotations.ts'
 import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
+import { identityOf } from '../transport/objects.ts'
 import { intern } from './intern.ts'
 import {
   conditionIsTrue,
@@ -45,10 +46,9 @@ export function toPodFact(object: unknown): PodFact | undefined {
   const meta = fieldsOf<V1ObjectMeta>(metadata)
   const spec = fieldsOf<V1PodSpec>(specOf)
   const status = fieldsOf<V1PodStatus>(statusOf)
-  const uid = textOf(meta.uid)
-  const name = textOf(meta.name)
-  const namespace = textOf(meta.namespace)
-  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  const identity = identityOf(object)
+  if (!identity) return undefined
+  const { uid, name, namespace } = identity
   const deletionAt = timeOf(meta.deletionTimestamp)
   if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
   const { restarts, startedAt } = containersOf(status)

@@ -8,6 +8,7 @@ import type {
   V1ServiceStatus
 } from '@kubernetes/client-node'
 import type { ServiceFact } from '../../rules/drain/facts.ts'
+import { identityOf } from '../transport/objects.ts'
 import { annotationsOf } from './pod-fact.ts'
 import { fieldsOf, listOf, portOf, textOf, timeOf } from '../../base/read.ts'
 
@@ -18,10 +19,8 @@ export function toServiceFact(object: unknown): ServiceFact | undefined {
   const { metadata, spec: specOf, status } = fieldsOf<V1Service>(object)
   const meta = fieldsOf<V1ObjectMeta>(metadata)
   const spec = fieldsOf<V1ServiceSpec>(specOf)
-  const uid = textOf(meta.uid)
-  const name = textOf(meta.name)
-  const namespace = textOf(meta.namespace)
-  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  const identity = identityOf(object)
+  if (!identity) return undefined
   const ports = listOf(spec.ports).flatMap(entry => {
     const { name: portName, port: number, protocol } = fieldsOf<V1ServicePort>(entry)
     const port = portOf(number)
@@ -33,9 +32,7 @@ export function toServiceFact(object: unknown): ServiceFact | undefined {
     fieldsOf<V1LoadBalancerStatus>(fieldsOf<V1ServiceStatus>(status).loadBalancer).ingress
   ).map(fieldsOf<V1LoadBalancerIngress>)
   return {
-    uid,
-    namespace,
-    name,
+    ...identity,
     createdAt: timeOf(meta.creationTimestamp) ?? Infinity,
     ports,
     clusterIps: slim(clusterIps.filter(ip => ip !== 'None')),

@@ -52,7 +52,7 @@ export async function follow(
     const giveUp = () => idle.abort(new NoEndMarker('the initial events did not come to their end'))
     cancelIdle = clock.alarm(clock.now() + initialIdleMs, giveUp)
   }
-  const onLine = (line: string) => {
+  const onLine = (line: Buffer) => {
     const event = parseWatchEvent(collection.path, line)
     if (event.kind === 'error') throw event.error
     follower.heard()

@@ -1,10 +1,9 @@
 import { ApiError, isExpired } from '../transport/api-error.ts'
 import { pathOf, type Collection, type Params } from './collection.ts'
 import type { Connection } from '../transport/connection.ts'
-import { fieldsOf, listOf, textOf } from '../../base/read.ts'
+import { fieldsOf, textOf } from '../../base/read.ts'
 import type { Revision } from './revision.ts'
 
-/** A page of this many pods is 5 MB, and parsing it blocks the event loop for about 40 ms. */
 const PAGE = 500
 
 /** How often a list is tried if its pages expire (410). After that, the error goes to the caller's back-off. */
@@ -21,7 +20,7 @@ export const notOlderThan = (revision: Revision | undefined): Params =>
   revision === undefined ? {} : { resourceVersion: revision, resourceVersionMatch: 'NotOlderThan' }
 
 /**
- * Lists a collection page by page. Other work gets its turn between two pages. If pages expire meanwhile (410), it begins again.
+ * Lists a collection page by page. If pages expire meanwhile (410), it begins again.
  *
  * @returns the revision to watch from
  * @throws ApiError on any status other than 200; and the errors of `connection.request`
@@ -56,14 +55,12 @@ async function listOnce(
   let params: Params = notOlderThan(revision)
   for (;;) {
     const path = pathOf(collection, { limit: PAGE, ...params })
-    const reply = await connection.request('GET', path, undefined, signal)
+    const reply = await connection.request('GET', path, undefined, signal, onItem)
     if (reply.status !== 200) {
       const error = new ApiError(`list ${collection.path}`, reply.status, reply.json, reply.retryAfterMs)
       throw isExpired(error) && 'continue' in params ? new PagesExpired('', { cause: error }) : error
     }
-    const body = fieldsOf(reply.json)
-    const meta = fieldsOf(body['metadata'])
-    for (const item of listOf(body['items'])) onItem(item)
+    const meta = fieldsOf(fieldsOf(reply.json)['metadata'])
     const next = textOf(meta['continue'])
     if (next !== undefined) params = { continue: next }
     else {

@@ -1,4 +1,5 @@
 import { watchError, type ApiError } from '../transport/api-error.ts'
+import { readLine } from '../transport/objects.ts'
 import { fieldsOf, textOf } from '../../base/read.ts'
 import type { Revision } from './revision.ts'
 
@@ -23,8 +24,8 @@ class CorruptLine extends Error {
 const INITIAL_END = 'k8s.io/initial-events-end'
 
 /** @throws CorruptLine */
-export function parseWatchEvent(path: string, line: string): WatchEvent {
-  const { type, object } = fieldsOf(parseJson(line))
+export function parseWatchEvent(path: string, line: Buffer): WatchEvent {
+  const { type, object } = fieldsOf(parsed(line))
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
@@ -52,9 +53,9 @@ export function metaOf(object: unknown): ObjectMeta | undefined {
     : { uid: id, name: `${textOf(namespace) ?? ''}/${textOf(name) ?? ''}`, revision: textOf(resourceVersion) }
 }
 
-function parseJson(line: string): unknown {
+function parsed(line: Buffer): unknown {
   try {
-    return JSON.parse(line)
+    return readLine(line)
   } catch (error) {
     throw new CorruptLine('a line of a watch is not JSON', { cause: error })
   }

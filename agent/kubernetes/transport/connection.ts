@@ -4,8 +4,7 @@ import { ApiError, parseRetryAfter } from './api-error.ts'
 import type { Credentials } from './credentials.ts'
 import { exchange } from './exchange.ts'
 import { createClockOffset } from './clock-offset.ts'
-import { createLineSplitter, LONGEST_LINE } from './lines.ts'
-import { withoutManagedFields } from './managed-fields.ts'
+import { createLineSplitter, objectReader } from './objects.ts'
 import { Leaving, openSession, type Session } from './session.ts'
 
 export interface Reply {
@@ -20,7 +19,7 @@ export interface Reply {
 /** All requests go over one HTTP/2 session, which is replaced when it ends or the server sends GOAWAY. */
 export interface Connection {
   /** Any HTTP status is an answer. Rejects if there is none within `requestTimeoutMs`, or with the signal's reason. */
-  request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  request(method: string, path: string, body?: unknown, signal?: AbortSignal, each?: Each): Promise<Reply>
   /**
    * A GET whose answer is read line by line until it ends. Calls `onOpen` when the server has accepted it. Resolves when the server
    * ends it or sends GOAWAY. Rejects with ApiError on any status but 200, if the connection breaks, if a handler throws, or with
@@ -33,9 +32,13 @@ export interface Connection {
   close(): Promise<void>
 }
 
+/** Called with each object of a list as soon as it has come. What it returns is kept in the object's place. */
+type Each = (object: unknown) => unknown
+
 export interface StreamHandlers {
   readonly onOpen: () => void
-  readonly onLine: (line: string) => void
+  /** See `readLine`. */
+  readonly onLine: (line: Buffer) => void
 }
 
 export interface ConnectionSettings {
@@ -94,15 +97,15 @@ export function createConnection(
   })
 
   return {
-    async request(method, path, body, signal) {
+    async request(method, path, body, signal, each) {
       const what = `${method} ${path}`
       const timeout = new AbortController()
       const cancel = clock.alarm(clock.now() + requestTimeoutMs, () =>
         timeout.abort(new Error(`${what}: no answer within ${requestTimeoutMs} ms`))
       )
       const either = AbortSignal.any([closed.signal, timeout.signal, ...(signal ? [signal] : [])])
-      const chunks: Buffer[] = []
-      let status = 0
+      const reader = objectReader(each)
+      let [status, bytes] = [0, 0]
       let headers: IncomingHttpHeaders = {}
       try {
         const { http2, heard } = await orAborted(session(), either)
@@ -114,14 +117,19 @@ export function createConnection(
             status = got
             headers = all
           },
-          onData: chunk => (heard(), chunks.push(chunk))
+          onData(chunk) {
+            heard()
+            bytes += chunk.length
+            reader.write(chunk)
+          }
         })
       } finally {
         cancel()
       }
       if (status === 401) credentials.refused()
       const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
-      return { status, headers, json: parseBody(what, status, Buffer.concat(chunks)), retryAfterMs }
+      const json = bytes === 0 ? undefined : endOf(reader, what, status)
+      return { status, headers, json, retryAfterMs }
     },
 
     async stream(path, { onOpen, onLine }, signal) {
@@ -129,7 +137,7 @@ export function createConnection(
       const { http2, heard, leaving } = await orAborted(session(), either)
       const head = await orAborted(headersFor('GET', path, false), either)
       const askedAt = clock.now()
-      const split = createLineSplitter(onLine, LONGEST_LINE, withoutManagedFields)
+      const split = createLineSplitter(onLine)
       let refusal: { status: number; retryAfterMs: number | undefined } | undefined
       let errorBody = Buffer.alloc(0)
       const work = exchange(http2, head, undefined, AbortSignal.any([either, leaving]), {
@@ -166,12 +174,11 @@ export function createConnection(
 const closedError = () => new Error('the connection to the API server was closed by us')
 
 /** @throws Error if a success has a body that is not JSON, because it must not count as an empty answer */
-function parseBody(what: string, status: number, body: Buffer): unknown {
-  if (body.length === 0) return undefined
-  if (status >= 400) return tolerantJson(body)
+function endOf(reader: ReturnType<typeof objectReader>, what: string, status: number): unknown {
   try {
-    return JSON.parse(withoutManagedFields(body))
+    return reader.end()
   } catch (error) {
+    if (status >= 400) return undefined
     throw new Error(`${what}: ${status} with a body that is not JSON`, { cause: error })
   }
 }

@@ -1,6 +1,6 @@
 import { connect, type ClientHttp2Session } from 'node:http2'
 import type { Clock } from '../../base/clock.ts'
-import { networkMeaning } from '../../base/network.ts'
+import { networkMeaning } from '../../config/network.ts'
 import type { Credentials } from './credentials.ts'
 import { keepAlive, type PingSettings } from './ping.ts'
 

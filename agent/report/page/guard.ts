@@ -1,8 +1,7 @@
-import { createHmac } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { DashboardConfig } from '../../config/types.ts'
 import { createGuesses } from './guesses.ts'
-import { bearerOf, isSameSecret } from '../../base/same-secret.ts'
 
 /** The credentials of a request, and its address. */
 export interface Shown {
@@ -102,3 +101,13 @@ export function isOwnOrigin(
   if (origin === undefined || others.includes(origin)) return true
   return URL.canParse(origin) && new URL(origin).host === host
 }
+
+/** Whether two secrets are equal. The time does not show how much of a guess was right. */
+export function isSameSecret(a: string, b: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(a), digest(b))
+}
+
+/** The text after `Bearer`; `undefined` if there is no such header. */
+export const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]

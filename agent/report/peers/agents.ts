@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { Clock } from '../../base/clock.ts'
-import { deepFreeze } from '../../base/freeze.ts'
+import { deepFreeze } from '../../config/load.ts'
 import type { Log } from '../../base/log.ts'
 import type { AgentView, Snapshot } from '../snapshot/snapshot.ts'
 import type { DrainView } from '../snapshot/drain-view.ts'

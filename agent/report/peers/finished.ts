@@ -1,4 +1,4 @@
-import { drainName } from '../snapshot/drain-name.ts'
+import { drainName } from '../snapshot/drain-view.ts'
 import type { DrainView } from '../snapshot/drain-view.ts'
 import { drainHere, type Clocks } from './clocks.ts'
 import { joinDrains } from './merge.ts'

@@ -1,4 +1,5 @@
-import { createExchange, TooLong, TooSlow } from '../../gateway/apisix/http.ts'
+import { createExchange, TooSlow } from '../../gateway/apisix/http.ts'
+import { TooLong } from '../../base/json-reader.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Millis } from '../../rules/drain/facts.ts'

@@ -2,7 +2,7 @@ import type { Config } from '../../config/types.ts'
 import type { Leadership } from '../../kubernetes/lead/leader.ts'
 import type { Drain, Witness } from '../../rules/drain/drain.ts'
 import { selfView } from '../snapshot/agent-view.ts'
-import { deepFreeze } from '../../base/freeze.ts'
+import { deepFreeze } from '../../config/load.ts'
 import {
   SNAPSHOT_VERSION,
   type GatewayView,

@@ -1,6 +1,6 @@
 import type { Ack } from '../../rules/drain/ack.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
-import { drainName } from '../snapshot/drain-name.ts'
+import { drainName } from '../snapshot/drain-view.ts'
 import { idleLagOf, lagOf } from '../snapshot/lag.ts'
 import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 

@@ -96,3 +96,7 @@ export interface DrainMore {
   /** See `isRiskless`. */
   readonly unlisted: boolean
 }
+
+/** The identity of a finished drain: a pod can be undone more than once, but it ends only once. */
+export const drainName = ({ uid, phase, moments }: Pick<DrainView, 'uid' | 'phase' | 'moments'>): string =>
+  phase === 'undone' ? `${uid} ${moments.seenAt}` : uid

@@ -1,4 +1,4 @@
-import { drainName } from './drain-name.ts'
+import { drainName } from './drain-view.ts'
 import type { Snapshot } from './snapshot.ts'
 import { same } from '../../base/same.ts'
 

@@ -5,7 +5,7 @@ import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-v
 import type { HolderView } from './holder-view.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { LeadsTo } from '../../rules/plan/leads-to.ts'
-import type { MissingPart } from '../../base/readiness.ts'
+import type { MissingPart } from './readiness.ts'
 import type { Vouch } from '../../round/hold/holds.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { bearerOf } from '../../../agent/base/same-secret.ts'
+import { bearerOf } from '../../../agent/report/page/guard.ts'
 import { readOptions } from '../../../agent/rules/drain/annotations.ts'
 import { parseDuration } from '../../../agent/rules/drain/duration.ts'
 import type { ServiceFact } from '../../../agent/rules/drain/facts.ts'

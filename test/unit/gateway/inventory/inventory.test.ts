@@ -71,6 +71,27 @@ describe('inventory', () => {
     expect(keys('10.0.0.1')).to.have.members(left)
   })
 
+  for (const [total, asked] of [
+    [1e9, 1],
+    [1e5, 6]
+  ] as const)
+    it(`ends a listing whose total is ${total} with a failure, after ${asked} requests at most`, async () => {
+      let requests = 0
+      const object: AdminObject = { resource: 'upstreams', id: 'a', value: nodes('10.0.0.1:80'), revision: 1 }
+      const objects = (page: number) => (page === 1 ? [object] : [])
+      const list = (resource: Resource, page: number): Promise<AdminPage> => {
+        if (resource !== 'upstreams') return Promise.resolve({ total: 0, objects: [] })
+        requests += 1
+        if (requests > 100) throw new Error('it does not end')
+        return Promise.resolve({ total, objects: objects(page) })
+      }
+      begin({ pageSize: 10, list })
+      await inventory.refresh()
+      expect(inventory.problem()).to.contain('listing upstreams')
+      expect(inventory.readAt()).to.equal(undefined)
+      expect(requests).to.equal(asked)
+    })
+
   it('reports when the listing began, not when it ended', async () => {
     begin({
       pageSize: 10,

@@ -10,7 +10,7 @@ import { podObject } from '../facts/objects.ts'
 
 const pod = (uid: string, revision: string) =>
   podObject(`web-${uid}`, { metadata: { uid, resourceVersion: revision } })
-const event = (type: string, object: unknown) => JSON.stringify({ type, object })
+const event = (type: string, object: unknown) => Buffer.from(JSON.stringify({ type, object }))
 const listEnd = (resourceVersion: string) =>
   event('BOOKMARK', {
     metadata: { resourceVersion, annotations: { 'k8s.io/initial-events-end': 'true' } }

@@ -59,7 +59,7 @@ describe('watch: the connection', () => {
     const lines: string[] = []
     let opened = 0
     const onOpen = () => void (opened += 1)
-    const work = connection.stream('/watch', { onOpen, onLine: line => lines.push(line) }, signal)
+    const work = connection.stream('/watch', { onOpen, onLine: line => lines.push(line.toString()) }, signal)
     return { lines, opened: () => opened, failure: await failureOf(work) }
   }
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createReadiness } from '../../../agent/base/readiness.ts'
+import { createReadiness } from '../../../../agent/report/snapshot/readiness.ts'
 
 describe('readiness', () => {
   it('lists every part that has not reported ready', () => {
