@@ -66,7 +66,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     },
     leader: leader.enabled ? { lease: leader.lease } : undefined,
     sync,
-    ghosts: { repair: ghosts.action === 'repair', afterMs: ms(ghosts.after) },
+    ghosts: { afterMs: ms(ghosts.after) },
     inject: inject.file === undefined ? undefined : { file: inject.file, port: inject.port },
     log
   }

@@ -77,7 +77,7 @@ export interface Config {
   /** The Lease of the election, as `namespace/name`; `undefined` if `leader.enabled` is false. */
   readonly leader: { readonly lease: string | undefined } | undefined
   readonly sync: Settings['sync']
-  readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
+  readonly ghosts: { readonly afterMs: number }
   /** The webhook that adds hooks; `undefined` without `inject.file`. */
   readonly inject: { readonly file: string; readonly port: number } | undefined
   readonly log: Settings['log']

@@ -22,8 +22,6 @@ export interface CurrentDrains {
    * lists it.
    */
   tookOver(host: string): boolean
-  /** The nodes that take over from this node in the gateways; empty without the plugin. */
-  successors(node: NodeKey): readonly NodeKey[]
 }
 
 /** Only the loop replaces the drains. */
@@ -39,7 +37,6 @@ const NAMED_MS = 30_000
 /** The store is made before the loop, because parts that the loop needs read the drains. */
 export function createDrainStore(world: World): DrainStore {
   let drains: Drains = new Map()
-  let entries: readonly DesiredDrain[] = []
   let keptLast: readonly Kept[] = []
   /** By host: when an entry last named the host as a successor's. */
   const named = new Map<string, Millis>()
@@ -54,14 +51,8 @@ export function createDrainStore(world: World): DrainStore {
       isEnding(uid, node) &&
       !keptLast.some(kept => kept.uid === uid && kept.node === node && kept.holder === holder),
     tookOver: host => named.has(host),
-    successors(node) {
-      const { host, port = '' } = addressOf(node)
-      const entry = entries.find(({ nodes }) => nodes.includes(node) || nodes.includes(host))
-      return entry?.successors?.[port] ?? []
-    },
-    replace(next, desired, kept, now) {
+    replace(next, entries, kept, now) {
       drains = next
-      entries = desired
       keptLast = kept.filter(({ why }) => why === 'last-node')
       for (const [host, at] of named) if (now >= at + NAMED_MS) named.delete(host)
       for (const host of hostsIn(entries)) named.set(host, now)

@@ -8,7 +8,7 @@ import type { Sources } from './gather/sources.ts'
 /** The settings of one plan: the configured ones, the mode of APISIX, and the drains that no barrier covers. */
 export function planSettings(
   settings: PlanSettings,
-  { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,
+  { mode, barrier, cluster }: Pick<Sources, 'mode' | 'barrier' | 'cluster'>,
   drains: Drains,
   unsure: ReadonlySet<PodUid>
 ): PlanSettings {
@@ -30,7 +30,6 @@ export function planSettings(
     ...settings,
     unsure,
     unbarred: new Set(unbarred),
-    ownersMs: owner => writer.ownersTime(owner),
     standalone: mode.current().mode === 'standalone'
   }
 }

@@ -7,7 +7,6 @@ import type { Asking } from '../upkeep/asking.ts'
 import { createAmends } from '../upkeep/amends.ts'
 import { createGhosts, type Ghosts } from '../upkeep/ghosts.ts'
 import { createRestore } from '../upkeep/restore.ts'
-import { createSwaps, type Swaps } from '../upkeep/swaps.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import { createSync, type Sync } from '../upkeep/sync/sync.ts'
 import { createUpkeep, type UpkeepParts } from '../upkeep/upkeep.ts'
@@ -61,7 +60,7 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
     holders: () => parts.inventory.holders()
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
-  const ghosts = ghostsOf(parts, createSwaps(isBack))
+  const ghosts = ghostsOf(parts)
   const amends = createAmends({ isLeaving, now: () => clock.now() })
   const upkeep = createUpkeep({
     restore,
@@ -73,10 +72,7 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
   return { upkeep, sync }
 }
 
-function ghostsOf(
-  { config, cluster, inventory, leader, mode, asking, log, drains }: StartOptions,
-  swaps: Swaps
-): Ghosts {
+function ghostsOf({ config, cluster, inventory, log, drains }: StartOptions): Ghosts {
   const { podRanges } = config.sync
   return createGhosts({
     cluster,
@@ -86,11 +82,6 @@ function ghostsOf(
     hasRanges: podRanges.length > 0,
     everywhere: config.kubernetes.namespaces.length === 0,
     afterMs: config.ghosts.afterMs,
-    mayRepair: () =>
-      config.ghosts.repair && leader.leads() && !config.drain.dryRun && mode.current().mode !== 'standalone',
-    asking,
-    successors: node => drains.successors(node),
-    swaps,
     log
   })
 }

@@ -1,7 +1,6 @@
 import PQueue from 'p-queue'
 
 import type { Clock } from '../base/clock.ts'
-import { isOver } from '../rules/drain/eligible.ts'
 import type { Millis, PodFact } from '../rules/drain/facts.ts'
 import type { Log } from '../base/log.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
@@ -77,7 +76,3 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
       })
   }
 }
-
-/** Whether no pod has the address. A pod whose containers have ended does not have it, unless it is its host's address. */
-export const isFree = (owners: readonly PodFact[]): boolean =>
-  owners.every(pod => isOver(pod) && !pod.hostNetwork)

@@ -9,7 +9,7 @@ import type { Ghosts } from './ghosts.ts'
 import type { Restore } from './restore.ts'
 import type { Sync } from './sync/sync.ts'
 
-/** The wishes for holders, apart from removals: from `sync`, undone drains, unanswered writes, and ghosts. */
+/** The wishes for holders, apart from removals: from `sync`, undone drains, and unanswered writes. */
 export interface Upkeep {
   /** The wished state of an object; called by the writer. */
   wishes(target: Target, found: readonly Holder[]): readonly Wish[]
@@ -41,11 +41,10 @@ interface UpkeepOptions {
 
 export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptions): Upkeep {
   return {
-    prepare: target => Promise.all([ghosts.prepare(target, now()), sync?.prepare(target)]),
+    prepare: async target => sync?.prepare(target),
     wishes(target, found) {
-      const haunted = ghosts.wishes(target, found, now())
       const wished = sync?.wishes(target, found) ?? []
-      const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
+      const owed = [...restore.wishes(target, found), ...amends.wishes(target, found)]
       // A claimed holder gets its members, so nothing is restored there.
       const claimed = new Set(wished.map(({ holder }) => holder))
       return [...wished, ...owed.filter(({ holder }) => !claimed.has(holder))]
@@ -63,7 +62,6 @@ export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptio
       round() {
         ghosts.look(now())
         for (const target of [
-          ...ghosts.targets(now()),
           ...restore.targets(now()),
           ...amends.targets(now()),
           ...(sync?.targets(now()) ?? [])

@@ -40,8 +40,6 @@ const holder: fc.Arbitrary<HolderView> = fc
     revision: since,
     behind: null,
     lags: [],
-    atGateways: [],
-    losers: [],
     onSuccessors: null
   }))
 const place: fc.Arbitrary<LeadsTo> = fc

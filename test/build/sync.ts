@@ -30,7 +30,7 @@ export function syncing(given: Given) {
   const { slices = [], draining = [], gone = [], upstreams, current = true } = given
   const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))
   const services = Object.entries(given.services).map(([name, { ports, ask }]) => serviceOf(name, ask, ports))
-  const { claims, problems, losers } = settleClaims(services, {
+  const { claims, problems } = settleClaims(services, {
     allows: () => true,
     followedBy: () => new Set()
   })
@@ -60,8 +60,7 @@ export function syncing(given: Given) {
   })
   return {
     edits: Object.fromEntries(edits),
-    problems: Object.fromEntries(problems),
-    ...(losers.size > 0 && { losers: Object.fromEntries(losers) })
+    problems: Object.fromEntries(problems)
   }
 }
 

@@ -12,7 +12,6 @@ const RENDERINGS: Readonly<Record<string, Values>> = {
     'config.apisix.barrier': {},
     'config.serve.dashboard.enabled': true,
     'config.sync': { enabled: true, allow: ['shop/*'] },
-    'config.ghosts.action': 'repair',
     'injection.webhook.enabled': true,
     'barrierTLS.enabled': true
   }

@@ -162,18 +162,6 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('shows which gateway differs from the Admin API, and since when', async () => {
-    const { url } = await start(scene())
-    const { page } = await stage.open(url)
-    await page.getByRole('button', { name: 'gateways differ', exact: true }).click()
-    const table = page.getByRole('table', { name: 'Holders' })
-    await table.getByText(/apisix-1: stale 10\.9\.5\.7:8080 \(4\d s\)/).waitFor()
-    expect(await table.getByRole('row').count()).to.equal(2)
-    const gateways = page.getByRole('region', { name: 'Gateways and workers' }).first()
-    await gateways.getByText('1 node', { exact: true }).waitFor()
-    await page.close()
-  })
-
   it('shows how long pods take to arrive, and which gateway is late', async () => {
     const { url } = await start(scene())
     const { page } = await stage.open(url)

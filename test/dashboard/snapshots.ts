@@ -115,11 +115,6 @@ function holderOf(name: string, i: number, now: number): HolderView {
       i % 40 === 1
         ? [0, 1, 2].map(g => ({ gateway: `apisix-${g}`, ms: 700 + 13 * g + (i % 90), evidence: 'barrier' }))
         : [],
-    atGateways:
-      i % 500 === 5
-        ? [{ gateway: 'apisix-1', kind: 'stale', node: `10.9.${i % 250}.7:8080`, since: now - 42_000 }]
-        : [],
-    losers: i % 500 === 13 ? ['shop/old-13'] : [],
     onSuccessors: i % 500 === 7 ? { since: now - 95_000, nodes: [node(9)] } : null
   }
 }

@@ -153,14 +153,6 @@ export const MUTANTS: readonly Mutant[] = [
     found: { expected: /it does not end well/, only: ['barrier', 'API server: slow'] }
   },
   {
-    name: '5: a node whose pod went while no agent ran is left',
-    edits: [{ file: 'upkeep/ghosts.ts', name: 'createGhosts.targets', replace: '[]' }],
-    found: {
-      file: 'test/feature/ghosts.test.ts',
-      title: 'repaired: all ghosts of a holder are removed in one write, and its other nodes stay'
-    }
-  },
-  {
     name: '6: takes the word of a watch that is behind',
     edits: ANSWERS_BY_AN_OLD_WATCH,
     found: {
@@ -453,7 +445,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the owner’s time: it is given none',
-    edits: [{ file: 'rules/plan/owners-time.ts', name: 'ownersTurn.given', replace: '0' }],
+    edits: [{ file: 'rules/plan/plan.ts', name: 'OWNERS_MS', replace: '0' }],
     found: {
       file: 'test/feature/owners.test.ts',
       title:

@@ -40,8 +40,6 @@ const SETTINGS = {
   ...SHORT,
   DRAIN_RESERVE: '1s'
 }
-/** Settings to find and remove a node whose pod was deleted while no agent could see it. */
-const GHOSTS = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '3s' }
 /** The time until everything runs, on a busy machine. */
 const START_MS = 120_000
 /** The time from the removal of an address from the holder to the next pod with that address, in ms. */
@@ -96,7 +94,6 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     kubernetes: { store: { now: () => Date.now() + skew.ms } },
     config: {
       ...SETTINGS,
-      ...(leavesGhosts(scenario) && GHOSTS),
       // With a hidden gateway the ttl is short, because the agents may never remove the entries there.
       ...(barrier && { APISIX_BARRIER_TTL: hidesGateway ? '3s' : '15s' }),
       ...(has(scenario, 'Admin API: slow listings') && { APISIX_ADMIN_TIMEOUT: `${2 * SLOW_LISTING_MS}ms` }),
@@ -450,8 +447,8 @@ async function perform(
   await Promise.all(mends)
   // The API server ends watches after some minutes. Then the agent reads the events that a silent watch has missed.
   rig.kubernetes.faults.endWatches()
-  // The owner writes again, because some gateways were unreachable before.
-  if (!isWritten(scenario.mode)) await owner.write(staying)
+  // The owner writes again, because some gateways were unreachable before, or a pod went while no agent saw it.
+  if (!isWritten(scenario.mode) || leavesGhosts(scenario)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))
   await releasing(Promise.all(held))
   const { failures } = await load.stop()

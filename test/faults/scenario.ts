@@ -49,7 +49,7 @@ const DEAF: readonly FaultName[] = [
 /** Faults that end an agent. Another agent may start only after a pod is gone, and then knows nothing of the pod. */
 const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced at once'])
 
-/** Whether a pod can go while no agent sees it. Only the search for ghosts then finds its node. */
+/** Whether a pod can go while no agent sees it. Its node then stays until its owner writes. */
 export const leavesGhosts = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
   breaks.some(({ fault }) => ENDS.has(fault))
 

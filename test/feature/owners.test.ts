@@ -101,20 +101,14 @@ describe('feature: holders that another writer changes', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('without the plugin an idle owner is given one second once, and then none for a while', async start => {
+  test('without the plugin an idle owner is given one second', async start => {
     const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
-    const { old, fresh, since } = await web(rig)
-    const third = rig.pod('web-3')
-    await rig.serve(third)
-    rig.put('upstreams', 'web', owned([old, fresh, third]))
-    await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 3)
+    const { old, since } = await web(rig)
     rig.end(old)
     await until('it is written', () => rig.writes.length > 0)
     expect(Date.now() - since()).to.be.at.least(1000)
     expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
-    rig.end(fresh)
-    expect((await rig.hook(fresh)).body).to.include({ result: 'removed', evidence: 'observed' })
-    expect(rig.writes).to.deep.equal([PATCH, PATCH])
+    expect(rig.writes).to.deep.equal([PATCH])
     expect(rig.agent.loop.lastPlan().kept).to.deep.equal([])
   })
 

@@ -33,33 +33,6 @@ describe('feature: the watch falls silent after the ack', () => {
 describe('feature: the watch is silent about a pod that its owner has listed', () => {
   const test = sideBySide()
 
-  test('repair of ghosts asks the API server who has an address, and removes only the real ghost', async start => {
-    const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '1s' } })
-    const first = rig.pod('web-0')
-    rig.upstream('web', [first])
-    await rig.settled()
-    rig.kubernetes.faults.muteWatches()
-    const next = rig.pod('web-1')
-    rig.put('upstreams', 'web', {
-      type: 'roundrobin',
-      nodes: { [first.node]: 1, [next.node]: 1, '127.9.9.9:80': 1 }
-    })
-    await until('the ghost is out', () => !rig.nodes('upstreams/web').includes('127.9.9.9:80'), 20_000)
-    expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([first.node, next.node].toSorted())
-  })
-
-  test('repair of ghosts removes none if the API server does not answer', async start => {
-    const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '1s' } })
-    const first = rig.pod('web-0')
-    rig.kubernetes.faults.answer(500, { path: '/api/v1/pods', watch: false })
-    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [first.node]: 1, '127.9.9.9:80': 1 } })
-    const refused = () => rig.agent.lines.some(({ msg }) => String(msg).startsWith('could not ask'))
-    await until('it was asked', refused, 20_000)
-    const listing = rig.agent.readAt() ?? 0
-    await until('it was listed again', () => (rig.agent.readAt() ?? 0) > listing, 10_000)
-    expect(rig.writes).to.deep.equal([])
-  })
-
   /** Starts a rig with one pod behind a Service that `sync` follows. */
   const synced = async (start: Start) => {
     const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' } })

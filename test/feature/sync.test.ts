@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import type { Rig } from '../build/rig.ts'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const WITHIN_MS = 20_000
@@ -136,21 +135,6 @@ describe('feature: an upstream that follows a Service', () => {
     await until('the losers are told', () => told().length >= 3, WITHIN_MS)
     expect(told()).to.deep.equal(wanted)
     expect(rig.nodes('upstreams/web')).to.deep.equal([mine.node])
-    const marks = async () => {
-      const response = await fetch(`http://127.0.0.1:${rig.agent.pagePort}/api/state`)
-      const { holders } = (await response.json()) as Snapshot
-      return holders
-        .filter(({ losers }) => losers.length > 0)
-        .map(({ key, service, losers }) => ({ key, service, losers }))
-    }
-    await until(
-      'the page names the Service that keeps the upstream',
-      async () => (await marks()).some(({ service }) => service === 'shop/web'),
-      WITHIN_MS
-    )
-    expect(await marks()).to.deep.equal([
-      { key: 'upstreams/web', service: 'shop/web', losers: ['shop/api', 'shop/empty'] }
-    ])
     // The first claim still works.
     const second = rig.pod('web-2')
     rig.service('web', [mine, second])

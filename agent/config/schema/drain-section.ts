@@ -38,6 +38,6 @@ export const drain = z.strictObject({
   deferWrites: duration(
     '2s',
     { min: '0s', max: '25s' },
-    'How long a removal is left to the owner of the holder (an ingress controller), while every barrier keeps requests away. Without the barrier: as long as the owner usually takes, at most 1s.'
+    'How long a removal is left to the owner of the holder (an ingress controller), while every barrier keeps requests away. Without the barrier: 1s at most.'
   )
 })

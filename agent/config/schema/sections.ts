@@ -23,12 +23,6 @@ export const kubernetes = z.strictObject({
 
 /** The section `ghosts`. */
 export const ghosts = z.strictObject({
-  action: z
-    .enum(['report', 'repair'])
-    .default('report')
-    .describe(
-      'What becomes of a node whose pod is gone: a line in the log, or it is removed. The last node of a holder is only replaced, by its successors (with the plugin).'
-    ),
   after: duration(
     '10m',
     { min: '1s', max: '168h' },

@@ -18,16 +18,8 @@ interface GatewaysProps {
 /** The gateways with their workers: the evidence that each can give, and the age of its reports. Below them, the agent's watches. */
 export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   const lags = useMemo(() => gatewayLags(lanes), [lanes])
-  const { gateways, watches, arrivals, holders } = snapshot
+  const { gateways, watches, arrivals } = snapshot
   const arrivalLags = useMemo(() => gatewayArrivals(arrivals), [arrivals])
-  const apart = useMemo(
-    () =>
-      Map.groupBy(
-        holders.flatMap(holder => holder.atGateways),
-        one => one.gateway
-      ),
-    [holders]
-  )
   const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
   return (
     <section aria-labelledby="gateways">
@@ -48,7 +40,6 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
               </th>
               <th scope="col">Confirms after</th>
               <th scope="col">Routes after</th>
-              <th scope="col">Differs</th>
               <th scope="col">
                 <Term of="revision">Workers, by configuration revision</Term>
               </th>
@@ -63,7 +54,6 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
               gateway={gateway}
               lag={lags.get(gateway.name)}
               arrival={arrivalLags.get(gateway.name)}
-              apart={apart.get(gateway.name)}
               newest={newest}
               now={now}
             />
@@ -94,13 +84,12 @@ interface GatewayRowsProps {
   gateway: GatewayView
   lag: Quantiles | undefined
   arrival: Quantiles | undefined
-  apart: readonly { readonly since: number }[] | undefined
   newest: number
   now: number
 }
 
 /** One gateway. Its problems have a row of their own, because sentences in a cell would make all other columns too narrow. */
-function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsProps) {
+function GatewayRows({ gateway, lag, arrival, newest, now }: GatewayRowsProps) {
   const problems = problemsOf(gateway)
   return (
     <tbody>
@@ -124,9 +113,6 @@ function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsP
         <td data-label="Routes after">
           <Lags of={arrival} />
         </td>
-        <td data-label="Differs">
-          <Apart from={apart} now={now} />
-        </td>
         <td data-label="Workers">
           <Workers gateway={gateway} newest={newest} now={now} />
         </td>
@@ -142,7 +128,7 @@ function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsP
       </tr>
       {problems.length > 0 && (
         <tr>
-          <td colSpan={10} class="words">
+          <td colSpan={9} class="words">
             {problems.map(({ what, text }) => (
               <p key={what}>
                 <Mark tone="bad" label={what} /> {text}
@@ -178,19 +164,6 @@ function Lags({ of }: { of: Quantiles | undefined }) {
     <>
       {formatMs(of.p50)}
       <div class="quiet small">p99 {formatMs(of.p99)}</div>
-    </>
-  )
-}
-
-/** How many nodes differ between the gateway and the Admin API, as one of its workers reported, and for how long. */
-function Apart({ from, now }: { from: readonly { readonly since: number }[] | undefined; now: number }) {
-  if (!from) return <span class="quiet">–</span>
-  return (
-    <>
-      <Mark tone="busy" label={count(from.length, 'node')} />
-      <div class="quiet small">
-        for {formatMs(Math.max(0, now - Math.min(...from.map(({ since }) => since))))}
-      </div>
     </>
   )
 }

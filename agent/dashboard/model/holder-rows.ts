@@ -1,33 +1,19 @@
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
-import { UPSTREAM } from '../../rules/drain/annotations.ts'
 import { count, formatMs } from './format.ts'
 import { LATE_MS } from './why-behind.ts'
 import type { Tone } from './words.ts'
 
-export const HOLDER_FILTERS = [
-  'all',
-  'on successors',
-  'ghosts',
-  'missing',
-  'gateways differ',
-  'in order'
-] as const
+export const HOLDER_FILTERS = ['all', 'on successors', 'ghosts', 'missing', 'in order'] as const
 export type HolderFilter = (typeof HOLDER_FILTERS)[number]
 
-const troubles = ({ ghosts, missing, notReady, atGateways, onSuccessors, losers }: HolderView) =>
-  ghosts.length +
-  missing.length +
-  notReady.length +
-  atGateways.length +
-  losers.length +
-  Number(onSuccessors !== null)
+const troubles = ({ ghosts, missing, notReady, onSuccessors }: HolderView) =>
+  ghosts.length + missing.length + notReady.length + Number(onSuccessors !== null)
 
 const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   all: () => true,
   'on successors': ({ onSuccessors }) => onSuccessors !== null,
-  ghosts: ({ ghosts, atGateways }) => ghosts.length > 0 || atGateways.some(({ kind }) => kind === 'ghost'),
+  ghosts: ({ ghosts }) => ghosts.length > 0,
   missing: ({ missing }) => missing.length > 0,
-  'gateways differ': ({ atGateways }) => atGateways.length > 0,
   'in order': holder => troubles(holder) === 0
 }
 
@@ -41,30 +27,21 @@ export function holderRows(
   const found = holders.filter(holder => {
     if (!KEEPS[filter](holder)) return false
     if (words.length === 0) return true
-    const { key, name, owner, service, nodes, losers } = holder
-    const text = [key, name, owner, service, ...losers, ...nodes].join(' ').toLowerCase()
+    const { key, name, owner, service, nodes } = holder
+    const text = [key, name, owner, service, ...nodes].join(' ').toLowerCase()
     return words.every(word => text.includes(word))
   })
   return found.toSorted((a, b) => Number(troubles(b) > 0) - Number(troubles(a) > 0))
 }
 
-/**
- * `bad` once a difference is older than LATE_MS. Younger differences are part of every rollout. A claim that changes nothing (`losers`)
- * harms no request, so it is never `bad`.
- */
-export function toneOf(
-  { ghosts, missing, notReady, atGateways, onSuccessors }: HolderView,
-  now: number
-): Tone {
-  const all = [...ghosts, ...missing, ...notReady, ...atGateways, ...(onSuccessors ? [onSuccessors] : [])]
+/** `bad` once a difference is older than LATE_MS. Younger differences are part of every rollout. */
+export function toneOf({ ghosts, missing, notReady, onSuccessors }: HolderView, now: number): Tone {
+  const all = [...ghosts, ...missing, ...notReady, ...(onSuccessors ? [onSuccessors] : [])]
   return all.some(({ since }) => now - since > LATE_MS) ? 'bad' : 'busy'
 }
 
-/** The differences of a holder between Kubernetes, the Admin API and gateways, with their age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
-export function differenceOf(
-  { ghosts, missing, notReady, atGateways, onSuccessors, losers, service }: HolderView,
-  now: number
-): string {
+/** The differences of a holder from Kubernetes, with their age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
+export function differenceOf({ ghosts, missing, notReady, onSuccessors }: HolderView, now: number): string {
   const age = (since: number) => formatMs(Math.max(0, Math.round((now - since) / 1000) * 1000))
   const list = (nodes: readonly { readonly node: string; readonly since: number }[]) =>
     nodes.map(({ node, since }) => `${node} (${age(since)})`).join(' ')
@@ -74,14 +51,6 @@ export function differenceOf(
       : []),
     ...(ghosts.length > 0 ? [`${count(ghosts.length, 'ghost')}: ${list(ghosts)}`] : []),
     ...(missing.length > 0 ? [`missing: ${list(missing)}`] : []),
-    ...(notReady.length > 0 ? [`not Ready and still listed: ${list(notReady)}`] : []),
-    ...[...Map.groupBy(atGateways, ({ gateway, kind }) => `${gateway}: ${kind}`)].map(
-      ([what, nodes]) => `${what} ${list(nodes)}`
-    ),
-    ...(losers.length > 0
-      ? [
-          `it follows ${service ?? 'another Service'}: the claim of ${losers.join(', ')} changes nothing. Remove ${UPSTREAM} there, or name another upstream`
-        ]
-      : [])
+    ...(notReady.length > 0 ? [`not Ready and still listed: ${list(notReady)}`] : [])
   ].join(' · ')
 }

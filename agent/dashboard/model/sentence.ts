@@ -121,12 +121,10 @@ function calm(snapshot: Snapshot): Sentence {
   const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
   const differing = differingOf(snapshot.holders)
   const isLate = (since: number) => at - since > LATE_MS
-  const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
   const found = {
     starting: gateways.filter(({ ready, terminating }) => !ready && !terminating).length,
     succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
     ghosts: differing.flatMap(({ ghosts }) => ghosts).filter(({ since }) => isLate(since)).length,
-    behind: new Set(apart.map(({ gateway }) => gateway)).size,
     hidden: hidden.length,
     lost: snapshot.agents.filter(({ link }) => link === 'lost' || link === 'other').length
   }
@@ -138,7 +136,6 @@ function calm(snapshot: Snapshot): Sentence {
     ...(found.starting > 0 ? [`${found.starting} of them not Ready`] : []),
     ...(found.succeeded > 0 ? [`${count(found.succeeded, 'upstream')} on successors`] : []),
     ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
-    ...(found.behind > 0 ? [`${count(found.behind, 'gateway')} not as the Admin API`] : []),
     ...(found.hidden > 0 ? [count(found.hidden, 'place that hides pods', 'places that hide pods')] : []),
     ...(found.lost > 0 ? [lostOf(found.lost, snapshot.agents.length)] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
@@ -160,8 +157,7 @@ function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
   const known = differing.get(holders)
   if (known) return known
   const found = holders.filter(
-    ({ ghosts, atGateways, onSuccessors, behind }) =>
-      ghosts.length + atGateways.length > 0 || onSuccessors !== null || behind !== null
+    ({ ghosts, onSuccessors, behind }) => ghosts.length > 0 || onSuccessors !== null || behind !== null
   )
   differing.set(holders, found)
   return found
@@ -171,19 +167,15 @@ function headOf({
   starting,
   succeeded,
   ghosts,
-  behind,
   hidden,
   lost,
   agents
-}: Readonly<
-  Record<'starting' | 'succeeded' | 'ghosts' | 'behind' | 'hidden' | 'lost' | 'agents', number>
->): string {
+}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'hidden' | 'lost' | 'agents', number>>): string {
   if (starting > 0)
     return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
   if (succeeded > 0)
     return `${count(succeeded, 'upstream')} without a node that serves: the owner has not listed one.`
   if (ghosts > 0) return 'Ghosts are left.'
-  if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`
   if (hidden > 0) return 'Pods are reached through places that hide them.'
   return lost > 0 ? `${lostOf(lost, agents)}.` : 'All is well.'
 }

@@ -15,8 +15,6 @@ export interface ObjectQueue {
   leave(until: number): void
   /** Until when the owner goes first; 0 if the owner gets no time. */
   readonly leftUntil: number
-  /** Since when the waiting changes have been left to the owner of the object, or to the leader. */
-  readonly since: number
   /** Queues a read of the object, to apply its wishes (`wish.ts`). `false` if a read is queued already. */
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
@@ -82,9 +80,6 @@ export function createObjectQueue(target: Target): ObjectQueue {
     },
     get leftUntil() {
       return leftUntil === Infinity ? 0 : leftUntil
-    },
-    get since() {
-      return since
     },
     tend() {
       const fresh = !tended

@@ -2,16 +2,15 @@ import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 
 import type { Clock } from '../../base/clock.ts'
-import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/listeners.ts'
 import type { Change } from '../../rules/plan/change.ts'
-import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { AdminApi } from '../apisix/admin-api.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
-import { createOwnWrites } from './own-writes.ts'
-import { createOwnerTimes } from './owner-times.ts'
+import { writerOf } from '../apisix/owner.ts'
 import { carryOut, readBack, type RemovalTools, type Target } from './removal.ts'
 import type { Outcome, Removal } from './reconcile.ts'
 import { createWriteStatuses, type WriteStatus } from './write-status.ts'
@@ -28,8 +27,6 @@ export interface Writer {
   /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, like `submit`. */
   tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
-  /** How long this owner gets to remove a node itself, in ms: learned from its observed times. */
-  ownersTime(owner: Owner): Millis
   /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
   forget(uid: PodUid): void
   /** Called when a submitted change has a result. Returns a function that unsubscribes. */
@@ -80,9 +77,6 @@ export function createWriter(options: WriterOptions): Writer {
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
   const statuses = createWriteStatuses()
-  const times = createOwnerTimes(clock)
-  const owners = new Map<ObjectQueue, Owner>()
-  const ours = createOwnWrites(clock)
   const listeners = createListeners()
   const ended = new AbortController()
   const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
@@ -97,10 +91,7 @@ export function createWriter(options: WriterOptions): Writer {
     prepare: options.prepare ?? (() => Promise.resolve()),
     wishes: options.wishes ?? (() => []),
     taken: options.taken ?? (() => {}),
-    wrote(written) {
-      ours.wrote(written)
-      options.wrote?.(written)
-    },
+    wrote: options.wrote ?? (() => {}),
     giveUpMs,
     signal: ended.signal
   }
@@ -113,7 +104,6 @@ export function createWriter(options: WriterOptions): Writer {
     try {
       const gone = await readBack(tools, queue.target, removal)
       gone.forEach(note)
-      if (gone.length > 0) times.took(owners.get(queue), queue.since, queue.leftUntil)
       queue.looked(clock.now(), removal, gone)
     } catch (error) {
       queue.looked(clock.now(), removal, [])
@@ -125,13 +115,11 @@ export function createWriter(options: WriterOptions): Writer {
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
     const { resource, id } = queue.target
-    const wasLeft = queue.leftUntil > queue.since
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
       // The leader should have written this, so other changes do not wait for the leader any more.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
-      if (removed > 0 && wasLeft && !yields()) times.late(owners.get(queue))
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
       // All wishes are written at once, so for the pacing they count as one node.
       queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
@@ -191,9 +179,9 @@ export function createWriter(options: WriterOptions): Writer {
         const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
         // A failure stays visible until a later try succeeds.
         if (state === 'failed') continue
-        const who = state === 'removed' ? ours.whoPutBack(change.holder, key, removedAt ?? 0) : undefined
+        const who = state === 'removed' ? writerOf(change.holder) : undefined
         const left = (change.notBefore ?? 0) > clock.now() ? 'left to its owner for now' : ''
-        const why = who === undefined ? left : `put back by ${who}`
+        const why = who === undefined ? left : `put back: its writer is ${who}`
         if (who !== undefined) {
           const { key: holder, revision } = change.holder
           const afterMs = Math.round(clock.now() - (removedAt ?? 0))
@@ -203,10 +191,8 @@ export function createWriter(options: WriterOptions): Writer {
       }
       if (fresh.length === 0) return
       queue.leave(change.notBefore ?? 0)
-      owners.set(queue, change.holder.owner)
       begin(queue)
     },
-    ownersTime: owner => times.of(owner),
     status: (holder, node, uid) => statuses.get(holder, node, uid),
     forget(uid) {
       for (const queue of queues.values()) queue.drop(uid)

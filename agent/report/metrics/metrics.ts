@@ -205,15 +205,7 @@ export function createMetrics() {
       'sync_problems',
       'Services that ask for an upstream and do not get it: see their Events.'
     ),
-    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX that outlived a pod that was drained.'),
-    drift: gauge('drift_nodes', 'Nodes in which EndpointSlices, Admin API and gateways differ.', {
-      where: 'admin (against the EndpointSlices), gateway (against the Admin API)',
-      kind: 'ghost, missing, stale (a gateway lists what the Admin API does not any more)'
-    }),
-    driftAge: gauge('drift_oldest_seconds', 'Since when the oldest of them is seen; 0 where there is none.', {
-      where: 'as in drift_nodes',
-      kind: 'as in drift_nodes'
-    }),
+    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX whose pods are gone.'),
     ownerBehind: gauge(
       'owner_behind_seconds',
       'For how long the oldest change of ready endpoints has been missing in the Admin API: the owner of the holder has not written it; 0 if there is none.'

@@ -8,21 +8,9 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import type { HolderClock } from '../behind/holder-clock.ts'
-import { ghostsOf, type DriftCount } from '../behind/drift.ts'
 import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import type { Sources } from '../../round/gather/sources.ts'
-
-/** How much EndpointSlices, Admin API and gateways differ. */
-export function driftGauges(
-  { drift, driftAge }: Pick<Metrics, 'drift' | 'driftAge'>,
-  counts: readonly DriftCount[]
-): void {
-  for (const { where, kind, nodes, oldestMs } of counts) {
-    drift.set({ where, kind }, nodes)
-    driftAge.set({ where, kind }, oldestMs / 1000)
-  }
-}
 
 interface BehindNow {
   readonly clocks: Iterable<HolderClock>
@@ -33,25 +21,18 @@ interface BehindNow {
 
 /** How long owners and gateways have been behind Kubernetes: the age of the oldest change that each one lacks. */
 export function behindGauges(
-  { drift, driftAge, ownerBehind, gatewayBehind, gatewayNames }: Metrics,
+  { ownerBehind, gatewayBehind, gatewayNames }: Metrics,
   { clocks, unsealed, gateways, now }: BehindNow
 ): void {
-  const missing: Millis[] = []
   let owner = now
   const oldest = new Map<string, Millis>()
   const late = ({ gateway, since }: BehindNow['unsealed'][number]) =>
     oldest.set(gateway, Math.min(since, oldest.get(gateway) ?? now))
   for (const clock of clocks) {
-    for (const { since } of clock.missing) missing.push(since)
     for (const { since } of [...clock.missing, ...clock.notReady]) owner = Math.min(owner, since)
     clock.behind?.gateways.forEach(late)
   }
   unsealed.forEach(late)
-  drift.set({ where: 'admin', kind: 'missing' }, missing.length)
-  driftAge.set(
-    { where: 'admin', kind: 'missing' },
-    (now - missing.reduce((a, b) => Math.min(a, b), now)) / 1000
-  )
   ownerBehind.set((now - owner) / 1000)
   gatewayBehind.reset()
   const worst = new Map<string, number>()
@@ -163,7 +144,6 @@ function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources']
   if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
   metrics.syncHolders.set(sync?.counts().holders ?? 0)
   metrics.syncProblems.set(sync?.counts().problems ?? 0)
-  metrics.inventoryGhosts.set(ghostsOf([...loop.drains().values()], uid => loop.memory(uid)).length)
   for (const why of KEPT_REASONS) metrics.inventoryKept.set({ why }, 0)
   for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
 }

@@ -19,8 +19,8 @@ import { createArrivals } from './arrivals-view.ts'
 import { createBehind } from '../behind/behind-view.ts'
 import type { HolderClock } from '../behind/holder-clock.ts'
 import { unsealedIn, withUnsealed } from '../behind/unsealed.ts'
-import { createDrift, type HolderDifference } from '../behind/drift.ts'
-import { behindGauges, driftGauges, stateGauges } from './gauges.ts'
+import { listedGhosts } from '../behind/listed-ghosts.ts'
+import { behindGauges, stateGauges } from './gauges.ts'
 import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
@@ -59,7 +59,7 @@ interface ViewsOptions {
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
 
-const NO_NAMES: readonly string[] = []
+const NO_GHOSTS: HolderView['ghosts'] = []
 
 const NOTHING_ELSE = {
   watches: [],
@@ -81,7 +81,6 @@ export function createViews(options: ViewsOptions): Views {
   const { cluster, inventory } = sources
   const startedAt = clock.now()
   const shown = new WeakMap<Holder, HolderView>()
-  const drift = createDrift(sources)
   const hidden = createHiddenView(sources, clock, () =>
     everyWorkerCoversL4(cluster.gateways().map(({ id }) => sources.barrier?.state(id)?.told))
   )
@@ -105,19 +104,18 @@ export function createViews(options: ViewsOptions): Views {
     round: tookMs => observers.forEach(one => one.round?.(tookMs))
   }
 
-  const look = (loop: Loop) =>
-    drift.look({
-      holders: [...inventory.holders().values()],
-      drains: [...loop.drains().values()],
-      memory: uid => loop.memory(uid),
-      readAt: inventory.readAt() ?? 0,
-      now: clock.now()
+  const ghostsNow = (loop: Loop) =>
+    listedGhosts({
+      holders: inventory.holders(),
+      found: sources.upkeep.ghosts(),
+      drains: loop.drains().values(),
+      memory: uid => loop.memory(uid)
     })
 
   /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
   const holderView = (
     holder: Holder,
-    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors' | 'service' | 'losers'>
+    differs: HolderClock & Pick<HolderView, 'ghosts' | 'onSuccessors' | 'service'>
   ): HolderView => {
     const known = shown.get(holder)
     if (known && same({ ...known, ...differs }, known)) return known
@@ -173,7 +171,7 @@ export function createViews(options: ViewsOptions): Views {
     brief: loop => buildSnapshot({ ...common(loop), ...NOTHING_ELSE }),
     snapshot(loop) {
       const holders = [...inventory.holders().values()]
-      const differs = look(loop)
+      const ghosts = ghostsNow(loop)
       const known = common(loop)
       const unsealed = unsealedIn(known.drains, uid => loop.memory(uid))
       const succeeded = holdersOnSuccessors(known.drains, uid => loop.memory(uid), inventory)
@@ -196,10 +194,14 @@ export function createViews(options: ViewsOptions): Views {
         },
         holders: holders.map(holder =>
           holderView(holder, {
-            ...differs(holder.key),
+            ghosts:
+              ghosts
+                .get(holder.key)
+                ?.entries()
+                .map(([node, since]) => ({ node, since }))
+                .toArray() ?? NO_GHOSTS,
             ...withUnsealed(behind.of(holder.key), unsealed.get(holder.key)),
             service: behind.serviceOf(holder.key),
-            losers: sources.sync?.losers(holder.key) ?? NO_NAMES,
             onSuccessors: succeeded.get(holder.key) ?? null
           })
         ),
@@ -214,11 +216,14 @@ export function createViews(options: ViewsOptions): Views {
         : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
     },
     collect(loop) {
-      look(loop)
       const { without, bare } = hooks().counts
       metrics.lacking.set({ lacks: 'hook' }, without)
       metrics.lacking.set({ lacks: 'fallback' }, bare)
-      driftGauges(metrics, drift.counts(clock.now()))
+      metrics.inventoryGhosts.set(
+        ghostsNow(loop)
+          .values()
+          .reduce((sum, nodes) => sum + nodes.size, 0)
+      )
       const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid))
       behindGauges(metrics, {
         clocks: behind.all(),

@@ -1,6 +1,5 @@
 import type { Millis, NodeKey } from '../../rules/drain/facts.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
-import type { DeviationKind } from '../../rules/plan/difference.ts'
 import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
 
 /** One holder in three views: EndpointSlices, the Admin API, and each gateway. */
@@ -16,13 +15,6 @@ export interface HolderView {
   readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** Ready endpoints that the holder does not list. */
   readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
-  /** How the gateways differ from the Admin API. Only one worker of each was asked. */
-  readonly atGateways: readonly {
-    readonly gateway: string
-    readonly kind: DeviationKind
-    readonly node: NodeKey
-    readonly since: Millis
-  }[]
   /** Nodes that it lists although their endpoint is not Ready any more, and the pod stays. Only if an ingress controller owns it. */
   readonly notReady: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** etcd's revision of the object; counted by the agent in standalone mode. */
@@ -31,8 +23,6 @@ export interface HolderView {
   readonly behind: BehindView | null
   /** How long the gateways took to route by the last change, from Kubernetes on. Empty until one was seen from its beginning. */
   readonly lags: readonly GatewayLag[]
-  /** The Services (`namespace/name`) whose claim on it changes nothing, because `service` keeps it. */
-  readonly losers: readonly string[]
   /** Set if no listed node serves and the entries name successors; never for discovery. `since`: when the last of its pods began to end. */
   readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }

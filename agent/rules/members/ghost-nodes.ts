@@ -1,6 +1,5 @@
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Millis } from '../drain/facts.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
-import type { NewNode } from './member-edits.ts'
 
 /** The facts about addresses without a pod. */
 export interface AddressesKnown {
@@ -41,30 +40,4 @@ export function ghostsIn(
     if (since === undefined || now < since + afterMs) return []
     return [{ node, evidence: `no pod has had its address for ${Math.round((now - since) / 1000)} s`, since }]
   })
-}
-
-/** The changes of one write in a holder with ghosts. */
-interface GhostRepair {
-  readonly put: readonly NewNode[]
-  readonly remove: readonly NodeKey[]
-}
-
-/**
- * The write that removes the ghosts. All are removed if another node would be picked, or if successors take over, which the same write
- * adds. Otherwise one ghost stays, because APISIX answers 503 for a holder without a node. A node of weight 0 is not picked while others
- * have a weight.
- */
-export function repairOf(
-  holder: Holder,
-  ghosts: readonly Ghost[],
-  successors: (node: NodeKey) => readonly NodeKey[]
-): GhostRepair {
-  const dead = new Set(ghosts.map(({ node }) => node.key))
-  const carrying = holder.nodes.filter(({ weight }) => weight > 0)
-  const candidates = carrying.length > 0 ? carrying : holder.nodes
-  const [last] = candidates
-  if (!last || candidates.some(({ key }) => !dead.has(key))) return { put: [], remove: [...dead] }
-  const next = new Set(candidates.flatMap(({ key }) => successors(key)))
-  if (next.size === 0) return { put: [], remove: [...dead].filter(key => key !== last.key) }
-  return { put: [...next].map(key => ({ key, weight: last.weight, like: last })), remove: [...dead] }
 }

@@ -6,8 +6,6 @@ import { claimsOf, serviceName, type Claim } from './claim.ts'
 export interface Settled {
   readonly claims: ReadonlyMap<HolderKey, Claim>
   readonly problems: ReadonlyMap<string, string>
-  /** The Services (`namespace/name`) whose claim on a holder changes nothing, because another Service keeps it. */
-  readonly losers: ReadonlyMap<HolderKey, readonly string[]>
 }
 
 /** The rules that decide between claims, apart from the Services themselves. */
@@ -18,9 +16,6 @@ export interface Precedence {
   readonly followedBy: (holder: HolderKey) => ReadonlySet<string>
 }
 
-/** How many problems of one Service a message names. */
-const TOLD = 8
-
 /**
  * One claim for each holder. A claim that `sync.allow` does not list never counts. If several claims are left, the Service that the holder
  * follows already keeps the holder; otherwise the oldest Service gets it. So a later claim changes nothing.
@@ -30,9 +25,7 @@ export function settleClaims(services: Iterable<ServiceFact>, { allows, followed
   const problems = new Map<string, string[]>()
   const tell = (service: ServiceFact, why: string) => {
     const name = serviceName(service)
-    const told = problems.get(name)
-    if (told) told.push(why)
-    else problems.set(name, [why])
+    problems.set(name, [...(problems.get(name) ?? []), why])
   }
   for (const service of services) {
     const read = claimsOf(service)
@@ -43,20 +36,16 @@ export function settleClaims(services: Iterable<ServiceFact>, { allows, followed
     }
   }
   const claims = new Map<HolderKey, Claim>()
-  const losers = new Map<HolderKey, readonly string[]>()
   for (const [holder, rivals] of Map.groupBy(all, claim => claim.holder)) {
     const names = followedBy(holder)
     const followed = rivals.filter(({ service }) => names.has(serviceName(service)))
     const kept = (followed.length > 0 ? followed : rivals).reduce((a, b) => (isOlder(b, a) ? b : a))
     claims.set(holder, kept)
-    const lost = rivals.filter(({ service }) => service !== kept.service)
-    if (lost.length > 0) losers.set(holder, lost.map(({ service }) => serviceName(service)).toSorted())
-    for (const { service } of lost) {
-      tell(service, `${holder} follows ${serviceName(kept.service)}: this claim changes nothing`)
-    }
+    for (const { service } of rivals)
+      if (service !== kept.service)
+        tell(service, `${holder} follows ${serviceName(kept.service)}: this claim changes nothing`)
   }
-  const joined = [...problems].map(([name, told]) => [name, told.slice(0, TOLD).join('; ')] as const)
-  return { claims, problems: new Map(joined), losers }
+  return { claims, problems: new Map([...problems].map(([name, told]) => [name, told.join('; ')])) }
 }
 
 /** The uid decides between Services of the same second, so that all agents choose the same one. */

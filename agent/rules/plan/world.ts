@@ -1,5 +1,5 @@
-import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
-import type { Holder, Owner } from './holder.ts'
+import type { PodFact, PodUid } from '../drain/facts.ts'
+import type { Holder } from './holder.ts'
 
 /** The input of a plan, as look-ups instead of lists: a plan for 500 drains reads only the holders that list their pods. */
 export interface World {
@@ -28,9 +28,4 @@ export interface PlanSettings {
   readonly unbarred?: ReadonlySet<PodUid>
   /** How long after the start of a drain a holder is left to its ingress controller, in ms; 0 = not at all. */
   readonly deferMs: number
-  /**
-   * How long each owner usually takes to remove a node, in ms (`ownersTime`). Without a barrier the agent waits this long. Absent:
-   * it does not wait.
-   */
-  readonly ownersMs?: (owner: Owner) => Millis
 }

@@ -5,9 +5,9 @@ import { serviceName, type Claim } from '../../rules/members/claim.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { allowedBy } from '../../rules/members/allowed.ts'
 import { marksOf } from '../../rules/members/node-mark.ts'
+import { settleClaims, type Settled } from '../../rules/members/settle.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { createClaimPlan, type ClaimPlanOptions } from './claim-plan.ts'
-import { createClaims } from './claims.ts'
 
 interface SyncOptions extends ClaimPlanOptions {
   readonly cluster: ClaimPlanOptions['cluster'] & Pick<Cluster, 'services'>
@@ -31,24 +31,45 @@ export interface Sync {
   wishes(target: Target, found: readonly Holder[]): readonly Wish[]
   /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
-  /** The Services whose claim on this holder changes nothing, because another one keeps it. The metric and the Events count them too. */
-  losers(holder: HolderKey): readonly string[]
   /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
   counts(): { readonly holders: number; readonly problems: number }
 }
 
 export function createSync(options: SyncOptions): Sync {
   const { cluster, inventory } = options
-  const claims = createClaims({
-    asking: () => cluster.services.asking(),
-    allows: allowedBy(options.allow),
-    marked: () =>
-      inventory.readAt() === undefined ? undefined : key => marksOf(inventory.holders().get(key)),
-    told: options.told
-  })
+  const allows = allowedBy(options.allow)
   const plan = createClaimPlan(options)
   /** Claimed holders whose Service was refreshed right before their object is read. */
   const refreshed = new Set<HolderKey>()
+  let asked: readonly ServiceFact[] | undefined
+  let settled: Settled = { claims: new Map(), problems: new Map() }
+  /** Whether `settled` rests on the marks of the nodes. If not, it is a guess that must not bind later. */
+  let isFirm = false
+  let reported: ReadonlyMap<string, string> = new Map()
+
+  /** The Service that had the claim a moment ago; after a start of the agent, those that the marks name. */
+  const followedBy = (key: HolderKey): ReadonlySet<string> => {
+    const before = isFirm ? settled.claims.get(key) : undefined
+    return before ? new Set([serviceName(before.service)]) : marksOf(inventory.holders().get(key))
+  }
+  /** Settles the claims again if a Service has changed since, or if the marks have been read. */
+  const refresh = (): void => {
+    const asking = cluster.services.asking()
+    const areRead = inventory.readAt() !== undefined
+    if (asked === asking && (isFirm || !areRead)) return
+    asked = asking
+    settled = settleClaims(asked, { allows, followedBy })
+    isFirm = areRead
+    plan.keep(settled.claims)
+  }
+  /** Reports each problem once, again if its text changes, and once more when it is over. */
+  const report = (found: ReadonlyMap<string, string>): void => {
+    for (const service of cluster.services.asking()) {
+      const name = serviceName(service)
+      if (found.get(name) !== reported.get(name)) options.told(service, found.get(name))
+    }
+    reported = found
+  }
 
   /** Why this claim cannot be met, in words. */
   const refusal = (claim: Claim, holder: Holder | undefined): string | undefined => {
@@ -62,14 +83,9 @@ export function createSync(options: SyncOptions): Sync {
     if (holder.owner !== 'unknown') return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
     return undefined
   }
-
-  /** Reads the claims again if a Service changed. */
-  const refresh = (): void => {
-    if (claims.refresh()) plan.keep(claims.all())
-  }
-
+  const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
   const claimOn = ({ resource, id }: Target): Claim | undefined =>
-    resource === 'upstreams' ? claims.all().get(`upstreams/${id}`) : undefined
+    resource === 'upstreams' ? settled.claims.get(`upstreams/${id}`) : undefined
 
   const wishesNow = (target: Target, found: readonly Holder[]): readonly Wish[] => {
     const claim = claimOn(target)
@@ -80,22 +96,18 @@ export function createSync(options: SyncOptions): Sync {
     return [{ holder: holder.key, put: add.map(node => nodeFor(node, holder)), remove }]
   }
 
-  const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
-
   return {
     targets(at) {
       if (!isKnown()) return []
       refresh()
-      const problems = new Map(claims.problems())
+      const problems = new Map(settled.problems)
       const targets: Target[] = []
-      for (const claim of claims.all().values()) {
-        const holder = inventory.holders().get(claim.holder)
-        const why = refusal(claim, holder)
+      for (const claim of settled.claims.values()) {
+        const why = refusal(claim, inventory.holders().get(claim.holder))
         if (why !== undefined) problems.set(serviceName(claim.service), why)
-        if (why === undefined && plan.needsWrite(claim, at))
-          targets.push({ resource: 'upstreams', id: claim.id })
+        else if (plan.needsWrite(claim, at)) targets.push({ resource: 'upstreams', id: claim.id })
       }
-      claims.report(problems)
+      report(problems)
       return options.mayWrite() ? targets : []
     },
     async prepare(target) {
@@ -112,10 +124,9 @@ export function createSync(options: SyncOptions): Sync {
     wishes: (target, found) =>
       wishesNow(target, found).map(wish => (refreshed.has(wish.holder) ? wish : { ...wish, remove: [] })),
     members: key => {
-      const claim = claims.all().get(key)
+      const claim = settled.claims.get(key)
       return claim && plan.members(claim)
     },
-    losers: holder => claims.losers(holder),
-    counts: () => ({ holders: claims.all().size, problems: claims.reported().size })
+    counts: () => ({ holders: settled.claims.size, problems: reported.size })
   }
 }

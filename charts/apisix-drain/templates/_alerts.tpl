@@ -68,7 +68,8 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   description: "Drains rest on weaker evidence because of {{ "{{ $labels.gateway }}" }}. `doctor` and the dashboard say why."
 - alert: ApisixDrainGhosts
   severity: warning
-  expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="ghost"}) > 300
+  for: 5m
+  expr: max(apisix_drain_inventory_ghosts{ {{- .at -}} }) > 0
   summary: APISIX lists nodes whose pods are gone
   description: Requests to them are retried or fail. The dashboard names them; their owner does not take them out.
 - alert: ApisixDrainControllerBehind
@@ -86,11 +87,6 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   expr: max by (gateway) (apisix_drain_gateway_behind_seconds{ {{- .at -}} }) > 45
   summary: A gateway is behind Kubernetes, and has not applied what the Admin API lists
   description: "The gateway {{ "{{ $labels.gateway }}" }} has lacked a change for {{ "{{ $value }}" }} s. Its watch of etcd may be dead. The dashboard and `status` say which worker lacks which revision."
-- alert: ApisixDrainGatewayDiffers
-  severity: warning
-  expr: max by (kind) (apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="gateway"}) > 120
-  summary: A gateway does not follow the Admin API
-  description: "Nodes are {{ "{{ $labels.kind }}" }} there. Its watch of etcd may be dead: the dashboard says which gateway, a restart of it helps."
 - alert: ApisixDrainGatewaySilent
   severity: warning
   for: 1m

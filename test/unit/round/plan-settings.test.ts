@@ -10,7 +10,6 @@ function isBarred(readings: readonly unknown[], synced = true, doubt = ''): bool
   const gateways = readings.map((_, i) => ({ id: String(i) }))
   const sources = {
     mode: { current: () => ({ mode: 'etcd' }) },
-    writer: { ownersTime: () => 0 },
     cluster: { gateways: () => gateways, parts: () => [{ name: 'gateways', synced }] },
     barrier: { reading: (_: unknown, id: string) => readings[Number(id)], doubt: () => doubt }
   }

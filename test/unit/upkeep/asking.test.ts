@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import type { PodFact } from '../../../agent/rules/drain/facts.ts'
-import { createAsking, isFree } from '../../../agent/upkeep/asking.ts'
+import { createAsking } from '../../../agent/upkeep/asking.ts'
 import { manualClock } from '../../build/manual-clock.ts'
-import { pod, terminating } from '../../build/pod.ts'
+import { pod } from '../../build/pod.ts'
 import { memoryLog } from '../../build/serve.ts'
 
 /** Makes an API server for which the test gives every answer. */
@@ -85,12 +85,5 @@ describe('asking', () => {
       else waiting[0]?.answer.resolve(answer)
       expect(await refreshed).to.equal(expected)
     }
-  })
-
-  it('an address is free if all pods that had it have ended', () => {
-    expect(isFree([])).to.equal(true)
-    expect(isFree([pod('job', { phase: 'Succeeded' })])).to.equal(true)
-    expect(isFree([pod('job', { phase: 'Failed', hostNetwork: true })])).to.equal(false)
-    expect(isFree([pod('a', terminating(0))])).to.equal(false)
   })
 })

@@ -64,8 +64,6 @@ describe('change', () => {
       revision: 1,
       behind: null,
       lags: [],
-      atGateways: [],
-      losers: [],
       onSuccessors: null
     }))
     const before = { ...base, holders }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
-import { ghostsIn, repairOf, type AddressesKnown } from '../../../../agent/rules/members/ghost-nodes.ts'
+import { ghostsIn, type AddressesKnown } from '../../../../agent/rules/members/ghost-nodes.ts'
 
 const NOW = 1_000_000
 const AFTER_MS = 600_000
@@ -39,41 +39,5 @@ describe('ghosts', () => {
     const freeSince = (host: string) => NOW - (host === '10.0.0.2' ? AFTER_MS : AFTER_MS - 1)
     expect(names(known({ isPodRange: () => true, freeSince }))).to.deep.equal(['10.0.0.2:80'])
     expect(names(known({ isPodRange: () => true }))).to.deep.equal([])
-  })
-
-  const dead = known({ isTaken: () => false, endedAt: () => 0 })
-  const repair = (nodes: Record<string, number>, successors: Record<string, readonly string[]> = {}) => {
-    const haunted = holder(nodes)
-    return repairOf(haunted, ghostsIn(haunted, dead, NOW, AFTER_MS), node => successors[node] ?? [])
-  }
-  const out = (nodes: Record<string, number>) => repair(nodes).remove
-
-  it('are never all removed: one that can be picked stays', () => {
-    expect(out({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 })).to.deep.equal(['10.0.0.2:80'])
-    expect(out({ '10.0.0.1:80': 0, '10.0.0.2:80': 1 })).to.deep.equal(['10.0.0.1:80'])
-    expect(out({ '10.0.0.1:80': 0 })).to.deep.equal([])
-  })
-
-  it('are all removed if another node serves', () => {
-    const haunted = holder({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 })
-    const ghosts = ghostsIn(haunted, known({ endedAt: () => 0 }), NOW, AFTER_MS)
-    expect(repairOf(haunted, ghosts, () => ['10.0.0.4:80'])).to.deep.equal({
-      put: [],
-      remove: ['10.0.0.2:80']
-    })
-  })
-
-  it('are all replaced, the last one included, by the pods that take over from those that are picked', () => {
-    const successors = {
-      '10.0.0.1:80': ['10.0.0.4:8080', '10.0.0.5:8080'],
-      '10.0.0.2:80': ['10.0.0.5:8080'],
-      '10.0.0.3:80': ['10.0.0.9:8080']
-    }
-    const { put, remove } = repair({ '10.0.0.1:80': 2, '10.0.0.2:80': 3, '10.0.0.3:80': 0 }, successors)
-    expect(put.map(({ key, weight, like }) => [key, weight, like?.key])).to.deep.equal([
-      ['10.0.0.4:8080', 2, '10.0.0.1:80'],
-      ['10.0.0.5:8080', 2, '10.0.0.1:80']
-    ])
-    expect(remove).to.deep.equal(['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'])
   })
 })
