@@ -25,6 +25,7 @@ interface ToldEntry {
   bypasses: number
   sealedFor?: number
   idleFor?: number
+  word?: unknown
   error?: string
 }
 
@@ -58,7 +59,10 @@ describe('sandbox/apisix Barrier API', () => {
     expect(answer.status).to.equal(200)
     expect(answer.body['fit']).to.equal(true)
     expect(answer.body['instance']).to.equal(apisix.gateway.barrier?.instance)
-    const plain = ({ sealedFor: _s, idleFor: _i, ...one }: ToldEntry) => ({ ...one, ttl: 'about 60' })
+    const plain = ({ sealedFor: _s, idleFor: _i, word: _w, ...one }: ToldEntry) => ({
+      ...one,
+      ttl: 'about 60'
+    })
     expect(told(answer).map(plain)).to.deep.equal([
       {
         ttl: 'about 60',
