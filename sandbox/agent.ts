@@ -126,7 +126,7 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
     apisix: {
       admin: { url: admin.url, keyFile },
       control: { port: controlPort },
-      ...(barrier && { barrier: { port: barrier.port, tokenFile } }),
+      ...(barrier && { barrier: { port: barrier.port, scheme: 'http', tokenFile } }),
       gateways: { namespace: gatewayNamespace }
     },
     ...(options.sync && { sync: { enabled: true, allow: ['*/*'] } }),

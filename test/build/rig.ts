@@ -196,7 +196,11 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
     APISIX_ADMIN_URL: admin.url,
     APISIX_CONTROL_PORT: String(PORTS.control),
     APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
-    ...(barrier && { APISIX_BARRIER_PORT: String(PORTS.barrier), APISIX_BARRIER_TOKEN_ENV: 'KEY' }),
+    ...(barrier && {
+      APISIX_BARRIER_PORT: String(PORTS.barrier),
+      APISIX_BARRIER_SCHEME: 'http',
+      APISIX_BARRIER_TOKEN_ENV: 'KEY'
+    }),
     ...options.config
   }
   let agent: TestAgent | undefined

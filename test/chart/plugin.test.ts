@@ -71,11 +71,11 @@ describe('plugin.enabled', () => {
 
   it('calls them by plain HTTP only if that is set', () => {
     const tokenFile = '/run/secrets/apisix-drain/barrier-token'
-    expect(barrierOf(render(plain))).to.deep.equal({ tokenFile })
+    expect(barrierOf(render(plain))).to.deep.equal({ scheme: 'http', tokenFile })
     expect(render(plain).some(({ kind }) => kind === 'Secret')).to.equal(false)
-    // Without `plugin.enabled`, the chart sets only the token. With an operator's own CA, it makes no Secret.
-    expect(barrierOf(render({ 'config.apisix.barrier': {} }))).to.deep.equal({ tokenFile })
-    const own = { ...enabled, 'barrierCA.existingConfigMap': 'mine', 'config.apisix.barrier.scheme': 'https' }
+    // Without `plugin.enabled`, or with an operator's own CA, it makes no Secret.
+    expect(barrierOf(render({ 'config.apisix.barrier': {} }))).to.deep.equal({ scheme: 'https', tokenFile })
+    const own = { ...enabled, 'barrierCA.existingConfigMap': 'mine' }
     expect(render(own).some(({ kind }) => kind === 'Secret')).to.equal(false)
   })
 

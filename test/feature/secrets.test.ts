@@ -1,13 +1,19 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer as createNet, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createServer as createTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { stringify } from 'yaml'
 import { loadConfig, printConfig } from '../../agent/config/load.ts'
+import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { keyOf } from '../../sandbox/apisix/store.ts'
+import { endAll, type Ends } from '../../sandbox/ends.ts'
+import { selfSigned, type Certificate } from '../../sandbox/kubernetes/tls.ts'
 import { createLog } from '../../agent/base/log.ts'
 import { createAdminApi } from '../../agent/gateway/apisix/admin-api.ts'
 import { createBarrierClient } from '../../agent/gateway/apisix/barrier-api.ts'
@@ -68,6 +74,7 @@ describe('feature: secrets are shown nowhere', () => {
             C: page,
             APISIX_DRAIN_APISIX_ADMIN_URL: dead ? 'http://127.0.0.1:9' : server.url,
             APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'A',
+            APISIX_DRAIN_APISIX_BARRIER_SCHEME: 'http',
             APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: 'B',
             APISIX_DRAIN_APISIX_BARRIER_PORT: dead ? '9' : new URL(server.url).port,
             APISIX_DRAIN_SERVE_DASHBOARD_ENABLED: 'true',
@@ -186,5 +193,119 @@ describe('feature: secrets are shown nowhere', () => {
       expect(loaded.ok).to.equal(false)
       if (!loaded.ok) expectNone(loaded.problems.join('\n'), [planted], JSON.stringify(mistake))
     }
+  })
+})
+
+describe('feature: each secret goes where it was meant', () => {
+  /** The secrets of an agent. What else it has, such as the key of the webhook, it sends nowhere. */
+  const SECRETS = {
+    key: 'admin-key-4713-planted',
+    barrier: 'barrier-token-4714-planted',
+    page: 'dashboard-token-4715-planted'
+  }
+  const ends: Ends = []
+  afterEach(() => endAll(ends))
+
+  /** Listens at a place. Returns which secrets came there, in any form, and whether anything came at all. */
+  const place = async (host: string, port: number, tls?: Certificate, answer = '') => {
+    let [text, calls] = ['', 0]
+    const hear = (socket: Socket) => {
+      socket.on('error', () => {})
+      socket.on('data', chunk => {
+        text += chunk.toString('latin1')
+        socket.end(answer)
+      })
+      ends.push(() => void socket.destroy())
+    }
+    const server = tls ? createTls(tls, hear) : createNet(hear)
+    server.on('connection', () => (calls += 1))
+    server.listen(port, host)
+    await once(server, 'listening')
+    ends.push(() => void server.close())
+    return {
+      url: `http://${host}:${(server.address() as AddressInfo).port}`,
+      calls: () => calls,
+      got: () =>
+        Object.entries(SECRETS).flatMap(([name, it]) => (forms(it).some(f => text.includes(f)) ? name : []))
+    }
+  }
+
+  it('law: by every other way that it could take, a listener gets none (S3)', async () => {
+    const [good, other] = [await selfSigned(['barrier.test']), await selfSigned(['barrier.test'])]
+    const net = `127.${64 + (process.pid % 64)}.${(process.pid >> 8) & 127}`
+    const [control, port] = [29_191, 29_193]
+    const rig = await startRig({ gateways: 0, agent: false })
+    ends.push(() => rig.close())
+    const admin = await serveAdminApi({
+      store: rig.apisix.store,
+      host: `${net}.1`,
+      port: 0,
+      adminKey: SECRETS.key
+    })
+    ends.push(() => admin.close())
+    const keys: unknown[] = []
+    admin.listener.server.on('request', ({ headers }) => keys.push(headers['x-api-key']))
+    const moved = await place(`${net}.2`, 0)
+    const gateways = {
+      'the certificate of the CA': await place(`${net}.3`, port, good),
+      'the certificate of another CA': await place(`${net}.4`, port, other),
+      'no TLS': await place(`${net}.5`, port),
+      'an answer that leads elsewhere': await place(
+        `${net}.6`,
+        port,
+        good,
+        `HTTP/1.1 307 x\r\nlocation: ${moved.url}/\r\ncontent-length: 0\r\n\r\n`
+      )
+    }
+    const controls = await Promise.all([3, 4, 5, 6].map(n => place(`${net}.${n}`, control)))
+    const [peer, proxy, node] = [
+      await place(`${net}.7`, 0),
+      await place(`${net}.8`, 0),
+      await place(`${net}.9`, 0)
+    ]
+    for (const n of [3, 4, 5, 6]) rig.showGateway(`looks-like-one-${n}`, `${net}.${n}`)
+    rig.apisix.store.put(keyOf('upstreams', 'web'), {
+      id: 'web',
+      type: 'roundrobin',
+      nodes: { [new URL(node.url).host]: 1 }
+    })
+    const folder = await mkdtemp(join(tmpdir(), 'apisix-drain-places-'))
+    ends.push(() => rm(folder, { recursive: true, force: true }))
+    await writeFile(join(folder, 'ca.crt'), good.ca)
+    const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
+    const settings = {
+      ...rig.settings,
+      APISIX_ADMIN_URL: admin.url,
+      APISIX_ADMIN_KEY_ENV: 'KEY',
+      APISIX_CONTROL_PORT: String(control),
+      APISIX_BARRIER_PORT: String(port),
+      APISIX_BARRIER_TOKEN_ENV: 'BARRIER',
+      APISIX_BARRIER_CA_FILE: join(folder, 'ca.crt'),
+      APISIX_BARRIER_SERVER_NAME: 'barrier.test',
+      SERVE_DASHBOARD_ENABLED: 'true',
+      SERVE_DASHBOARD_TOKEN_ENV: 'PAGE',
+      SERVE_DASHBOARD_PEERS: new URL(peer.url).host
+    }
+    const env = {
+      PATH: process.env['PATH'],
+      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`APISIX_DRAIN_${name}`, value])),
+      ...Object.fromEntries(proxies.map(name => [name, proxy.url])),
+      NODE_USE_ENV_PROXY: '1',
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+      KEY: SECRETS.key,
+      BARRIER: SECRETS.barrier,
+      PAGE: SECRETS.page
+    }
+    const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+    ends.push(() => void child.kill('SIGKILL'))
+    for (const { calls } of [...Object.values(gateways), ...controls, peer])
+      await until('the agent called each of them twice', () => calls() > 1)
+    for (const right of ['the certificate of the CA', 'an answer that leads elsewhere'] as const)
+      await until('who has the certificate gets the token', () => gateways[right].got().join() === 'barrier')
+    expect([...new Set(keys)], 'it listed the holders').to.deep.equal([SECRETS.key])
+    expect(gateways['the certificate of another CA'].got()).to.deep.equal([])
+    expect(gateways['no TLS'].got()).to.deep.equal([])
+    for (const { got } of [...controls, peer]) expect(got()).to.deep.equal([])
+    for (const { calls } of [moved, proxy, node]) expect(calls()).to.equal(0)
   })
 })

@@ -108,6 +108,7 @@ export const MISTAKES: readonly Mistake[] = [
     env: () => ({
       APISIX_DRAIN_DRAIN_MINIMUM_EVIDENCE: 'barrier',
       APISIX_DRAIN_APISIX_BARRIER_PORT: undefined,
+      APISIX_DRAIN_APISIX_BARRIER_SCHEME: undefined,
       APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: undefined
     }),
     exit: 2,
@@ -219,6 +220,7 @@ export const MISTAKES: readonly Mistake[] = [
     args: ['doctor'],
     env: () => ({
       APISIX_DRAIN_APISIX_BARRIER_PORT: undefined,
+      APISIX_DRAIN_APISIX_BARRIER_SCHEME: undefined,
       APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: undefined
     }),
     exit: 0,

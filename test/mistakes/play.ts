@@ -77,6 +77,7 @@ export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
       APISIX_ADMIN_KEY_ENV: 'KEY',
       APISIX_CONTROL_PORT: new URL(rig.gateways[0]?.urls.control ?? '').port,
       APISIX_BARRIER_PORT: new URL(rig.gateways[0]?.urls.barrier ?? '').port,
+      APISIX_BARRIER_SCHEME: 'http',
       APISIX_BARRIER_TOKEN_ENV: 'BARRIER',
       APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
       SERVE_PORT: '0',

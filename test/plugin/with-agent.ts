@@ -54,6 +54,7 @@ export async function withAgent(gateway: Gateway): Promise<WithAgent> {
     APISIX_CONTROL_ENABLED: 'false',
     APISIX_GATEWAYS_STATIC: JSON.stringify([{ name: 'nginx', host: at.barrier.split(':')[0] }]),
     APISIX_BARRIER_PORT: at.barrier.split(':')[1] ?? '',
+    APISIX_BARRIER_SCHEME: 'http',
     APISIX_BARRIER_TOKEN_FILE: `${at.dir}/token`,
     DRAIN_MINIMUM_EVIDENCE: 'barrier',
     SERVE_HOST: '127.0.0.1',

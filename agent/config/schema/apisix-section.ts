@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, port, scheme, text } from './fields.ts'
+import { duration, port, text } from './fields.ts'
 
 const admin = z.strictObject({
   url: z
@@ -43,7 +43,10 @@ const control = z.strictObject({
 
 const barrier = z.strictObject({
   port: port(9092, 'Port of the Barrier listener of our plugin on every gateway.'),
-  scheme: scheme('the Barrier listener'),
+  scheme: z
+    .enum(['https', 'http'])
+    .default('https')
+    .describe('Scheme of the Barrier listener. With `http` everybody who reads that traffic has the token.'),
   tokenFile: text().optional().meta({
     description: 'File that holds the bearer token of the Barrier listener. Read again when it is rotated.',
     example: '/run/secrets/apisix-drain/barrier-token'

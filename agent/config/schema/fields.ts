@@ -28,4 +28,3 @@ export const port = (byDefault: number, description: string) =>
   z.int().min(1).max(65_535).default(byDefault).describe(description)
 
 export const text = () => z.string().trim().min(1)
-export const scheme = (of: string) => z.enum(['http', 'https']).default('http').describe(`Scheme of ${of}.`)

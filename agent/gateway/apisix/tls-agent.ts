@@ -1,4 +1,5 @@
 import https from 'node:https'
+import type { ConnectionOptions } from 'node:tls'
 
 export interface TlsOptions {
   /** The CAs (PEM), read at each new connection because files are replaced. Absent: the CAs of the system. */
@@ -7,13 +8,12 @@ export interface TlsOptions {
   readonly serverName?: string | undefined
 }
 
-/** The TLS options for one new connection. */
-export function tlsOf({ ca, serverName }: TlsOptions): {
-  readonly ca?: string
-  readonly servername?: string
-} {
-  return { ...(ca && { ca: ca() }), ...(serverName !== undefined && { servername: serverName }) }
-}
+/** The TLS options for one new connection. No variable of the environment can switch the check of the certificate off. */
+export const tlsOf = ({ ca, serverName }: TlsOptions): ConnectionOptions => ({
+  rejectUnauthorized: true,
+  ...(ca && { ca: ca() }),
+  ...(serverName !== undefined && { servername: serverName })
+})
 
 /** Connections are kept as long as their server keeps them. Each new connection uses the current CA. */
 export class TlsAgent extends https.Agent {

@@ -36,7 +36,7 @@
 
 {{- define "apisix-drain.barrierScheme" -}}
 {{- $barrier := default dict (dig "apisix" "barrier" nil .Values.config) -}}
-{{- default (ternary "https" "http" (not (empty (include "apisix-drain.barrierTLS" .)))) (get $barrier "scheme") -}}
+{{- default (ternary "http" "https" (eq "false" (toString .Values.barrierTLS.enabled))) (get $barrier "scheme") -}}
 {{- end -}}
 
 {{/* The Secret whose CA the agents mount: not while they still use plain HTTP. */}}
@@ -111,8 +111,8 @@
 {{- $barrier := default dict (get $apisix "barrier") -}}
 {{- $_ := set $apisix "barrier" $barrier -}}
 {{- $_ := set $barrier "tokenFile" "/run/secrets/apisix-drain/barrier-token" -}}
+{{- $_ := set $barrier "scheme" (include "apisix-drain.barrierScheme" .) -}}
 {{- if include "apisix-drain.barrierCASecret" . -}}
-{{- $_ := set $barrier "scheme" "https" -}}
 {{- $_ := set $barrier "serverName" (include "apisix-drain.barrierName" .) -}}
 {{- end -}}
 {{- if or .Values.barrierCA.existingConfigMap (include "apisix-drain.barrierCASecret" .) -}}

@@ -199,11 +199,11 @@ srve: {}
     ],
     'a CA for http': ['admin: { url: "http://a:1", keyEnv: KEY, caFile: /ca }', /caFile: has no meaning/],
     'a CA for an http barrier': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, caFile: /ca }',
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { scheme: http, tokenEnv: KEY, caFile: /ca }',
       /barrier.caFile: has no meaning/
     ],
     'a server name for an http barrier': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, serverName: a }',
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { scheme: http, tokenEnv: KEY, serverName: a }',
       /barrier.serverName: has no meaning/
     ],
     'a ttl of broken seconds': [
@@ -273,6 +273,7 @@ srve: {}
       expect(found.serve.port).to.equal(7)
       expect(found.kubernetes.namespaces).to.deep.equal(['shop', 'bank'])
       expect(found.apisix.barrier?.token.source).to.equal('<from env KEY>')
+      expect(found.apisix.barrier?.scheme, 'http only where somebody says it (S3)').to.equal('https')
       expect(found.apisix.gateways).to.deep.include({ kind: 'static' })
     })
 
