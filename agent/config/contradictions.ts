@@ -1,47 +1,5 @@
-import type { z } from 'zod'
 import { formatDuration, parseDuration } from '../rules/drain/duration.ts'
-import { schema, type Settings } from './schema/schema.ts'
-
-type Issue = z.core.$ZodIssue
-
-/**
- * The contradictions in a tree that the schema refused, so that all problems are reported at once. The function removes the broken
- * settings first, and omits each contradiction that names a removed setting.
- */
-export function furtherProblems(tree: Readonly<Record<string, unknown>>, issues: readonly Issue[]): string[] {
-  const broken = issues.flatMap(issue => {
-    const path = issue.path.map(String)
-    return issue.code === 'unrecognized_keys' ? issue.keys.map(key => [...path, key]) : [path]
-  })
-  const rest = structuredClone(tree) as Tree
-  const removed = broken.filter(path => remove(rest, path))
-  const admin = child(child(rest, 'apisix'), 'admin')
-  admin['url'] ??= 'http://placeholder'
-  const parsed = schema.safeParse(rest)
-  if (!parsed.success) return []
-  return contradictions(parsed.data).filter(
-    problem => !removed.some(path => problem.includes(path.join('.')))
-  )
-}
-
-type Tree = Record<string, unknown>
-
-function child(tree: Tree, name: string): Tree {
-  const found = tree[name]
-  if (typeof found === 'object' && found !== null) return found as Tree
-  const made: Tree = {}
-  tree[name] = made
-  return made
-}
-
-/** Returns false if the setting is missing: a missing setting cannot be the cause of other problems. */
-function remove(tree: Tree, path: readonly string[]): boolean {
-  const [name, ...deeper] = path
-  const next = name === undefined ? undefined : tree[name]
-  if (name === undefined || next === undefined) return false
-  if (deeper.length > 0 && typeof next === 'object' && next !== null) return remove(next as Tree, deeper)
-  return delete tree[name]
-}
+import type { Settings } from './schema/schema.ts'
 
 /** Kubernetes' default grace. Settings that leave no time for a drain within this grace are a mistake. */
 const DEFAULT_GRACE_MS = 30_000

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type Document, isScalar, LineCounter, parseDocument, stringify, visit } from 'yaml'
-import { contradictions, furtherProblems } from './contradictions.ts'
+import { LineCounter, parseDocument, stringify } from 'yaml'
+import { contradictions } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
 import { schemaProblems } from './problems.ts'
 import { resolve } from './resolve.ts'
@@ -32,8 +32,7 @@ export function loadConfig(
   problems.push(...envProblems)
   const parsed = schema.safeParse(tree)
   if (!parsed.success) {
-    const { issues } = parsed.error
-    return { ok: false, problems: [...problems, ...schemaProblems(issues), ...furtherProblems(tree, issues)] }
+    return { ok: false, problems: [...problems, ...schemaProblems(parsed.error.issues)] }
   }
   if (dryRun) parsed.data.drain.dryRun = true
   problems.push(...contradictions(parsed.data))
@@ -86,12 +85,6 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
     problems.push(`${path}:${line}:${col}: is no YAML: ${error.message}`)
   }
   if (document.errors.length > 0) return {}
-  const faults = treeFaults(document)
-  for (const { at, why } of faults) {
-    const { line, col } = lines.linePos(at)
-    problems.push(`${path}:${line}:${col}: ${why}`)
-  }
-  if (faults.length > 0) return {}
   let tree: unknown
   try {
     tree = document.toJS()
@@ -105,26 +98,6 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
   if (typeof tree === 'object' && !Array.isArray(tree)) return withoutEmpty(tree as Record<string, unknown>)
   problems.push(`${path}: must hold sections such as apisix: and drain:`)
   return {}
-}
-
-/** The parts of the YAML that cannot become a plain tree: a key `__proto__`, and an alias inside its own target. */
-function treeFaults(document: Document): readonly { readonly at: number; readonly why: string }[] {
-  const faults: { at: number; why: string }[] = []
-  visit(document, {
-    Pair(_, { key }) {
-      if (isScalar(key) && key.value === '__proto__') {
-        faults.push({ at: key.range?.[0] ?? 0, why: '__proto__: no such setting; take it out' })
-      }
-    },
-    Alias(_, alias, ancestors) {
-      const target = alias.resolve(document)
-      if (target && ancestors.includes(target)) {
-        const why = `the alias *${alias.source} is inside of what it stands for; write its value out`
-        faults.push({ at: alias.range?.[0] ?? 0, why })
-      }
-    }
-  })
-  return faults
 }
 
 /** The tree without null values. If every line of a section is a comment, YAML reads the section as null; its defaults then apply. */

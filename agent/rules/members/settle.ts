@@ -16,6 +16,9 @@ export interface Precedence {
   readonly followedBy: (holder: HolderKey) => ReadonlySet<string>
 }
 
+/** How many problems of one Service a message names. */
+const TOLD = 8
+
 /**
  * One claim for each holder. A claim that `sync.allow` does not list never counts. If several claims are left, the Service that the holder
  * follows already keeps the holder; otherwise the oldest Service gets it. So a later claim changes nothing.
@@ -45,7 +48,8 @@ export function settleClaims(services: Iterable<ServiceFact>, { allows, followed
       if (service !== kept.service)
         tell(service, `${holder} follows ${serviceName(kept.service)}: this claim changes nothing`)
   }
-  return { claims, problems: new Map([...problems].map(([name, told]) => [name, told.join('; ')])) }
+  const joined = [...problems].map(([name, told]) => [name, told.slice(0, TOLD).join('; ')] as const)
+  return { claims, problems: new Map(joined) }
 }
 
 /** The uid decides between Services of the same second, so that all agents choose the same one. */
