@@ -161,7 +161,7 @@ function asFarAsPossible(scenario: Scenario): Scenario {
   // An agent must be there all the while, and know every gateway.
   const isWatched = !leavesGhosts(scenario) && !has(scenario, 'gateway: second behind one address')
   const stranger = isWatched ? scenario.stranger : 'none'
-  const [first] = breaks.filter(({ fault }) => isOfOneWay(fault))
+  const first = breaks.find(({ fault }) => isOfOneWay(fault))
   return {
     ...scenario,
     stranger,

@@ -117,93 +117,67 @@ local function revision_of(body)
 end
 
 
-local function sized_list(value, name)
-    if not is_list(value) then
+-- The body with the list in it, each item read by `item_of(item, where)`.
+local function with_list(text, name, item_of)
+    local body, err = body_of(text)
+    local list = body and body[name]
+    if not body then
+        return nil, err
+    end
+    if not is_list(list) then
         return nil, name .. " must be a list"
     end
-    if #value > MAX_ITEMS then
-        return nil, name .. " has " .. #value .. " items, at most " .. MAX_ITEMS
+    if #list > MAX_ITEMS then
+        return nil, name .. " has " .. #list .. " items, at most " .. MAX_ITEMS
                     .. " are taken at once: send several requests"
     end
-    return value
+    for i, item in ipairs(list) do
+        list[i], err = item_of(item, name .. "[" .. i - 1 .. "]")
+        if not list[i] then
+            return nil, err
+        end
+    end
+    body.as_of, err = revision_of(body)
+    if err then
+        return nil, err
+    end
+    return body
+end
+
+
+local function uid_of(uid, where)
+    if not is_uid(uid) then
+        return nil, where .. " must be a pod uid"
+    end
+    return uid
 end
 
 
 --- @treturn table|nil entries
 -- @treturn string|nil what is wrong
 function _M.entries(text)
-    local body, err = body_of(text)
-    if not body then
-        return nil, err
+    local body, err = with_list(text, "entries", entry_of)
+    for _, entry in ipairs(body and body.entries or {}) do
+        entry.as_of = body.as_of
     end
-    local list, as_of
-    list, err = sized_list(body.entries, "entries")
-    if not list then
-        return nil, err
-    end
-    as_of, err = revision_of(body)
-    if err then
-        return nil, err
-    end
-
-    local entries = {}
-    for i, item in ipairs(list) do
-        entries[i], err = entry_of(item, "entries[" .. i - 1 .. "]")
-        if not entries[i] then
-            return nil, err
-        end
-        entries[i].as_of = as_of
-    end
-    return entries
-end
-
-
-local function uids_of(body)
-    local uids, err = sized_list(body.uids, "uids")
-    if not uids then
-        return nil, err
-    end
-    for i, uid in ipairs(uids) do
-        if not is_uid(uid) then
-            return nil, "uids[" .. i - 1 .. "] must be a pod uid"
-        end
-    end
-    return uids
+    return body and body.entries, err
 end
 
 
 --- @treturn table|nil { uids, as_of }
 -- @treturn string|nil what is wrong
 function _M.removal(text)
-    local body, err = body_of(text)
-    if not body then
-        return nil, err
-    end
-    local uids, as_of
-    uids, err = uids_of(body)
-    if not uids then
-        return nil, err
-    end
-    as_of, err = revision_of(body)
-    if err then
-        return nil, err
-    end
-    return { uids = uids, as_of = as_of }
+    local body, err = with_list(text, "uids", uid_of)
+    return body and { uids = body.uids, as_of = body.as_of }, err
 end
 
 
 --- @treturn table|nil { uids, wait (seconds), until }
 function _M.inflight(text)
-    local body, err = body_of(text)
+    local body, err = with_list(text, "uids", uid_of)
     if not body then
         return nil, err
     end
-    local uids
-    uids, err = uids_of(body)
-    if not uids then
-        return nil, err
-    end
-
     local wait = body.wait == nil and 0 or body.wait
     if not (type(wait) == "number" and wait >= 0 and wait <= MAX_WAIT) then
         return nil, "wait must be a number of seconds from 0 to " .. MAX_WAIT
@@ -212,7 +186,7 @@ function _M.inflight(text)
     if till ~= "all" and till ~= "requests" then
         return nil, "until must be \"all\" or \"requests\""
     end
-    return { uids = uids, wait = wait, till = till }
+    return { uids = body.uids, wait = wait, till = till }
 end
 
 
