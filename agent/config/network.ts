@@ -11,6 +11,7 @@ export interface Route {
 }
 
 const MEANING: readonly (readonly [code: RegExp, meaning: (route: Route) => string])[] = [
+  [/^E[MN]FILE$/, () => 'the agent has no file descriptor left: raise the limit of open files (ulimit -n)'],
   [
     /^(ENOTFOUND|EAI_AGAIN)$/,
     ({ address }) =>

@@ -27,9 +27,6 @@ export const SHUTTING_DOWN = refuse(
   'this agent is stopping and breaks off; another one answers'
 )
 
-/** How many hooks an agent holds at once. More get 503, or 429 for one pod. */
-export const MOST_HOOKS = { maxHooks: 2000, maxHooksPerPod: 16 }
-
 export function createHookSlots(limits: {
   readonly maxHooks: number
   readonly maxHooksPerPod: number

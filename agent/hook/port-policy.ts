@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs'
+
 /** How many connections may be open. Beyond that, a new connection replaces a waiting one (`limitConnections`). */
 export interface ConnectionLimits {
   readonly all: number
@@ -19,8 +21,19 @@ export interface PortPolicy {
   readonly maxHeaders: number
 }
 
+/** How many files this process may have open. Node raises this limit as far as it may. */
+function openFiles(): number {
+  const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'utf8') : ''
+  return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity)
+}
+/** The part of them that a port gives to its callers. The agent keeps three eighths for its own calls, which every proof needs. */
+const share = (eighths: number, most: number): number =>
+  Math.min(most, Math.floor((openFiles() * eighths) / 8))
+
+/** How many hooks an agent holds at once. More get 503, or 429 for one pod. */
+export const MOST_HOOKS = { maxHooks: share(2, 2000), maxHooksPerPod: 16 }
 /** Connections for scrapers, probes and the dashboard, besides those of the hooks. */
-const OTHER_CONNECTIONS = 256
+const OTHER_CONNECTIONS = share(1, 256)
 /** Twice the pods of one host: a kubelet calls `httpGet` hooks from its own address. */
 const PER_ADDRESS = 512
 
@@ -49,5 +62,5 @@ export const pagePolicy: PortPolicy = {
 export const webhookPolicy: PortPolicy = {
   ...COMMON,
   requestMs: 5000,
-  connections: { all: 512, perAddress: 256 }
+  connections: { all: share(1, 512), perAddress: 256 }
 }

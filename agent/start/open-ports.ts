@@ -1,8 +1,7 @@
 import type { Config } from '../config/types.ts'
 import type { App } from '../hook/app.ts'
 import { listen, type Listening } from '../hook/listen.ts'
-import { MOST_HOOKS } from '../hook/hook-slots.ts'
-import { hookPolicy, pagePolicy } from '../hook/port-policy.ts'
+import { hookPolicy, MOST_HOOKS, pagePolicy } from '../hook/port-policy.ts'
 import type { Page } from './start-page.ts'
 
 interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {

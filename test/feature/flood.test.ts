@@ -1,10 +1,13 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
 import { startRig, type Rig } from '../build/rig.ts'
 
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 /** Many source addresses: the strictest limit is per address, and this test is about the other limits. */
 const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.66.0.${i + 1}`)
 const CONNECTIONS = 10_000
@@ -87,5 +90,36 @@ describe('feature: a flood on the hook port', () => {
     rig.end(other)
     const { body } = await callHook({ port: rig.agent.port, from: other.ip })
     expect(body).to.include({ evidence: 'barrier' })
+  })
+
+  it('of hooks on an agent with 256 file descriptors leaves it those that its proofs need (S13)', async () => {
+    const [pod, stays] = [rig.pod('few'), rig.pod('few-stays')]
+    rig.upstream('few', [pod, stays])
+    await rig.applied()
+    const env = {
+      PATH: process.env['PATH'],
+      ...Object.fromEntries(Object.entries(rig.settings).map(([k, v]) => [`APISIX_DRAIN_${k}`, v])),
+      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
+      APISIX_DRAIN_LOG_LEVEL: 'info',
+      KEY: rig.barrierToken
+    }
+    const child = spawn('sh', ['-c', `ulimit -n 256 && exec "${process.execPath}" "${MAIN}"`], { env })
+    let log = ''
+    child.stdout.on('data', chunk => (log += String(chunk)))
+    try {
+      await until('it listens', () => log.includes('"listening"'))
+      const port = Number(/"port":(\d+)/.exec(log)?.[1])
+      await until('it is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok)
+      const calls = Array.from({ length: 500 }, (_, i) => ({ port, from: ATTACKERS[i % 20] ?? '' }))
+      const query = `namespace=${stays.namespace}&pod=${stays.name}`
+      const strangers = Promise.allSettled(calls.map(call => callHook({ ...call, query })))
+      rig.end(pod)
+      const { status, body } = await callHook({ port, from: pod.ip })
+      expect([status, body.evidence]).to.deep.equal([200, 'barrier'])
+      await strangers
+      expect(log).to.not.match(/E[MN]FILE/)
+    } finally {
+      child.kill('SIGKILL')
+    }
   })
 })

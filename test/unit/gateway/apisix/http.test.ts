@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createNet, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
+import { networkMeaning } from '../../../../agent/config/network.ts'
 import { until } from '../../../build/apisix.ts'
 import { createHttp, type HttpClient } from '../../../../agent/gateway/apisix/http.ts'
 
@@ -139,4 +140,9 @@ describe('calls to the Barrier API', () => {
         expect(error.code).to.equal(code)
         await until('the connection is closed', () => open.size === 0)
       })
+
+  it('name a lack of file descriptors as what it is, not as a missing plugin (S13)', () => {
+    const meaning = networkMeaning('EMFILE', { address: 'a', scheme: 's', ca: 'c' })
+    expect(meaning).to.match(/no file descriptor left: raise the limit/)
+  })
 })
