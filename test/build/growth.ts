@@ -5,11 +5,10 @@ import * as fc from 'fast-check'
 const NEVER_MS = 5000
 /** CPU time that is too short to compare, in µs. */
 const SHORT_US = 2000
-/** The input grows by this factor. Linear: 4 times the CPU time; quadratic: 16 times. */
-const FACTOR = 4
-/** The bound between linear and quadratic growth. */
-const MOST = 8
-const TRIES = 5
+/** Input of twice the size may take this many times as long: 2 is linear, 4 is quadratic. */
+const MOST = 3
+const SIZES = [1, 2, 4]
+const TRIES = 12
 
 const sandbox = createContext({ run: () => {} })
 const script = new Script('run()')
@@ -23,29 +22,20 @@ function cpuOf(run: () => void): number {
   return user + system
 }
 
-/**
- * Runs code on an input of size `n` and of size 4n, in CPU time of this thread.
- *
- * @returns by which factor the time grew; 4 (linear) if both are too short to compare
- * @throws Error if a run does not end
- */
-export function growthOf(make: (size: number) => () => void, size: number): number {
-  const [small, large] = [make(size), make(size * FACTOR)]
-  let [least, most] = [Infinity, Infinity]
-  // The shortest round of each size counts, because the compiler or a busy machine may slow down any round.
-  for (let i = 0; i < TRIES; i++) {
-    least = Math.min(least, cpuOf(small))
-    most = Math.min(most, cpuOf(large))
-    if (most < SHORT_US) return FACTOR
-  }
-  return most / Math.max(least, 1)
-}
-
-/** @throws Error if the time grows faster than the input */
+/** @throws Error if the CPU time of this thread grows faster than the input, of sizes n, 2n and 4n, or if a run does not end */
 export function mustBeLinear(make: (size: number) => () => void, size: number, what = ''): void {
-  const growth = growthOf(make, size)
-  if (growth > MOST)
-    throw new Error(`input 4 times as long took ${growth.toFixed(1)} times as long ${what}`.trim())
+  const runs = SIZES.map(factor => make(size * factor))
+  const least = runs.map(() => Infinity)
+  let growth = 0
+  // The shortest run of each size counts, because the compiler or a busy machine may slow down any run.
+  for (let i = 0; i < TRIES; i++) {
+    runs.forEach((run, n) => (least[n] = Math.min(least[n] ?? 0, cpuOf(run))))
+    const [one = 0, two = 0, four = 0] = least
+    if (four < SHORT_US) return
+    growth = Math.max(two < SHORT_US ? 0 : two / Math.max(one, 1), four / Math.max(two, 1))
+    if (growth <= MOST) return
+  }
+  throw new Error(`input twice as long took ${growth.toFixed(1)} times as long ${what}`.trim())
 }
 
 /** Texts that make a parser backtrack: a beginning, a part that is repeated, and an end that does not fit. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { TooLong } from '../../base/json-reader.ts'
 
 interface BodyLimits {
   /** In bytes, of one body. */
@@ -7,16 +8,11 @@ interface BodyLimits {
   readonly all: number
 }
 
-/** A body is longer than `each`. */
-export class TooLarge extends Error {
-  override readonly name = 'TooLarge'
-}
-
 /**
  * Returns a function that reads the body of a request. If the bodies that are being read exceed `all` together, the oldest request is
- * ended: a real caller sends its body in milliseconds. The function rejects with TooLarge, or with the error of the connection.
+ * ended: a real caller sends its body in milliseconds. The function rejects with TooLong, or with the error of the connection.
  */
-export function createBodies({ each, all }: BodyLimits): (request: IncomingMessage) => Promise<string> {
+export function createBodies({ each, all }: BodyLimits): (request: IncomingMessage) => Promise<Buffer> {
   /** The bytes of each body so far, the oldest first. */
   const held = new Map<IncomingMessage, number>()
   let sum = 0
@@ -37,13 +33,13 @@ export function createBodies({ each, all }: BodyLimits): (request: IncomingMessa
     try {
       for await (const chunk of request as AsyncIterable<Buffer>) {
         const size = (held.get(request) ?? 0) + chunk.length
-        if (size > each) throw new TooLarge(`more than ${each} bytes`)
+        if (size > each) throw new TooLong(`more than ${each} bytes`)
         sum += chunk.length
         held.set(request, size)
         chunks.push(chunk)
         makeRoom()
       }
-      return Buffer.concat(chunks).toString()
+      return Buffer.concat(chunks)
     } finally {
       forget(request)
     }

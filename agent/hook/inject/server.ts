@@ -2,10 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import { readJson, TooLong } from '../../base/json-reader.ts'
 import { createRare } from '../../base/rare.ts'
 import { listen } from '../listen.ts'
 import { webhookPolicy, type PortPolicy } from '../port-policy.ts'
-import { createBodies, TooLarge } from './bodies.ts'
+import { createBodies } from './bodies.ts'
 import type { Pair } from './pair.ts'
 import { review } from './review.ts'
 import type { InjectSettings } from './settings.ts'
@@ -37,7 +38,7 @@ export async function serveWebhook(
 ): Promise<Webhook> {
   const read = createBodies(BODIES)
   const rare = createRare(clock)
-  const reviewBody = async (request: IncomingMessage) => review(JSON.parse(await read(request)), settings)
+  const reviewBody = async (request: IncomingMessage) => review(readJson(await read(request)), settings)
   const listening = await listen(
     (request, response) => {
       const answer = (status: number, body: unknown, close = false) => {
@@ -57,7 +58,7 @@ export async function serveWebhook(
         (err: unknown) => {
           const leftOut = rare.next()
           if (leftOut !== undefined) log.warn({ err, leftOut }, 'a review could not be read')
-          if (err instanceof TooLarge) answer(413, { error: 'too-large', why: err.message }, true)
+          if (err instanceof TooLong) answer(413, { error: 'too-large', why: err.message }, true)
           else answer(400, { error: 'bad-request', why: 'the body cannot be read' }, true)
         }
       )

@@ -1,24 +1,17 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
+import { addressRanges } from '../../base/address-ranges.ts'
 
 /** Addresses that no gateway can have: this host, link-local ones (cloud metadata), multicast groups, and the unspecified address. */
-const NEVER: readonly (readonly [network: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
-  ['0.0.0.0', 8, 'ipv4'],
-  ['169.254.0.0', 16, 'ipv4'],
-  ['224.0.0.0', 3, 'ipv4'],
-  ['::', 128, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
-  ['fd00:ec2::254', 128, 'ipv6'],
-  ['ff00::', 8, 'ipv6']
-]
-
-const never = new BlockList()
-for (const [network, prefix, family] of NEVER) never.addSubnet(network, prefix, family)
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8, 'ipv4')
-loopback.addSubnet('::1', 128, 'ipv6')
-
-const isIn = (list: BlockList, address: string): boolean =>
-  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+const isNever = addressRanges([
+  '0.0.0.0/8',
+  '169.254.0.0/16',
+  '224.0.0.0/3',
+  '::/128',
+  'fe80::/10',
+  'fd00:ec2::254/128',
+  'ff00::/8'
+])
+const isLoopback = addressRanges(['127.0.0.0/8', '::1/128'])
 
 /**
  * Whether the agent may call the address of a gateway's pod, with its token. The address comes from the pod's status. Whoever writes that
@@ -27,14 +20,11 @@ const isIn = (list: BlockList, address: string): boolean =>
  * @param local loopback is allowed too: the whole cluster is on this machine
  */
 export const isDialable = (address: string, local: boolean): boolean =>
-  isIP(address) !== 0 &&
-  !address.includes('%') &&
-  !isIn(never, address) &&
-  (local || !isIn(loopback, address))
+  isIP(address) !== 0 && !address.includes('%') && !isNever(address) && (local || !isLoopback(address))
 
 /** Whether the API server has a loopback address: then pods can have one too. */
 export function isLocal(origin: string): boolean {
   const { hostname } = new URL(origin)
   const host = hostname.replace(/^\[|\]$/g, '')
-  return host === 'localhost' || (isIP(host) !== 0 && isIn(loopback, host))
+  return host === 'localhost' || isLoopback(host)
 }

@@ -11,7 +11,11 @@ import { canonicalHost } from '../../base/address-ranges.ts'
 import { SERVICE_LABEL } from '../reflect/collection.ts'
 import { identityOf } from '../transport/objects.ts'
 import { intern } from './intern.ts'
+import { MOST_PORTS } from '../../rules/plan/match.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
+
+/** The API server accepts no more. */
+const MOST_ENDPOINTS = 1000
 
 /**
  * The needed fields of an EndpointSlice. It never fails: `undefined` only without an identity. `service` is empty for a slice that
@@ -27,11 +31,14 @@ export function toEndpointFact(object: unknown): EndpointFact | undefined {
     namespace: intern.text(identity.namespace),
     service: intern.text(textOf(fieldsOf(meta.labels)[SERVICE_LABEL]) ?? ''),
     family: familyOf(slice.addressType),
-    ports: listOf(slice.ports).map(entry => {
-      const { name: portName, port } = fieldsOf<DiscoveryV1EndpointPort>(entry)
-      return { name: intern.text(textOf(portName) ?? ''), port: portOf(port) }
-    }),
+    ports: listOf(slice.ports)
+      .slice(0, MOST_PORTS + 1)
+      .map(entry => {
+        const { name: portName, port } = fieldsOf<DiscoveryV1EndpointPort>(entry)
+        return { name: intern.text(textOf(portName) ?? ''), port: portOf(port) }
+      }),
     endpoints: listOf(slice.endpoints)
+      .slice(0, MOST_ENDPOINTS)
       .map(toEndpoint)
       .filter(endpoint => endpoint !== undefined)
   }

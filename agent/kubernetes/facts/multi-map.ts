@@ -7,34 +7,25 @@ interface MultiMap<K, V extends object> {
   add(key: K, value: V): void
   /** Removes this very object. */
   remove(key: K, value: V): void
-  readonly size: number
 }
 
 export function createMultiMap<K, V extends object>(): MultiMap<K, V> {
-  const values = new Map<K, V | readonly V[]>()
-  const get = (key: K): readonly V[] => {
-    const held = values.get(key)
-    if (held === undefined) return []
-    return isList(held) ? held : [held]
-  }
+  const values = new Map<K, V | Set<V>>()
   return {
-    get,
+    get(key) {
+      const held = values.get(key)
+      return held === undefined ? [] : held instanceof Set ? [...held] : [held]
+    },
     add(key, value) {
-      const held = get(key)
-      values.set(key, held.length === 0 ? value : [...held, value])
+      const held = values.get(key)
+      if (held instanceof Set) held.add(value)
+      else values.set(key, held === undefined ? value : new Set([held, value]))
     },
     remove(key, value) {
-      const left = get(key).filter(held => held !== value)
-      const [only] = left
-      if (only === undefined) values.delete(key)
-      else values.set(key, left.length === 1 ? only : left)
-    },
-    get size() {
-      return values.size
+      const held = values.get(key)
+      if (held === value) values.delete(key)
+      if (!(held instanceof Set) || !held.delete(value) || held.size > 1) return
+      for (const only of held) values.set(key, only)
     }
   }
-}
-
-function isList<V extends object>(held: V | readonly V[]): held is readonly V[] {
-  return Array.isArray(held)
 }

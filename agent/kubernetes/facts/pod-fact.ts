@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type {
   V1Container,
   V1ContainerPort,
@@ -15,6 +16,7 @@ import type {
 import { LONGEST_VALUE, PREFIX } from '../../rules/drain/annotations.ts'
 import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
+import { MOST_PORTS } from '../../rules/plan/match.ts'
 import { intern } from './intern.ts'
 import {
   conditionIsTrue,
@@ -109,7 +111,7 @@ function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort')
     for (const container of listOf(spec[kind])) {
       for (const entry of listOf(fieldsOf<V1Container>(container).ports)) {
         const port = portOf(fieldsOf<V1ContainerPort>(entry)[which])
-        if (port !== undefined) ports.add(port)
+        if (port !== undefined && ports.size <= MOST_PORTS) ports.add(port)
       }
     }
   }
@@ -210,12 +212,14 @@ const GENERATED: ReadonlySet<string> = new Set([
   'lifecycle.apps.kruise.io/state'
 ])
 
-const labelKeyOf = (labels: Fields, controller: string | undefined): string =>
-  Object.entries(labels)
+const labelKeyOf = (labels: Fields, controller: string | undefined): string => {
+  const key = Object.entries(labels)
     .flatMap(([key, value]) =>
       GENERATED.has(key) || (key === OF_CONTROLLER && value === controller) ? [] : [`${key}=${String(value)}`]
     )
     .sort()
     .join()
+  return key.length > LONGEST_VALUE ? createHash('sha256').update(key).digest('hex') : key
+}
 
 const toMillis = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000)

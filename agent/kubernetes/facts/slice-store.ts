@@ -1,4 +1,5 @@
 import type { Endpoint, EndpointFact, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { MOST_PORTS } from '../../rules/plan/match.ts'
 import { createMultiMap } from './multi-map.ts'
 import { same } from '../../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
@@ -16,8 +17,8 @@ export interface SliceStore {
   /** Some slice of the pod's namespace marks it as terminating. */
   terminating(pod: PodName): boolean
   /** Every pod that any slice marks as terminating. */
-  terminatingPods(): ReadonlySet<PodUid>
-  /** The resolved target ports at which slices list the pod, ascending. They identify the nodes of a hostNetwork pod. */
+  terminatingPods(): Iterable<PodUid>
+  /** The resolved target ports at which slices list the pod, ascending, and few more than `MOST_PORTS`. They identify the nodes of a hostNetwork pod. */
   portsOf(pod: PodName): readonly number[]
   servicesOf(pod: PodName): readonly ServiceName[]
   /**
@@ -50,7 +51,17 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   const byPod = createMultiMap<string, EndpointFact>()
   const byService = createMultiMap<string, EndpointFact>()
 
-  const terminating = new Map<string, readonly PodUid[]>()
+  /** For each pod, how many endpoints mark it as terminating. */
+  const terminating = new Map<string, number>()
+  const mark = ({ namespace, endpoints }: EndpointFact, by: 1 | -1) => {
+    for (const { podUid, terminating: ends } of endpoints) {
+      if (!ends || podUid === undefined) continue
+      const key = podKey(namespace, podUid)
+      const left = (terminating.get(key) ?? 0) + by
+      if (left > 0) terminating.set(key, left)
+      else terminating.delete(key)
+    }
+  }
   /** The last slices of pods that a Service has dropped. The oldest pods are forgotten first. */
   const left = new Map<string, readonly EndpointFact[]>()
 
@@ -58,7 +69,7 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   const remove = (slice: EndpointFact) => {
     version += 1
     slices.delete(slice.uid)
-    terminating.delete(slice.uid)
+    mark(slice, -1)
     byService.remove(serviceKey(slice.namespace, slice.service), slice)
     for (const pod of podsOf(slice)) byPod.remove(pod, slice)
   }
@@ -83,8 +94,7 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     }
     version += 1
     slices.set(slice.uid, slice)
-    const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
-    if (ending.length > 0) terminating.set(slice.uid, ending)
+    mark(slice, 1)
     byService.add(serviceKey(slice.namespace, slice.service), slice)
     for (const pod of podsOf(slice)) byPod.add(pod, slice)
     return true
@@ -101,15 +111,13 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   return {
     sink: { set, gone },
     store: {
-      terminating: pod =>
-        byPod
-          .get(podKey(pod.namespace, pod.uid))
-          .some(slice => slice.endpoints.some(e => e.podUid === pod.uid && e.terminating)),
-      terminatingPods: () => new Set([...terminating.values()].flat()),
+      terminating: pod => terminating.has(podKey(pod.namespace, pod.uid)),
+      terminatingPods: () => terminating.keys().map(key => key.slice(key.indexOf(' ') + 1) as PodUid),
       portsOf: pod => {
         const ports = new Set<number>()
         for (const slice of byPod.get(podKey(pod.namespace, pod.uid))) {
           for (const { port } of slice.ports) if (port !== undefined) ports.add(port)
+          if (ports.size > MOST_PORTS) break
         }
         return [...ports].sort((a, b) => a - b)
       },

@@ -34,10 +34,9 @@ export function createEarlyEnds(
   }
   return {
     look() {
-      const marked = cluster.slices.terminatingPods()
-      for (const uid of asked.keys()) if (!marked.has(uid)) asked.delete(uid)
+      for (const uid of asked.keys()) if (!isEarly(cluster.pods.get(uid))) asked.delete(uid)
       const now = clock.now()
-      for (const uid of marked) {
+      for (const uid of cluster.slices.terminatingPods()) {
         const pod = cluster.pods.get(uid)
         if (!isEarly(pod) || now < (asked.get(uid) ?? 0) + AGAIN_MS) continue
         if (!asked.has(uid) && asked.size >= MOST) return

@@ -28,7 +28,9 @@ export function settleClaims(services: Iterable<ServiceFact>, { allows, followed
   const problems = new Map<string, string[]>()
   const tell = (service: ServiceFact, why: string) => {
     const name = serviceName(service)
-    problems.set(name, [...(problems.get(name) ?? []), why])
+    const told = problems.get(name)
+    if (!told) problems.set(name, [why])
+    else if (told.length < TOLD) told.push(why)
   }
   for (const service of services) {
     const read = claimsOf(service)

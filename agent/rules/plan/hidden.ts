@@ -1,6 +1,7 @@
 import type { Grade } from '../drain/drain.ts'
 import type { PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from './holder.ts'
+import { MOST_PORTS, portsOnHost } from './match.ts'
 import { nodesAt } from './nodes-at.ts'
 import { keysOfName, keysOfService } from './service-names.ts'
 import type { World } from './world.ts'
@@ -93,6 +94,13 @@ export function hiddenPlaces(
         'at its host’s address, and no pod declares this port',
         node => isFreePort(world, node) && !behind.isNodePort(node.port)
       )
+  if (pod.hostNetwork && portsOnHost(pod, world.portsOf(pod)).length > MOST_PORTS)
+    found.push({
+      holder: `${pod.namespace}/${pod.name}`,
+      best: 'timer',
+      why: `more than ${MOST_PORTS} ports lead to it at its host’s address, and gateways deny no more`,
+      change: 'declare only the ports that serve, or leave the network of the host'
+    })
   return [...found, ...unseen(behind)]
 }
 

@@ -12,10 +12,18 @@ export interface Match {
   readonly drain: Drain
 }
 
+/** The most ports of a pod at its host's address. Each of them is an entry in every gateway. */
+export const MOST_PORTS = 250
+
+/** The ports of a pod that shares its host's address: those that it declares, and those of its Services. */
+export const portsOnHost = (pod: PodFact, ports: readonly number[]): readonly number[] => [
+  ...new Set([...pod.containerPorts, ...ports])
+]
+
 /** The node keys that a pod can have: bare IPs, or IPs with ports if the pod shares its host's address. */
 export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
   if (!pod.hostNetwork) return pod.ips.map(ip => nodeKey(ip, undefined))
-  const all = [...new Set([...pod.containerPorts, ...ports])]
+  const all = portsOnHost(pod, ports).slice(0, MOST_PORTS)
   return pod.ips.flatMap(ip => all.map(port => nodeKey(ip, port)))
 }
 

@@ -27,6 +27,9 @@ export interface Candidate {
   readonly nodes: Successors
 }
 
+/** The most ports at which Services list a pod that has successors. */
+const MOST_STANDING = 64
+
 /** The most successors of one port; the plugin's limit (docs/barrier-api.md). */
 export const MOST_SUCCESSORS = 16
 
@@ -81,7 +84,8 @@ export const mayFollow = (pod: PodFact, other: PodFact, isWhole: boolean): boole
 /** The name of the pod's group: pods of the same group have the same candidates. Empty: this pod has no successors. */
 export function groupOf(pod: PodFact, standing: readonly ServicePort[], isWhole: boolean): string {
   const role = roleOf(pod)
-  if (!readOptions(pod.annotations).successors || role === undefined || standing.length === 0) return ''
+  if (!readOptions(pod.annotations).successors || role === undefined) return ''
+  if (standing.length === 0 || standing.length > MOST_STANDING) return ''
   const family = pod.ips.map(familyOf).join()
   const places = standing.map(keyOf).sort()
   return JSON.stringify([role, pod.labelKey, isWhole, family, places])
@@ -148,28 +152,34 @@ export function mayTakeOver(world: World, drains: Drains, pod: PodFact | undefin
   )
 }
 
-type Ports = ReadonlyMap<string, ReadonlySet<number>>
-type Families = ReadonlyMap<string, Ports>
+/** The ports of one slice by their names: shared by all of its endpoints. */
+interface Listing {
+  readonly family: EndpointFact['family']
+  readonly ports: ReadonlyMap<string, ReadonlySet<number>>
+}
+type Listings = ReadonlyMap<PodUid, readonly Listing[]>
 
-/** For every pod that is Ready in these slices, its ports by family and name. */
-function readyIn(slices: readonly EndpointFact[]): Map<PodUid, Families> {
-  const pods = new Map<PodUid, Map<string, Map<string, Set<number>>>>()
-  for (const { endpoints, ports, family } of slices)
+/** For every pod that is Ready in these slices, what they list. */
+function readyIn(slices: readonly EndpointFact[]): Listings {
+  const pods = new Map<PodUid, Listing[]>()
+  for (const { endpoints, ports, family } of slices) {
+    const named = new Map<string, Set<number>>()
+    for (const { name, port } of ports)
+      if (port !== undefined) named.set(name, (named.get(name) ?? new Set()).add(port))
+    const listing = { family, ports: named }
     for (const { podUid, ready, terminating } of endpoints) {
       if (podUid === undefined || !ready || terminating) continue
-      const families = pods.get(podUid) ?? new Map<string, Map<string, Set<number>>>()
-      pods.set(podUid, families)
-      const named = families.get(family) ?? new Map<string, Set<number>>()
-      families.set(family, named)
-      for (const { name, port } of ports)
-        if (port !== undefined) named.set(name, (named.get(name) ?? new Set()).add(port))
+      const known = pods.get(podUid) ?? []
+      if (known.length === 0) pods.set(podUid, known)
+      if (known.at(-1) !== listing) known.push(listing)
     }
+  }
   return pods
 }
 
 /** The nodes of `other`, by the ending pod's port that each replaces. A port without exactly one counterpart is left out. */
 function nodesIn(
-  services: ReadonlyMap<string, ReadonlyMap<PodUid, Families>>,
+  services: ReadonlyMap<string, Listings>,
   other: PodFact,
   pod: PodFact,
   standing: readonly ServicePort[]
@@ -181,11 +191,14 @@ function nodesIn(
       const family = familyOf(ip)
       if (!pod.ips.some(own => familyOf(own) === family)) continue
       const found = places.map(({ service, portName }) =>
-        services.get(service)?.get(other.uid)?.get(family)?.get(portName)
+        services
+          .get(service)
+          ?.get(other.uid)
+          ?.flatMap(listing => (listing.family === family ? [...(listing.ports.get(portName) ?? [])] : []))
       )
-      const ports = new Set(found.flatMap(set => [...(set ?? [])]))
+      const ports = new Set(found.flat())
       const [only] = ports
-      if (only === undefined || ports.size > 1 || found.some(set => set === undefined)) continue
+      if (only === undefined || ports.size > 1 || found.some(all => all?.length === 0)) continue
       nodes[port] = [...(nodes[port] ?? []), nodeKey(ip, only)]
     }
   return nodes

@@ -124,6 +124,10 @@ describe('server of the webhook', () => {
       expect(await ask('/v1/inject', '{}')).to.equal(400)
       expect(await ask('/v1/inject', 'no JSON')).to.equal(400)
       expect(await ask('/v1/inject', 'x'.repeat(5 * 2 ** 20))).to.equal(413)
+      expect(
+        await ask('/v1/inject', JSON.stringify({ request: { object: Array(200_000).fill(1) } }))
+      ).to.equal(413)
+      expect(await ask('/v1/inject', '['.repeat(1e6))).to.equal(413)
       for (let i = 0; i < 2 * MOST_LINES; i++) expect(await ask('/v1/inject', '{')).to.equal(400)
       expect(lines.filter(({ msg }) => msg === 'a review could not be read').length).to.equal(MOST_LINES)
       expect(await ask('/', '', 'GET')).to.equal(404)

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { readOptions } from '../../../../agent/rules/drain/annotations.ts'
 import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
+import { toEndpointFact } from '../../../../agent/kubernetes/facts/endpoint-fact.ts'
 import { toServiceFact } from '../../../../agent/kubernetes/facts/service-fact.ts'
 import { claimsOf } from '../../../../agent/rules/members/claim.ts'
 import { settleClaims } from '../../../../agent/rules/members/settle.ts'
@@ -19,6 +20,21 @@ describe('an annotation of 250 kB', () => {
     const { problems } = readOptions(fact?.annotations ?? {})
     expect(problems).to.have.length(2)
     expect(problems.join('; ').length).to.be.below(LINE)
+  })
+
+  it('or 100,000 labels, 20,000 ports or 5,000 endpoints are kept in part too', () => {
+    const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, 'v']))
+    const ports = Array.from({ length: 20_000 }, (_, i) => ({
+      name: `p${i}`,
+      port: i + 1,
+      containerPort: i + 1
+    }))
+    const fact = toPodFact(podObject('web-1', { metadata: { labels }, spec: { containers: [{ ports }] } }))
+    expect(fact?.labelKey).to.have.length(64)
+    expect(fact?.containerPorts).to.have.length(251)
+    const endpoints = Array.from({ length: 5000 }, () => ({ addresses: ['10.0.0.1'] }))
+    const slice = toEndpointFact({ metadata: { uid: 'u', namespace: 'shop', name: 'web' }, ports, endpoints })
+    expect([slice?.ports.length, slice?.endpoints.length]).to.deep.equal([251, 1000])
   })
 
   it('of a Service too', () => {

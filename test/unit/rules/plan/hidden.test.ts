@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { PodFact, ServiceFact } from '../../../../agent/rules/drain/facts.ts'
 import type { Holder } from '../../../../agent/rules/plan/holder.ts'
 import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
+import { nodesOf } from '../../../../agent/rules/plan/match.ts'
 import { hiddenPlaces, streamed, type Behind } from '../../../../agent/rules/plan/hidden.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
@@ -125,6 +126,15 @@ describe('places that hide a pod', () => {
     expect(hiding(nodes, { others, isListed: true }, declares(9100))).to.deep.equal([])
     const isNodePort = (port: number | undefined) => port === 8080
     expect(hiding(nodes, { others, isNodePort }, declares(9100))).to.deep.equal([])
+  })
+
+  it('are the ports at the host’s address beyond those that gateways deny: then the pod gets no 200 (S14)', () => {
+    const ports = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+    const onHost = (count: number) => pod('web-1', { hostNetwork: true, containerPorts: ports(count) })
+    expect(hiding([], { isListed: true }, onHost(250))).to.deep.equal([])
+    expect(hiding([], { isListed: true }, onHost(251))).to.deep.equal(['more'])
+    expect(nodesOf(onHost(20_000), ports(30_000))).to.have.length(250)
+    expect(hiding([], { isListed: true }, pod('web-1', { containerPorts: ports(300) }))).to.deep.equal([])
   })
 
   it('are unreadable registries and Services, for a pod that no holder lists', () => {

@@ -247,13 +247,11 @@ describe('successors', () => {
         service: 'web',
         family: 'IPv4',
         ports: [{ name: 'http', port: 80 }],
-        endpoints: all.map(({ uid, ips: [address = ''] }) => ({
-          address,
-          podUid: uid,
-          ready: true,
-          serving: true,
-          terminating: false
-        }))
+        endpoints: all.flatMap(({ uid, ips: [address = ''] }) => {
+          const endpoint = { address, podUid: uid, ready: true, serving: true, terminating: false }
+          // Whoever writes a slice may name a pod twice.
+          return [endpoint, endpoint]
+        })
       }
       const old = pod('old', { owner: 'ReplicaSet/web-1a' })
       const standing = [{ service: 'web', portName: 'http', port: 80 }]
@@ -294,5 +292,34 @@ describe('the Services and labels by which a pod gets successors', () => {
     expect(before.map(({ service }) => service)).to.deep.equal(['web', 'web-stable'])
     expect(servicePortsOf(pod('a'), [of('web')], before)).to.equal(before)
     expect(servicePortsOf(pod('a'), [], before)).to.equal(before)
+  })
+
+  it('are looked up for each family of addresses by itself', () => {
+    const [old, next] = ['a', 'b'].map((name, i) =>
+      pod(name, { owner: 'ReplicaSet/web-1a', ips: [`10.0.0.${i}`, `fd00::${i}`] })
+    ) as [PodFact, PodFact]
+    const endpoint = { address: '', podUid: next.uid, ready: true, serving: true, terminating: false }
+    const slices = (['IPv4', 'IPv6'] as const).map((family, i) => ({
+      ...of('web'),
+      family,
+      ports: [{ name: 'http', port: 80 + i }],
+      endpoints: [endpoint]
+    }))
+    const found = candidatesOf(
+      old,
+      servicePortsOf(pod('a'), [of('web')]),
+      true,
+      () => slices,
+      () => next
+    )
+    expect(found.map(({ nodes }) => nodes)).to.deep.equal([{ 80: ['10.0.0.1:80', '[fd00::1]:81'] }])
+  })
+
+  it('are 64 ports at most: a pod with more has no successors', () => {
+    const ports = Array.from({ length: 65 }, (_, i) => ({ name: 'http', port: i + 1 }))
+    const standing = servicePortsOf(pod('a'), [{ ...of('web'), ports }])
+    const web = pod('a', { owner: 'ReplicaSet/web-1a' })
+    expect([standing.length, groupOf(web, standing, true)]).to.deep.equal([65, ''])
+    expect(groupOf(web, standing.slice(1), true)).to.not.equal('')
   })
 })
