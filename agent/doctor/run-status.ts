@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { clean } from '../base/censor.ts'
+import { createExchange } from '../gateway/apisix/http.ts'
 import type { Config } from '../config/types.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
 import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
@@ -19,6 +20,8 @@ interface StatusFlags {
 /** In ms: how long the agent may take to answer, and with `watch` the pause between two readings. */
 const ANSWER_MS = 5000
 const EVERY_MS = 2000
+/** The largest accepted state, in bytes. */
+const LARGEST = 64 * 2 ** 20
 /** The exit code if the agent does not answer, or refuses. */
 const EXIT_UNREACHED = 2
 const CLEAR = '\u001b[H\u001b[2J'
@@ -76,13 +79,15 @@ function print(read: StatusReport | Problem, json: boolean): void {
 
 async function readStatus({ url, token }: StatusTarget): Promise<StatusReport | Problem> {
   try {
-    const response = await fetch(new URL('/api/state', url), {
+    const { status, data } = await createExchange({ keepAlive: false, maxBytes: LARGEST }).ask({
+      method: 'GET',
+      url: new URL('/api/state', url).href,
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(ANSWER_MS)
+      timeoutMs: ANSWER_MS
     })
-    const refused = refusalOf(url, response.status)
+    const refused = refusalOf(url, status)
     if (refused) return refused
-    const snapshot = (await response.json()) as Snapshot
+    const snapshot = JSON.parse(data) as Snapshot
     return snapshot.version === SNAPSHOT_VERSION
       ? statusOf(snapshot)
       : {
@@ -90,9 +95,9 @@ async function readStatus({ url, token }: StatusTarget): Promise<StatusReport | 
           change: 'run the command of the same version: in the pod of the agent'
         }
   } catch (error) {
-    const { cause, message } = error as Error & { cause?: { code?: string } }
+    const { code, message } = error as NodeJS.ErrnoException
     return {
-      problem: `no agent answers at ${url}: ${cause?.code ?? message}`,
+      problem: `no agent answers at ${url}: ${code ?? message}`,
       change: 'run it in the pod of the agent, or name the agent with --url'
     }
   }

@@ -36,7 +36,7 @@ const READS = 5
 const GHOST_MS = 3_600_000
 
 /** How long objects of other namespaces hold a pod that is their last node, in ms. Then the barrier seals it. */
-const FOREIGN_HOLD_MS = 5000
+export const FOREIGN_HOLD_MS = 5000
 /** How late a kubelet may report that it ends a pod by itself (shutdown, eviction), in ms. */
 const KUBELET_STATUS_DELAY_MS = 3000
 

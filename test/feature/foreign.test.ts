@@ -123,3 +123,51 @@ describe('feature: an upstream of another namespace that lists only this pod', (
       expect((await get(`${proxy}/shop-web`)).body).to.equal('web-2')
     })
 })
+
+describe('feature: EndpointSlices of another namespace that name addresses and pods of this one', () => {
+  const test = sideBySide({ barrier: true, config: { DRAIN_DEFER_WRITES: '100ms' } })
+
+  test('put nothing but their own addresses into the deny-list, begin no drain, and cost the pod no evidence', async start => {
+    const rig = await start({ gateways: 2 })
+    const owner = { kind: 'ReplicaSet', name: 'web-1a' }
+    const [old, stays] = [rig.pod('web-1', { owner, graceSeconds: 30 }), rig.pod('web-2', { owner })]
+    const mine = rig.pod('evil-1', { namespace: 'evil', graceSeconds: 30 })
+    const others = rig.pod('evil-2', { namespace: 'evil' })
+    for (const pod of [old, stays, mine, others]) await rig.serve(pod)
+    // The owner is late, so requests need the successor that the agent finds by the Services of the pod.
+    const own = ofController(rig, 'shop', 'web', [old])
+    ofController(rig, 'evil', 'trap', [mine, others])
+    rig.service('web', [old, stays])
+    const forge = (name: string, pod: TestPod, terminating: boolean) =>
+      rig.kubernetes.store.create('endpointslices', {
+        metadata: { namespace: 'evil', name, labels: { 'kubernetes.io/service-name': name } },
+        addressType: 'IPv4',
+        ports: [{ name: 'http', port: stays.port }],
+        endpoints: [stays, old].map(({ ip }) => ({
+          addresses: [ip],
+          conditions: { ready: !terminating, serving: !terminating, terminating },
+          targetRef: { kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid }
+        }))
+      })
+    for (const [i, pod] of [mine, old].entries())
+      for (const terminating of [false, true]) forge(`forged-${i}-${String(terminating)}`, pod, terminating)
+    await rig.settled()
+    await until('the agent lists them', () => rig.agent.nodes(`upstreams/${own}`) === 1)
+    const look = ({ ip, port }: TestPod) => rig.gateways.map(({ barrier }) => barrier?.entries.look(ip, port))
+
+    rig.end(mine)
+    expect((await rig.hook(mine)).status).to.equal(200)
+    expect([look(mine), look(old), look(stays)]).to.deep.equal(
+      ['sealed', 'free', 'free'].map(state => [state, state])
+    )
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect([...rig.agent.loop.drains().values()].map(({ pod }) => pod.name)).to.have.members([
+      'evil-1',
+      'web-1'
+    ])
+    expect((await get(`${rig.gateways[0]!.urls.proxy}/shop-web`)).body).to.equal('web-2')
+    expect(look(stays)).to.deep.equal(['free', 'free'])
+  })
+})

@@ -21,7 +21,7 @@ interface Webhook {
 const WEBHOOK_PATH = '/v1/inject'
 
 /** Limits in bytes. A pod has at most 1.5 MB in etcd. Its JSON inside a review can have twice that size. */
-const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
+export const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
 
 /**
  * Answers the API server's admission reviews over TLS. Every failure is an HTTP error status. The API server then admits the pod

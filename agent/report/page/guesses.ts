@@ -9,8 +9,8 @@ interface Guesses {
 }
 
 /** Wrong tokens that one address may send within a minute; then it must wait until the minute is over. */
-const MOST = 10
-const WITHIN_MS = 60_000
+export const MOST = 10
+export const WITHIN_MS = 60_000
 /** How many addresses are remembered; beyond that, the oldest is forgotten. */
 const ADDRESSES = 1000
 

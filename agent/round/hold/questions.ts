@@ -20,11 +20,12 @@ export interface Questions {
 /** How long one request may take, in ms: a healthy API server answers in one or two. */
 const ASK_MS = 1000
 /** The most requests for one cause, at once and in a second. Pods have the largest share, and the other causes cannot use it up. */
-const LIMITS: Readonly<Record<Cause, { readonly concurrency: number; readonly intervalCap: number }>> = {
-  pod: { concurrency: 16, intervalCap: 400 },
-  caller: { concurrency: 4, intervalCap: 100 },
-  slice: { concurrency: 2, intervalCap: 20 }
-}
+export const LIMITS: Readonly<Record<Cause, { readonly concurrency: number; readonly intervalCap: number }>> =
+  {
+    pod: { concurrency: 16, intervalCap: 400 },
+    caller: { concurrency: 4, intervalCap: 100 },
+    slice: { concurrency: 2, intervalCap: 20 }
+  }
 /** The most different questions of one cause that may wait. */
 const MOST_WAITING = 1000
 
