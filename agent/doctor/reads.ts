@@ -1,4 +1,3 @@
-import { createExchange } from '../gateway/apisix/http.ts'
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import type { Config } from '../config/types.ts'
 import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-fact.ts'
@@ -61,17 +60,4 @@ async function* listPages(
     yield listOf(fieldsOf(json)['items'])
     next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
   } while (next !== undefined)
-}
-
-/** The text of the API server's `Date` header. */
-export async function kubernetesDate(connection: ApiServer, signal: AbortSignal) {
-  const { headers } = await connection.request('GET', '/version', undefined, signal)
-  return headers.date
-}
-
-/** The text of the Admin API's `Date` header. Any answer carries it, even a refusal, so no key is sent. */
-export async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
-  const exchange = createExchange({ keepAlive: false, maxBytes: 0 })
-  const { headers } = await exchange.ask({ method: 'HEAD', url: `${url}/`, timeoutMs, signal })
-  return headers.date
 }

@@ -9,9 +9,8 @@ import type { Connection } from '../kubernetes/transport/connection.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { leasePlace } from '../start/wire.ts'
 import { checkAdmin } from './checks/check-admin.ts'
-import { checkClocks } from './checks/check-clocks.ts'
 import type { Step } from './doctor.ts'
-import { adminDate, kubernetesDate, listGateways, pagesOf } from './reads.ts'
+import { listGateways, pagesOf } from './reads.ts'
 import { checkGateways } from './checks/check-gateways.ts'
 import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
 import { checkInjection } from './checks/check-injection.ts'
@@ -20,7 +19,7 @@ import { answersThatL4IsCovered } from './checks/l4-cover.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
 import { checkKubernetes, checkNamespaces } from './rights/check-kubernetes.ts'
 import { checkLease } from './rights/check-lease.ts'
-import { checkLongLived, checkPods } from './checks/check-pods.ts'
+import { checkPods } from './checks/check-pods.ts'
 import { checkRbac } from './rights/check-rbac.ts'
 
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */
@@ -62,33 +61,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       signal
     )
   }
-  const barrierChecks: readonly Step[] =
-    apisix.barrier && barrier
-      ? [
-          {
-            name: 'long-lived',
-            after: ['kubernetes', 'rbac', 'gateways'],
-            check: checkLongLived(
-              {
-                list: gatewayCalls.list,
-                readLongLived: (host, signal) => barrier.at(host).longLived(signal)
-              },
-              survey,
-              { reserveMs: drain.reserveMs, longLivedMs: drain.longLivedMs }
-            )
-          }
-        ]
-      : []
-  const kubernetesTime = {
-    of: 'kubernetes',
-    decides: true,
-    date: (signal: AbortSignal) => kubernetesDate(connection, signal)
-  }
-  const adminTime = {
-    of: 'admin-api',
-    decides: false,
-    date: (signal: AbortSignal) => adminDate(apisix.admin, signal)
-  }
   const now = () => clock.now()
   const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
   const byHand = apisix.gateways.kind === 'static'
@@ -126,13 +98,10 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
           }
         ]
       : []),
-    { name: 'clock', after: ['kubernetes'], check: checkClocks([kubernetesTime], now, drain.reserveMs) },
-    { name: 'clock', after: ['admin-api'], check: checkClocks([adminTime], now, drain.reserveMs) },
     {
       name: 'pods',
       after: ['kubernetes', 'rbac'],
       check: checkPods(survey, { reserveMs: drain.reserveMs, needMs }, kubernetes.namespaces)
-    },
-    ...barrierChecks
+    }
   ]
 }

@@ -68,25 +68,6 @@ describe('Requests that do not end by themselves', () => {
       await become('nothing is in flight', { requests: 0, upgraded: 0, oldest: 0 })
     })
 
-    it('and listed by address on request, also without an entry', async () => {
-      const listed = async () => {
-        const { body } = await gateway.barrier.send<{ long?: object[] }>('GET', '/v1/barrier/state?long=true')
-        return body.long
-      }
-      await gateway.barrier.remove(pod.uid)
-      expect(await listed()).to.deep.equal([])
-      open.push(await websocket(gateway), await eventStream(gateway))
-      await eventually('both are listed', async () => {
-        const [one, ...more] = (await listed()) ?? []
-        const { host: ip, port } = pod.node
-        const wanted = { ip, port, upgraded: 1, sse: 1, streams: 0 }
-        return (
-          more.length === 0 && Object.entries(wanted).every(([key, n]) => Reflect.get(one ?? {}, key) === n)
-        )
-      })
-      expect(await gateway.barrier.state()).not.to.have.property('long')
-    })
-
     it('server-sent events at once, by their content type', async () => {
       open.push(await eventStream(gateway))
       await become('it is an event stream', { requests: 0, upgraded: 0, sse: 1, streams: 0 })

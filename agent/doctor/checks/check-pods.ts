@@ -1,10 +1,7 @@
-import type { LongLivedAt } from '../../gateway/apisix/barrier-wire.ts'
 import { readOptions } from '../../rules/drain/annotations.ts'
 import { budgetProblems } from '../../rules/drain/budget.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
-import { formatDuration } from '../../rules/drain/duration.ts'
-import type { GatewayFact, PodFact } from '../../rules/drain/facts.ts'
-import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
+import type { PodFact } from '../../rules/drain/facts.ts'
 import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import { hookProblems, type FindService } from './hook-problems.ts'
@@ -16,7 +13,7 @@ interface PodBudget {
   readonly needMs: number
 }
 
-/** One finding names at most this many workloads, and one check of long-lived connections reports at most this many. */
+/** One finding names at most this many workloads. */
 const NAMED = 5
 
 /**
@@ -112,69 +109,3 @@ const finder =
     if (services === undefined || (namespaces.length > 0 && !namespaces.includes(namespace))) return undefined
     return services.byName(namespace, name) ?? 'none'
   }
-
-interface LongLivedCalls {
-  list(signal: AbortSignal): Promise<readonly GatewayFact[]>
-  readLongLived(host: string, signal: AbortSignal): Promise<readonly LongLivedAt[]>
-}
-
-interface LongLivedTimes {
-  /** `drain.reserve`, in ms. */
-  readonly reserveMs: number
-  /** `drain.longLivedWait`, in ms. */
-  readonly longLivedMs: number
-}
-
-/**
- * Reports which workloads have websockets or streams open in the gateways now, and how long their pods have after SIGTERM to end
- * these connections. If a hook waits for such connections until its deadline, its pod has only the reserve left.
- */
-export function checkLongLived(
-  calls: LongLivedCalls,
-  survey: Pick<ClusterLists, 'pods'>,
-  { reserveMs, longLivedMs }: LongLivedTimes
-): Check {
-  return async signal => {
-    const { store } = await survey.pods(signal)
-    const gateways = await calls.list(signal)
-    const read = gateways.map(({ ip }) => calls.readLongLived(ip, signal))
-    const answers = await Promise.allSettled(read)
-    const failed = answers.filter(answer => answer.status === 'rejected').length
-    if (failed > 0) {
-      // The check `barrier` reports the cause.
-      const where = `${failed} of ${gateways.length} gateways`
-      return [warn('long-lived', `the long-lived connections cannot be counted at ${where}`, 'see barrier')]
-    }
-    const all = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
-    const open = all.flatMap(one => podAt(store.byIp(one.ip)).map(pod => ({ pod, one })))
-    const workloads = Map.groupBy(
-      open,
-      ({ pod: { namespace, owner, name } }) => `${namespace}/${owner ?? name}`
-    )
-    const findings = [...workloads].slice(0, NAMED).map(([name, list]): Finding => {
-      const left = together(list.map(({ one }) => ({ ...one, oldestMs: Math.round(one.oldest * 1000) })))
-      const timeMs = Math.min(...list.map(({ pod }) => timeLeft(pod)))
-      const what = `${name}: ${longLivedWords(left)}; its pods have ${formatDuration(timeMs)} to end them at SIGTERM`
-      return timeMs > reserveMs
-        ? ok('long-lived', what)
-        : warn(
-            'long-lived',
-            what,
-            'raise terminationGracePeriodSeconds, or lower apisix-drain.io/long-lived-wait'
-          )
-    })
-    return findings.length > 0
-      ? findings
-      : [ok('long-lived', 'no websocket and no stream is open in the gateways')]
-  }
-
-  /** The time that a pod has after SIGTERM: its grace less the wait for long-lived connections, and at least the reserve. */
-  function timeLeft({ annotations, graceMs }: PodFact): number {
-    const options = readOptions(annotations)
-    const waitMs = options.longLivedMs ?? longLivedMs
-    return Math.max(graceMs - waitMs, Math.min(graceMs, options.reserveMs ?? reserveMs))
-  }
-}
-
-/** The pods whose address is their own. An address that pods share with their host does not identify one of them. */
-const podAt = (pods: readonly PodFact[]): readonly PodFact[] => pods.filter(({ hostNetwork }) => !hostNetwork)

@@ -13,7 +13,6 @@ import {
   type BarrierEntry,
   type BarrierGateway,
   type BarrierState,
-  type LongLivedAt,
   type PolledAnswer
 } from './barrier-wire.ts'
 import { createHttp, type Call } from './http.ts'
@@ -57,8 +56,6 @@ export interface BarrierApi {
   state(signal?: AbortSignal): Promise<BarrierGateway>
   /** All entries, of all agents, without the workers' words. The cost for the gateway grows with their number. */
   entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
-  /** The addresses with long-lived requests, of pods that end and of others. */
-  longLived(signal?: AbortSignal): Promise<readonly LongLivedAt[]>
 }
 
 export interface BarrierClient {
@@ -162,8 +159,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       },
       // The state is polled often, so its cost for the gateway must not grow with the number of entries.
       state: signal => read('state?entries=late', signal, LONGEST_STATE),
-      entries: async signal => (await read('state?words=false', signal)).entries,
-      longLived: async signal => (await read('state?entries=late&long=true', signal)).long ?? []
+      entries: async signal => (await read('state?words=false', signal)).entries
     }
   }
   return { at, close: () => http.close() }

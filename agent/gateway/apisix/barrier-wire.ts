@@ -26,7 +26,6 @@ export type BarrierState = z.infer<typeof told>
 export type WorkersWord = z.infer<typeof word>
 export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
-export type LongLivedAt = z.infer<typeof longLived>
 
 /** The workers' reports on an entry, for one gateway. The word is complete if `said` equals `asked`. Only a complete word has a tag. */
 const word = z.looseObject({
@@ -107,15 +106,6 @@ const worker = z.looseObject({
   /** `covered`, or why the stream subsystem does not cover L4. Absent if that subsystem takes no part. */
   l4: z.string().optional()
 })
-/** Long-lived requests to one address, by kind; `oldest`: the age of the oldest one, in s. */
-const longLived = z.looseObject({
-  ip: z.string(),
-  port: z.number(),
-  upgraded: z.number(),
-  sse: z.number(),
-  streams: z.number(),
-  oldest: z.number()
-})
 export const gatewayState = z.looseObject({
   wire,
   instance: z.string(),
@@ -136,8 +126,6 @@ export const gatewayState = z.looseObject({
     refused: z.number(),
     bypasses: z.number(),
     errors: z.number()
-  }),
-  /** Only if the request has `long=true`. */
-  long: z.array(longLived).optional()
+  })
 })
 export type PolledAnswer = z.infer<typeof polled>

@@ -71,8 +71,7 @@ export function metered(metrics: Metrics, clock: Clock): Metered {
         remove: (...args) => call('remove', () => api.remove(...args)),
         inflight: (...args) => call('inflight', () => api.inflight(...args)),
         state: signal => call('state', () => api.state(signal)),
-        entries: signal => call('entries', () => api.entries(signal)),
-        longLived: signal => call('state', () => api.longLived(signal))
+        entries: signal => call('entries', () => api.entries(signal))
       }
     }
   }

@@ -7,7 +7,6 @@ import type { Kept } from '../../rules/plan/change.ts'
 export const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
 
 type Evidence = Proved['evidence']
-type Outcome = Exclude<Drain['phase'], 'draining' | 'gone'>
 
 /** The evidence that shows the state of the gateways. */
 export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Evidence[]
@@ -22,16 +21,12 @@ export const ANSWERS: Readonly<Record<AckResult, readonly Evidence[]>> = {
   deadline: EVIDENCE,
   skipped: ['none']
 }
-/** The evidence that each end of a drain can have. */
-export const OUTCOMES: Readonly<Record<Outcome, readonly Evidence[]>> = {
-  proven: PROOFS,
-  expired: EVIDENCE,
-  undone: ['none']
-}
 /** The phases of a drain. */
 export const PHASES = keysOf({
   draining: 1,
-  ...OUTCOMES,
+  proven: 1,
+  expired: 1,
+  undone: 1,
   gone: 1
 } satisfies Record<Drain['phase'], unknown>)
 /** The kinds of requests that do not end by themselves. */

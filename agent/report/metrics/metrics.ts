@@ -13,7 +13,6 @@ import {
   keysOf,
   LONG_LIVED,
   OK,
-  OUTCOMES,
   PHASES,
   PROOFS,
   RESULTS,
@@ -99,12 +98,6 @@ export function createMetrics() {
       'long_lived_left_total',
       'Websockets (upgraded), server-sent events and streams that were in flight to a pod when its drain was proved. The pod ends them at SIGTERM.',
       { kind: LONG_LIVED }
-    ),
-    drainEnded: counter(
-      'pods_ended_total',
-      'Pods whose drain left the phase draining.',
-      { outcome: keysOf(OUTCOMES), evidence: EVIDENCE },
-      keysOf(OUTCOMES).flatMap(outcome => OUTCOMES[outcome].map(evidence => ({ outcome, evidence })))
     ),
     drainPhase: histogram(
       LAGS,
@@ -200,12 +193,14 @@ export function createMetrics() {
         lacks: ['hook', 'fallback']
       }
     ),
-    syncHolders: gauge('sync_holders', 'Upstreams that follow a Service.'),
     syncProblems: gauge(
       'sync_problems',
       'Services that ask for an upstream and do not get it: see their Events.'
     ),
-    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX whose pods are gone.'),
+    ghostAge: gauge(
+      'ghost_oldest_seconds',
+      'For how long the pod of the oldest ghost, a node that is still listed, has been gone; 0 if there is none.'
+    ),
     ownerBehind: gauge(
       'owner_behind_seconds',
       'For how long the oldest change of ready endpoints has been missing in the Admin API: the owner of the holder has not written it; 0 if there is none.'
@@ -215,13 +210,9 @@ export function createMetrics() {
       'For how long a Ready gateway has lacked the oldest change that it should route by, or has not sealed a pod that ends; 0 if there is none.',
       { gateway: GATEWAY }
     ),
-    successionHolders: gauge(
-      'succession_holders',
-      'Holders that list no node that serves: gateways with the plugin send their requests to successors.'
-    ),
     successionAge: gauge(
       'succession_oldest_seconds',
-      'For how long the owner of the oldest of them has not listed a pod that serves; 0 if there is none.'
+      'Of the holders that list no node that serves, so that gateways with the plugin use successors: for how long the owner of the oldest one has not listed a pod that serves; 0 if there is none.'
     ),
     gatewaySuccess: gauge('gateway_last_success_timestamp_seconds', 'When a Ready gateway last answered.', {
       api: ['control', 'barrier'],
@@ -233,11 +224,6 @@ export function createMetrics() {
       kind: WATCHES,
       state: 'connecting, live, stale'
     }),
-    watchLastEvent: gauge(
-      'watch_last_event_timestamp_seconds',
-      'When the watch last heard anything, bookmarks and heartbeats included.',
-      { kind: WATCHES }
-    ),
     watchFailures: counter('watch_failures_total', 'Lists and watches that ended with an error.', {
       kind: WATCHES
     }),

@@ -43,9 +43,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
   }
 
   function left(drain: Drain, memory: Memory): void {
-    const evidence = drain.phase === 'undone' ? 'none' : (drain.verdict.grade ?? 'none')
     if (drain.phase === 'draining' || drain.phase === 'gone') return
-    metrics.drainEnded.inc({ outcome: drain.phase, evidence })
     const accepted = acceptedAt(memory)
     if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
     if (drain.phase === 'expired' && !isRiskless(memory)) unconfirmed(drain.verdict)

@@ -44,13 +44,12 @@ export function behindGauges(
   for (const [gateway, ms] of worst) gatewayBehind.set({ gateway }, ms / 1000)
 }
 
-/** How many holders depend on successors, and for how long. */
+/** For how long holders have depended on successors. */
 function successionGauges(
-  { successionHolders, successionAge }: Pick<Metrics, 'successionHolders' | 'successionAge'>,
+  { successionAge }: Pick<Metrics, 'successionAge'>,
   holders: ReadonlyMap<HolderKey, { readonly since: Millis }>,
   now: Millis
 ): void {
-  successionHolders.set(holders.size)
   const oldest = Math.min(now, ...holders.values().map(({ since }) => since))
   successionAge.set((now - oldest) / 1000)
 }
@@ -142,14 +141,13 @@ export function stateGauges(metrics: Metrics, { sources, control, loop, now }: S
 function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources'], loop: State['loop']): void {
   const readAt = inventory.readAt()
   if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
-  metrics.syncHolders.set(sync?.counts().holders ?? 0)
   metrics.syncProblems.set(sync?.counts().problems ?? 0)
   for (const why of KEPT_REASONS) metrics.inventoryKept.set({ why }, 0)
   for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
 }
 
 function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): void {
-  for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
+  for (const { name: kind, state, objects, counters } of cluster.parts()) {
     const counted = [
       [metrics.watchFailures, counters.failures],
       [metrics.watchSilences, counters.silences]
@@ -163,7 +161,6 @@ function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): vo
       metrics.watchState.set({ kind, state: other }, Number(other === state))
     }
     metrics.watchObjects.set({ kind }, objects)
-    if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
   }
 }
 

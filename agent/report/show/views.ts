@@ -219,11 +219,10 @@ export function createViews(options: ViewsOptions): Views {
       const { without, bare } = hooks().counts
       metrics.lacking.set({ lacks: 'hook' }, without)
       metrics.lacking.set({ lacks: 'fallback' }, bare)
-      metrics.inventoryGhosts.set(
-        ghostsNow(loop)
-          .values()
-          .reduce((sum, nodes) => sum + nodes.size, 0)
-      )
+      const gone = ghostsNow(loop)
+        .values()
+        .flatMap(nodes => nodes.values())
+      metrics.ghostAge.set((clock.now() - gone.reduce((a, b) => Math.min(a, b), clock.now())) / 1000)
       const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid))
       behindGauges(metrics, {
         clocks: behind.all(),

@@ -68,8 +68,7 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   description: "Drains rest on weaker evidence because of {{ "{{ $labels.gateway }}" }}. `doctor` and the dashboard say why."
 - alert: ApisixDrainGhosts
   severity: warning
-  for: 5m
-  expr: max(apisix_drain_inventory_ghosts{ {{- .at -}} }) > 0
+  expr: max(apisix_drain_ghost_oldest_seconds{ {{- .at -}} }) > 300
   summary: APISIX lists nodes whose pods are gone
   description: Requests to them are retried or fail. The dashboard names them; their owner does not take them out.
 - alert: ApisixDrainControllerBehind

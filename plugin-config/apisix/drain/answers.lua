@@ -143,21 +143,11 @@ local function late_ones(entries, sum)
 end
 
 
-local function told_long(barrier)
-    local list = json.list(totals.long_lived(barrier.counts, barrier.numbers))
-    for _, one in ipairs(list) do
-        one.oldest, one.began = age_of(one.began), nil
-    end
-    return list
-end
-
-
 --- The whole state.
 -- @tparam string|nil which "late": only the entries with late requests. If there are none, the cost
 --   does not grow with the number of entries
--- @tparam boolean long whether to list the addresses with long-lived requests
 -- @tparam boolean mute whether to leave out the workers' words
-function _M.state(barrier, which, long, mute)
+function _M.state(barrier, which, mute)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
     body.unfit = json.list(barrier.unfit)
@@ -185,7 +175,6 @@ function _M.state(barrier, which, long, mute)
     body.counters = size_of(counts)
     local _, trouble = fetch.ready(barrier.entries.dict)
     body.fetch = trouble
-    body.long = long and told_long(barrier) or nil
     return body
 end
 

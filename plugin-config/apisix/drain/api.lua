@@ -201,8 +201,7 @@ end
 
 local function state(barrier)
     local var = ngx.var
-    return answer(200, answers.state(barrier, var.arg_entries, var.arg_long == "true",
-                                     var.arg_words == "false"))
+    return answer(200, answers.state(barrier, var.arg_entries, var.arg_words == "false"))
 end
 
 

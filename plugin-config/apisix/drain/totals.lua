@@ -3,10 +3,7 @@
 local cells_mod = require("apisix.drain.cells")
 local ports_mod = require("apisix.drain.ports")
 local ipairs    = ipairs
-local pairs     = pairs
-local tonumber  = tonumber
 local str_sub   = string.sub
-local str_match = string.match
 local floor     = math.floor
 local max       = math.max
 local min       = math.min
@@ -66,40 +63,6 @@ function _M.read(dict, workers, unplaced, ip, port)
         end
     end
     return sum
-end
-
-
---- Addresses that have long-lived requests now. Reads every key of the dictionary, so call it only
--- when a person asks.
--- @tparam table workers numbers of the processes that live
--- @treturn table list of { ip, port, upgraded, sse, streams, began }
-function _M.long_lived(dict, workers)
-    local living, sums, list = {}, {}, {}
-    for _, worker in ipairs(workers) do
-        living[worker] = true
-    end
-    for _, key in ipairs(dict:get_keys(0)) do
-        local worker, ip = str_match(key, "^p|(%d+)|(.+)|%d+$")
-        worker = tonumber(worker)
-        local listed = living[worker] and dict:get(key) or 0
-        local port = listed % PORTS
-        if listed ~= 0 then
-            local id = ip .. "|" .. port
-            sums[id] = sums[id] or {
-                ip = ip, port = port, requests = 0, long = 0, upgraded = 0, sse = 0, began = 0,
-            }
-            count(floor(listed / PORTS), sums[id])
-        end
-    end
-    for _, sum in pairs(sums) do
-        if sum.long > 0 then
-            list[#list + 1] = {
-                ip = sum.ip, port = sum.port, upgraded = sum.upgraded, sse = sum.sse,
-                streams = max(0, sum.long - sum.upgraded - sum.sse), began = sum.began,
-            }
-        end
-    end
-    return list
 end
 
 

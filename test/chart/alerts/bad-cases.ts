@@ -78,7 +78,7 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
     at: '16m',
     labels: { gateway: 'apisix-1' }
   },
-  ApisixDrainGhosts: { series: { apisix_drain_inventory_ghosts: then(0, 1) }, at: '11m' },
+  ApisixDrainGhosts: { series: { apisix_drain_ghost_oldest_seconds: ageing }, at: '11m' },
   ApisixDrainControllerBehind: {
     series: { apisix_drain_succession_oldest_seconds: ageing },
     at: '6m'
@@ -119,8 +119,7 @@ export const GOOD_CASES: Readonly<Record<string, Readonly<Record<string, string>
   },
   'requests in flight for minutes, and a planned last endpoint': {
     apisix_drain_gateway_unconfirmed: then(0, 2),
-    'apisix_drain_hook_answers_total{result="last-endpoint",evidence="none"}': counting,
-    'apisix_drain_pods_ended_total{outcome="expired",evidence="none"}': counting
+    'apisix_drain_hook_answers_total{result="last-endpoint",evidence="none"}': counting
   },
   'a writer that is a few seconds late': {
     apisix_drain_owner_behind_seconds: `0x${CALM} ${STEP_S}+${STEP_S}x2 0x${REST - 3}`,

@@ -67,8 +67,6 @@ describe('doctor: wired to the agent’s clients', () => {
       'warn barrier: the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
       'ok holders: none yet',
       'ok hidden: no place leads to pods without listing them',
-      'ok clock: kubernetes agrees with ours (within 2s)',
-      'ok clock: admin-api agrees with ours (within 2s)',
       'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
     ])
     expect(asked).to.include(
@@ -105,7 +103,7 @@ describe('doctor: wired to the agent’s clients', () => {
       'kubernetes'
     ])
     expect(skipped).to.deep.equal(
-      ['rbac', 'namespaces', 'leader', 'gateways', 'hidden', 'clock', 'pods'].map(name => ({
+      ['rbac', 'namespaces', 'leader', 'gateways', 'hidden', 'pods'].map(name => ({
         name,
         because: 'kubernetes'
       }))

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
 import { checkAdmin } from '../../../../agent/doctor/checks/check-admin.ts'
-import { checkClocks } from '../../../../agent/doctor/checks/check-clocks.ts'
 import type { Check } from '../../../../agent/doctor/checks/finding.ts'
 import { checkGateways, type GatewayCalls } from '../../../../agent/doctor/checks/check-gateways.ts'
 import { checkKubernetes } from '../../../../agent/doctor/rights/check-kubernetes.ts'
@@ -206,40 +205,6 @@ describe('doctor', () => {
       let asked = 0
       const lines = await found(async host => fit(host === 'one' ? `i${asked++ % 2}` : 'i9'))
       expect(lines[2]).to.match(/^warn barrier: one: several gateways answer at its address/)
-    })
-  })
-
-  describe('clock', () => {
-    const NOW = Date.parse('2026-11-21T10:00:00.400Z')
-    const at = (seconds: number) => ({
-      of: 'kubernetes',
-      decides: true,
-      date: async () => new Date(NOW + seconds * 1000).toUTCString()
-    })
-    const check = (clock: { of: string; decides: boolean; date: () => Promise<string | undefined> }) =>
-      run(checkClocks([clock], () => NOW, 5000))
-
-    const cases: [number, string][] = [
-      [0, 'ok clock: kubernetes agrees with ours (within 2s)'],
-      [-2, 'ok clock: kubernetes agrees with ours (within 2s)'],
-      [2, 'ok clock: kubernetes agrees with ours (within 2s)'],
-      [3, 'warn clock: kubernetes is 2600ms ahead of ours'],
-      [-4, 'warn clock: kubernetes is 3400ms behind ours'],
-      [60, 'warn clock: kubernetes is 59600ms ahead of ours'],
-      [-25, 'warn clock: kubernetes is 24400ms behind ours'],
-      [-60, 'fail clock: kubernetes is 59400ms behind ours']
-    ]
-    for (const [seconds, wanted] of cases) {
-      it(`${seconds} s: ${wanted}`, async () => expect(await check(at(seconds))).to.deep.equal([wanted]))
-    }
-
-    it('skips a server that sends no time, and warns of one that cannot be reached', async () => {
-      expect(await check({ of: 'x', decides: true, date: async () => undefined })).to.deep.equal([
-        'ok clock: x does not tell its time'
-      ])
-      expect(await check({ of: 'x', decides: true, date: rejects })).to.deep.equal([
-        'warn clock: the clock of x cannot be read: ECONNREFUSED'
-      ])
     })
   })
 })

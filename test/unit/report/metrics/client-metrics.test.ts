@@ -24,8 +24,7 @@ function rig() {
     remove: call,
     inflight: call,
     state: call,
-    entries: call,
-    longLived: call
+    entries: call
   }
   const value = async (name: string) => {
     const text = await metrics.registry.metrics()
