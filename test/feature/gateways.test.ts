@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
 import { expect } from 'chai'
 import type { Waiting } from '../../agent/rules/drain/drain.ts'
 import type { PodUid } from '../../agent/rules/drain/facts.ts'
@@ -7,7 +9,7 @@ import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
 import type { HookBody } from '../build/hook.ts'
 import { pair } from '../build/pair.ts'
-import { SHORT, type Rig } from '../build/rig.ts'
+import { PORTS, SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 async function ending(rig: Rig) {
@@ -235,5 +237,75 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     expect((await held).body).to.include({ result: 'drained', evidence: 'barrier' })
     await slow.then(answer => answer.text())
     await more
+  })
+})
+
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
+const CHUNK = Buffer.from('"x",'.repeat(16_000))
+/** Sends an answer of 60 MB, as fast as the client reads. */
+function flood(socket: Socket, begin: string): void {
+  let left = 60e6
+  const more = (): void => {
+    while (left > 0 && !socket.destroyed) {
+      left -= CHUNK.length
+      if (!socket.write(CHUNK)) return void socket.once('drain', more)
+    }
+    socket.end()
+  }
+  socket.write(`${HEAD}\r\n${begin}`)
+  more()
+}
+const worker = '{"pid":1,"fit":true,"revisions":{}}'
+const ends = (body: string) => (socket: Socket) => void socket.end(`${HEAD}\r\n${body}`)
+/** What a program at the address of a gateway answers, at its Control API and at its barrier. */
+const ANSWERS: Readonly<Record<string, (socket: Socket) => void>> = {
+  'a list of 60 MB': socket => flood(socket, '['),
+  'a value of 60 MB': socket => flood(socket, '{"counts":{"a":['),
+  '200,000 workers': ends(`{"wire":1,"workers":[${`${worker},`.repeat(200_000)}${worker}]}`),
+  '200,000 counters': ends(`{"counts":{${Array.from({ length: 200_000 }, (_, i) => `"k${i}":1`).join()}}}`),
+  '200,000 levels': ends('['.repeat(200_000)),
+  'an upgrade': socket => void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n'),
+  'half a body': socket => void socket.write(`${HEAD}content-length: 99\r\n\r\n{"fit":`),
+  nothing: () => {}
+}
+
+/** The good gateway has confirmed, and the answers of five others are too large. */
+const isTold = (verdict: Waiting) =>
+  hasProof(verdict) && verdict.gateways.filter(({ why }) => why.includes('than we accept')).length === 5
+
+describe('feature: gateways that answer what they want', () => {
+  const test = sideBySide({ barrier: true, config: { DRAIN_MINIMUM_EVIDENCE: 'barrier' } })
+
+  test('hold the hooks of pods, and neither stop the agent nor blind its metrics (S5, S6)', async start => {
+    const rig = await start()
+    const servers: Server[] = []
+    const open = new Set<Socket>()
+    try {
+      for (const [name, answer] of Object.entries(ANSWERS)) {
+        const host = rig.address()
+        for (const port of [PORTS.control, PORTS.barrier]) {
+          const server = createServer(socket => {
+            open.add(socket)
+            socket.on('error', () => {}).once('close', () => open.delete(socket))
+            socket.once('data', () => answer(socket))
+          }).listen(port, host)
+          servers.push(server)
+          await once(server, 'listening')
+        }
+        rig.showGateway(name.replaceAll(/\W+/g, '-'), host)
+      }
+      const { old } = await ending(rig)
+      const { body } = await expires(rig, old, 'all have answered', isTold)
+      expect(body).to.include({ result: 'deadline' })
+      const grades = body.gateways?.map(({ grade }) => grade ?? 'none')
+      expect(grades?.filter(grade => grade === 'barrier')).to.have.length(1)
+      expect(grades).to.have.length(1 + Object.keys(ANSWERS).length)
+      const url = `http://127.0.0.1:${rig.agent.port}`
+      expect((await fetch(`${url}/healthz`)).status).to.equal(200)
+      expect(await (await fetch(`${url}/metrics`)).text()).to.contain('apisix_drain_')
+    } finally {
+      for (const socket of open) socket.destroy()
+      for (const server of servers) server.close()
+    }
   })
 })
