@@ -5,6 +5,7 @@ import { sentenceOf } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
 import { idleLagOf } from '../report/snapshot/lag.ts'
 import type { Grade } from '../rules/drain/drain.ts'
+import { earliest, latest } from '../rules/drain/times.ts'
 import { STANDING } from '../dashboard/model/words.ts'
 import type { AgentView, GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
 
@@ -74,7 +75,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
     plugins,
     problem
   }))
-  const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
+  const newest = latest(gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision))) ?? 0
   return {
     ...sentenceOf(snapshot),
     at,
@@ -82,7 +83,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
     agents,
     gateways: gateways.map(gateway => {
       const { name, available: evidence, why, workers, barrier, control } = gateway
-      const revision = workers.length === 0 ? null : Math.min(...workers.map(worker => worker.revision))
+      const revision = earliest(workers.map(worker => worker.revision)) ?? null
       return {
         name,
         state: stateOf(gateway),

@@ -98,7 +98,7 @@ const worker = z.looseObject({
   fit: z.boolean(),
   /** The highest configuration revision that the worker applied: overall, and by kind of object. */
   revision: z.number().nullish(),
-  revisions: z.record(z.string(), z.number()),
+  revisions: z.record(z.string(), z.number()).refine(kinds => Object.keys(kinds).length <= 64),
   /** When one of these revisions last changed (seconds since the epoch). */
   applied: z.number().nullish(),
   /** The worker exits after a reload: it only finishes its requests, and applies no new configuration. */
@@ -119,7 +119,7 @@ export const gatewayState = z.looseObject({
   entries: z.array(told),
   /** Totals of all entries. Each change increases the generation. */
   held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }),
-  workers: z.array(worker),
+  workers: z.array(worker).max(1024),
   counts: z.looseObject({
     moved: z.number(),
     succeeded: z.number(),

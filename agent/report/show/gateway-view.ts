@@ -1,6 +1,6 @@
 import type { Config } from '../../config/types.ts'
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
-import { appliedOf } from '../../rules/members/applied.ts'
+import { slowestOf } from '../../rules/members/applied.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
 import type { PluginCounts, SnapshotSources } from '../snapshot/snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
@@ -53,7 +53,5 @@ const countsOf = ({ counts }: BarrierGateway): PluginCounts => {
 function appliedIn(workers: BarrierGateway['workers']): Readonly<Record<string, number>> {
   const serving = workers.filter(({ exiting }) => exiting !== true)
   const kinds = new Set(serving.flatMap(({ revisions }) => Object.keys(revisions)))
-  return Object.fromEntries(
-    [...kinds].map(kind => [kind, Math.min(...serving.map(worker => appliedOf(worker, kind) ?? 0))])
-  )
+  return Object.fromEntries([...kinds].map(kind => [kind, slowestOf(serving, kind)]))
 }

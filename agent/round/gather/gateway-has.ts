@@ -1,6 +1,7 @@
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
-import { appliedOf } from '../../rules/members/applied.ts'
+import { slowestOf } from '../../rules/members/applied.ts'
+import { latest } from '../../rules/drain/times.ts'
 import type { GatewayHas } from '../../rules/members/behind.ts'
 import type { Holder, Resource } from '../../rules/plan/holder.ts'
 import type { Sources } from './sources.ts'
@@ -41,8 +42,8 @@ export function gatewaysHave(
       applied ? Math.min(applied * 1000 - aheadMs, lastSuccessAt) : lastSuccessAt
     )
     return {
-      revision: Math.min(...workers.map(worker => appliedOf(worker, kind) ?? 0)),
-      at: Math.max(...at),
+      revision: slowestOf(workers, kind),
+      at: latest(at) ?? lastSuccessAt,
       askedAt: state.lastAttemptAt ?? lastSuccessAt,
       problem: state.problem
     }

@@ -9,13 +9,13 @@ export const doubled = (
 /** The latest of all; `undefined` if one is missing, or if the list is empty. */
 export function latest(all: readonly (Millis | undefined)[]): Millis | undefined {
   const known = all.filter(at => at !== undefined)
-  return known.length > 0 && known.length === all.length ? Math.max(...known) : undefined
+  return known.length > 0 && known.length === all.length ? known.reduce((a, b) => Math.max(a, b)) : undefined
 }
 
 /** The earliest defined time. */
 export function earliest(some: readonly (Millis | undefined)[]): Millis | undefined {
   const known = some.filter(at => at !== undefined)
-  return known.length > 0 ? Math.min(...known) : undefined
+  return known.length > 0 ? known.reduce((a, b) => Math.min(a, b)) : undefined
 }
 
 /** `at` plus `ms`; `undefined` if `at` is. */

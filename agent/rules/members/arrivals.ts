@@ -1,6 +1,6 @@
 import type { Grade } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
-import { type Applied, appliedOf, kindOf } from './applied.ts'
+import { type Applied, kindOf, slowestOf } from './applied.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { latest } from '../drain/times.ts'
 
@@ -96,9 +96,9 @@ function knows(
   { key, listedAt, revision }: ArrivalEvidence['holders'][number]
 ): Known {
   if (toldAt !== undefined && workers.length > 0 && revision !== undefined) {
-    const slowest = Math.min(...workers.map(worker => appliedOf(worker, kindOf(key)) ?? 0))
+    const slowest = slowestOf(workers, kindOf(key))
     if (slowest >= revision) {
-      const at = Math.max(...workers.map(({ appliedAt }) => Math.min(appliedAt ?? toldAt, toldAt)))
+      const at = latest(workers.map(({ appliedAt }) => Math.min(appliedAt ?? toldAt, toldAt)))
       return { at, evidence: 'barrier', why: '' }
     }
     return not(`a worker has applied revision ${slowest}, ${key} lists it since ${revision}`)

@@ -8,7 +8,6 @@ import { candidatesOf } from '../../../agent/rules/plan/successors.ts'
 import { readJson } from '../../../agent/base/json-reader.ts'
 import { polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
 import { review } from '../../../agent/hook/inject/review.ts'
-import type { InjectSettings } from '../../../agent/hook/inject/settings.ts'
 import { readLine } from '../../../agent/kubernetes/transport/objects.ts'
 import { holder } from '../../build/holder.ts'
 import { hooksOf } from '../../../agent/doctor/checks/check-hooks.ts'
@@ -31,6 +30,7 @@ import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 import { serviceFact } from '../../build/service.ts'
+import { INJECT } from './samples.ts'
 
 const withLifecycle = (preStop: object) => ({
   spec: { containers: [{ name: 'app', lifecycle: { preStop } }] }
@@ -97,15 +97,6 @@ const slice = (i: number, endpoints: readonly Endpoint[] = [ENDPOINT]): Endpoint
   ports: [],
   endpoints
 })
-const INJECT = {
-  hook: 'curl',
-  url: 'http://a/v1/prestop',
-  host: 'a',
-  certificateFile: 'c',
-  keyFile: 'k',
-  volumes: []
-} satisfies InjectSettings
-
 /** Every function that reads an object, or a set of objects, of any size. */
 const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   'a pod with labels and annotations': size => {

@@ -1,0 +1,145 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { readJson, TooLong } from '../../../agent/base/json-reader.ts'
+import { hooksOf } from '../../../agent/doctor/checks/check-hooks.ts'
+import { full, gatewayState, polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
+import { readDump } from '../../../agent/gateway/apisix/discovery-dump.ts'
+import { holdersOf } from '../../../agent/gateway/apisix/holders.ts'
+import { wordOf } from '../../../agent/gateway/barrier/merge-words.ts'
+import { review } from '../../../agent/hook/inject/review.ts'
+import { parseQuery } from '../../../agent/hook/query.ts'
+import { toEndpointFact } from '../../../agent/kubernetes/facts/endpoint-fact.ts'
+import { toGatewayPod } from '../../../agent/kubernetes/facts/gateway-fact.ts'
+import { toPodFact } from '../../../agent/kubernetes/facts/pod-fact.ts'
+import { toServiceFact } from '../../../agent/kubernetes/facts/service-fact.ts'
+import { parseWatchEvent } from '../../../agent/kubernetes/reflect/watch-event.ts'
+import { objectReader } from '../../../agent/kubernetes/transport/objects.ts'
+import { readOptions } from '../../../agent/rules/drain/annotations.ts'
+import { claimsOf } from '../../../agent/rules/members/claim.ts'
+import { INJECT, SAMPLES } from './samples.ts'
+
+/** `FUZZ=200000` plays this many inputs; a run of the suite plays fewer. */
+const RUNS = Number(process.env['FUZZ'] ?? 4000)
+/** The longest that one input may stop the loop, in ms of this thread's CPU. */
+const MOST_MS = 50
+
+const facts = (object: unknown): void => {
+  const pod = toPodFact(object)
+  if (pod) readOptions(pod.annotations)
+  const service = toServiceFact(object)
+  if (service) claimsOf(service)
+  toEndpointFact(object)
+  toGatewayPod(object)
+  hooksOf(object)
+}
+const holders = (value: unknown) =>
+  holdersOf({ resource: 'routes', id: '1', revision: 1, value: (value ?? {}) as Record<string, unknown> })
+
+/** Every reader of what comes from outside. */
+const READERS: Readonly<Record<string, (text: Buffer) => unknown>> = {
+  'a line of a watch': text => {
+    const event = parseWatchEvent('/pods', text)
+    if (event.kind === 'set') facts(event.object)
+  },
+  'a list of the API server': text => {
+    const reader = objectReader(facts)
+    reader.write(text)
+    reader.end()
+  },
+  'an answer of a gateway': text => {
+    const answer = readJson(text)
+    gatewayState.safeParse(answer)
+    full.safeParse(answer)
+    const { data } = polled.safeParse(answer)
+    if (data) wordOf(data.entries.map(({ word }) => word))
+  },
+  'an answer of a Control API or the Admin API': text => readJson(text, { each: holders }),
+  'a dump of discovery': text =>
+    readDump(readJson(text))?.nodes({ discovery: { service: 'shop/web:http' } } as never),
+  'a review': text => review(readJson(text), INJECT),
+  'the query of a hook': text => parseQuery(new URLSearchParams(text.toString('latin1', 0, 16_384)))
+}
+
+const VALUES = [
+  'null',
+  '[]',
+  '{}',
+  '-1',
+  '1e999',
+  '""',
+  'true',
+  '[[[[]]]]',
+  '{"a":{}}',
+  '"\\u0000\\n\u001b[31m"',
+  '9007199254740993',
+  '"__proto__"'
+]
+/** Changes a text that a reader knows: bytes, values, parts that repeat, the end. */
+const mutated = fc
+  .record({
+    sample: fc.constantFrom(...SAMPLES),
+    edits: fc.array(
+      fc.record({
+        at: fc.nat(),
+        length: fc.nat(40),
+        how: fc.constantFrom('value', 'value', 'byte', 'repeat', 'cut', 'key'),
+        value: fc.constantFrom(...VALUES),
+        times: fc.oneof({ weight: 60, arbitrary: fc.nat(30) }, { weight: 1, arbitrary: fc.nat(60_000) })
+      }),
+      { minLength: 1, maxLength: 4 }
+    )
+  })
+  .map(({ sample, edits }) => {
+    let text = sample
+    for (const { at: seed, length, how, value, times } of edits) {
+      const at = seed % (text.length + 1)
+      const part = text.slice(at, at + length)
+      if (how === 'value')
+        text = text.slice(0, at) + text.slice(at).replace(/"[^"]*"|\d+|true|\[\]/, () => value)
+      else if (how === 'key')
+        text =
+          text.slice(0, at) + text.slice(at).replace('{', () => `{"__proto__":${value},"k${seed}":${value},`)
+      else if (how === 'byte')
+        text = text.slice(0, at) + String.fromCharCode(seed & 0xff) + text.slice(at + 1)
+      else if (how === 'repeat')
+        text = text.slice(0, at) + part.repeat(Math.min(times, 6e6 / (length + 1))) + text.slice(at)
+      else text = text.slice(0, at)
+    }
+    return Buffer.from(text)
+  })
+
+const cpuMs = (run: () => void): number => {
+  const before = process.threadCpuUsage()
+  run()
+  const { user, system } = process.threadCpuUsage(before)
+  return (user + system) / 1000
+}
+
+describe(`${RUNS} inputs over all readers of what comes from outside`, function () {
+  this.timeout(3_600_000)
+  let longest = 0
+  for (const [name, read] of Object.entries(READERS))
+    it(`${name}: none fails in a way that is not foreseen, and none takes ${MOST_MS} ms`, () => {
+      const run = (text: Buffer) => () => {
+        try {
+          read(text)
+        } catch (error) {
+          const isForeseen = error instanceof SyntaxError || error instanceof TooLong
+          if (!isForeseen && (error as Error).name !== 'CorruptLine') throw error
+        }
+      }
+      fc.assert(
+        fc.property(mutated, text => {
+          let ms = cpuMs(run(text))
+          // The compiler and the collector of garbage may take part in one run.
+          for (let i = 0; i < 4 && ms > MOST_MS; i++) ms = Math.min(ms, cpuMs(run(text)))
+          longest = Math.max(longest, ms)
+          expect(ms).to.be.below(MOST_MS)
+        }),
+        { numRuns: Math.ceil(RUNS / Object.keys(READERS).length), endOnFailure: true }
+      )
+    })
+  after(() => {
+    if (process.env['FUZZ']) console.log(`the longest input took ${longest.toFixed(1)} ms`)
+  })
+})
