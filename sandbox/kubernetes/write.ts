@@ -2,7 +2,7 @@ import { ApiError, badRequest, invalid, notFound } from './errors.ts'
 import type { DeleteOptions } from './deletion.ts'
 import type { Request, Response } from './listener.ts'
 import type { Draft, KubeObject, OpaqueObject } from './objects.ts'
-import { isFields, jsonPatch, mergePatch } from './patch.ts'
+import { isFields, mergePatch } from './patch.ts'
 import { strategicMerge } from './patch-strategic.ts'
 import { infoOf, type ResourceName } from './resources.ts'
 import { bodyOf, respond } from './respond.ts'
@@ -63,8 +63,7 @@ const jsonOnly = (request: Request) => {
 
 const PATCHES: Readonly<Record<string, (target: unknown, patch: unknown) => unknown>> = {
   'application/merge-patch+json': mergePatch,
-  'application/strategic-merge-patch+json': strategicMerge,
-  'application/json-patch+json': jsonPatch
+  'application/strategic-merge-patch+json': strategicMerge
 }
 
 function patcher(request: Request): (target: unknown, patch: unknown) => unknown {
