@@ -3,9 +3,14 @@
  * mounts the files from a ConfigMap, which has no folders (plugin-config/helm-values.yaml). The texts go to docs/rooms.md.
  */
 export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; readonly files: string }>> = {
+  host: {
+    holds:
+      'the machine: clock, shared memory, processes, datagrams; only its files use ffi, and the sandbox has its own',
+    files: 'host process wake'
+  },
   tools: {
-    holds: 'serves all others: addresses, time, JSON, processes, settings',
-    files: 'address clock json process settings token wake'
+    holds: 'serves all others: addresses, JSON, settings',
+    files: 'address json settings token'
   },
   counts: {
     holds: 'requests in flight and other counters, in memory that all workers share',
@@ -44,6 +49,11 @@ export function pluginProblems(sources: ReadonlyMap<string, string>, law = PLUGI
     ...[...sources.keys()].filter(file => roomOf(file) < 0).map(file => `${file}.lua: in no room`),
     ...listed.filter(file => !sources.has(file)).map(file => `${file}.lua: in a room, and does not exist`),
     ...listed.filter((file, i) => listed.indexOf(file) < i).map(file => `${file}.lua: in two rooms`),
+    ...[...sources]
+      .filter(
+        ([file, text]) => text.includes('require("ffi")') && !law['host']?.files.split(' ').includes(file)
+      )
+      .map(([file]) => `${file}.lua uses ffi, outside of the room host`),
     ...[...sources].flatMap(([file, text]) =>
       [...text.matchAll(REQUIRE)]
         .map(([, to = '']) => to)

@@ -88,7 +88,7 @@ describe("Each worker's copy of the deny-list", () => {
   it('keeps an entry that is put again while other workers remove it as expired', async () => {
     // delays a worker that removes an expired entry, between its check and the removal
     const slow = `
-      local clock = require("apisix.drain.clock")
+      local clock = require("apisix.drain.host")
       local now = clock.now
       clock.now = function()
         local at = now()

@@ -1,48 +1,22 @@
 --- One spelling for every address: no brackets, lower case, IPv6 in its canonical form (RFC 5952).
 -- So an entry, a node and a counter of one address have the same string.
-local ffi      = require("ffi")
-local C        = ffi.C
-local str_find = string.find
+local canonical = require("apisix.drain.host").canonical
 local str_sub  = string.sub
 local str_byte = string.byte
 local lower    = string.lower
 local tonumber = tonumber
 
-ffi.cdef([[
-    int inet_pton(int af, const char *src, void *dst);
-    const char *inet_ntop(int af, const void *src, char *dst, unsigned int size);
-]])
-
-local AF_INET  = 2
-local AF_INET6 = ffi.os == "Linux" and 10 or 30
 local BRACKET  = str_byte("[")
 -- the most addresses that are remembered: churn must not grow a worker's memory for ever
 local MAX_KNOWN = 8192
 
-local raw  = ffi.new("unsigned char[16]")
-local text = ffi.new("char[64]")
-
 local known, known_n = {}, 0
-local _M = {}
-
-
---- The canonical form of an IP address; nil if it is not one.
-function _M.canonical(ip)
-    if #ip > 45 or str_find(ip, "%z") then
-        return nil
-    end
-
-    local family = str_find(ip, ":", 1, true) and AF_INET6 or AF_INET
-    if C.inet_pton(family, ip, raw) ~= 1 then
-        return nil
-    end
-    return ffi.string(C.inet_ntop(family, raw, text, 64))
-end
+local _M = { canonical = canonical }
 
 
 local function intern(host, port)
     local bare = str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
-    local ip = _M.canonical(bare) or lower(bare)
+    local ip = canonical(bare) or lower(bare)
     return { ip = ip, port = port, id = ip .. "|" .. port }
 end
 

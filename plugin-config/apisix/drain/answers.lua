@@ -14,7 +14,7 @@ local ngx_now  = ngx.now
 local ipairs   = ipairs
 local format   = string.format
 local max      = math.max
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 local setmetatable = setmetatable
 
 local _M = {}

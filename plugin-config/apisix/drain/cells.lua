@@ -5,27 +5,17 @@
 -- keeps it across a reload, at the same address. The dictionary lives as long as the master, and
 -- holds the address for the next configuration. Why a plain write here is enough:
 -- docs/decisions/0009.
-local ffi      = require("ffi")
-local bit      = require("bit")
-local jit      = jit
-local ngx      = ngx
-local tonumber = tonumber
-local C        = ffi.C
-
-ffi.cdef("void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset);")
-
-local READ_WRITE = 3
--- MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE of Linux: a page costs nothing before the first write
-local SHARED     = 0x1 + 0x20 + 0x4000
-local SUPPORTED  = jit.os == "Linux" and (jit.arch == "x64" or jit.arch == "arm64")
+local host = require("apisix.drain.host")
+local ngx  = ngx
+local both, move = host.both, host.move
 
 local SLOTS  = 512              -- as many as workers.register gives
 local EACH   = 6                -- cells of one counter
 local CELLS  = 8192 * EACH      -- per slice
-local BYTES  = SLOTS * CELLS * 4
 
--- The cells of one counter: ordinary requests, long-lived requests, and how many of the latter are
--- upgraded or SSE. The next cell has the second in which the oldest long-lived request began.
+-- The cells of one counter: ordinary requests, long-lived requests (host.both and host.move reach
+-- these two at one moment), and how many of the latter are upgraded or SSE. The next cell has the
+-- second in which the oldest long-lived request began.
 local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
@@ -35,44 +25,21 @@ local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
 
--- The first two cells are also one 64-bit number, with the long-lived requests in its upper half
--- (x64 and arm64 are little endian). One operation reads or moves it, so no reader misses a
--- request.
-local LOW    = 0xffffffffLL
-local MOVE   = 0x100000000LL - 1
-
 local MISSING = "the memory for counts could not be mapped: the plugin needs Linux on x64 or arm64,"
                 .. " and apisix.lua_module_hook: apisix.drain.hook"
 
 local _M = { LAYOUT = LAYOUT }
 local mt = { __index = _M }
 
-local memory, pairs_of
+local memory
 
 
-local function use(pointer)
-    memory, pairs_of = ffi.cast("int32_t *", pointer), ffi.cast("int64_t *", pointer)
-end
-
-
---- Maps the memory, or finds the memory that the master has mapped already. Call it only in
--- init_by_lua: a process that is forked later inherits the memory with this module.
+--- Maps the memory, or finds it. Call it only in init_by_lua: a process that is forked later
+-- inherits the memory with this module.
 -- @tparam table|nil dict the counts
 function _M.prepare(dict)
-    if not SUPPORTED or not dict or ngx.get_phase() ~= "init" then
-        return
-    end
-
-    local known = dict:get(KEY)
-    if known then
-        use(ffi.cast("void *", known))
-        return
-    end
-    local mapped = C.mmap(nil, BYTES, READ_WRITE, SHARED, -1, 0)
-    -- an address of user space is below 2^53 on these processors, so a number holds it exactly
-    local address = tonumber(ffi.cast("intptr_t", mapped))
-    if address ~= -1 and dict:safe_set(KEY, address) then
-        use(mapped)
+    if dict and ngx.get_phase() == "init" then
+        memory = host.memory(dict, KEY, SLOTS * CELLS)
     end
 end
 
@@ -87,7 +54,7 @@ function _M.slice(slot)
     end
     local first = (slot - 1) * CELLS
     -- clears the counts of the process that had the slot before
-    ffi.fill(memory + first, CELLS * 4)
+    host.clear(memory, first, CELLS)
     return setmetatable({
         cells = memory, next = first, last = first + CELLS - EACH, free = {},
     }, mt)
@@ -104,9 +71,9 @@ function _M.read(place)
     if not memory then
         return nil
     end
-    local both = pairs_of[place / 2]
-    return tonumber(bit.band(both, LOW)), tonumber(bit.rshift(both, 32)),
-           memory[place + OF_KIND.upgraded], memory[place + OF_KIND.sse], memory[place + OLDEST]
+    local requests, long = both(memory, place)
+    return requests, long, memory[place + OF_KIND.upgraded], memory[place + OF_KIND.sse],
+           memory[place + OLDEST]
 end
 
 
@@ -172,7 +139,7 @@ end
 
 --- Moves one request from the ordinary ones to the long-lived ones.
 function _M:lengthen(at, kind)
-    pairs_of[at / 2] = pairs_of[at / 2] + MOVE
+    move(self.cells, at)
     local cells, cell = self.cells, OF_KIND[kind]
     if cell ~= LONG then
         cells[at + cell] = cells[at + cell] + 1

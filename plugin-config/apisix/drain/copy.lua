@@ -1,9 +1,8 @@
 --- A worker's copy of the deny-list (entries.lua), in the worker's own memory. It is updated
 -- by changes: the dictionary keeps the last changes in a ring, each under its number.
 -- Only a worker that is new, or has missed more changes than the ring holds, reads all entries.
-local clock        = require("apisix.drain.clock")
 local successors   = require("apisix.drain.successors")
-local clock_now    = clock.now
+local clock_now    = require("apisix.drain.host").now
 local setmetatable = setmetatable
 local str_match    = string.match
 local str_sub      = string.sub

@@ -3,15 +3,15 @@
 --   gen            number of changes that workers must see; a renewal is not such a change
 --   c|i            one of the last changes, "number id"; i is the number modulo the length of the
 --                  ring (copy.lua)
---   e|uid|ip|port  when the entry expires (clock.now); port may be empty
+--   e|uid|ip|port  when the entry expires (host.now); port may be empty
 --   s|uid|ip|port  true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
 --   b|uid|ip|port  number of bypasses, plus LATE times the number of late requests: those that were
 --                  sent to the address although the entry was sealed. By design there are none, so
 --                  each late request shows a failure
---   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s|: if there is no room for
+--   t|uid|ip|port  when the entry was sealed (host.now). Not part of s|: if there is no room for
 --                  t|, the entry is sealed all the same, and only the time is unknown
---   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
+--   f|uid|ip|port  when an ordinary request to the address last finished (host.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
 --   v|uid|ip|port  the revision as of which these were named; kept for REMEMBERED seconds
 --   r|uid          the revision as of which the entries of this pod were last removed; as v|
@@ -27,8 +27,7 @@
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
 local copy      = require("apisix.drain.copy")
-local clock     = require("apisix.drain.clock")
-local clock_now = clock.now
+local clock_now = require("apisix.drain.host").now
 local ngx       = ngx
 local floor     = math.floor
 local max       = math.max
@@ -268,7 +267,7 @@ end
 
 --- Seconds since an entry was sealed, and since it has been both sealed and idle. nil: the time of
 -- the seal is not known.
--- @tparam number now by clock.now
+-- @tparam number now by host.now
 function _M.ages(dict, id, now)
     local sealed = dict:get("t|" .. id)
     if not sealed then

@@ -3,10 +3,10 @@
 -- might not ship.
 --
 --   fetch        "running", "done" or "failed: <why>"
---   fetch-until  when it gives up (clock.now)
+--   fetch-until  when it gives up (host.now)
 local request   = require("apisix.drain.request")
 local json      = require("apisix.drain.json")
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 local ngx       = ngx
 local log       = ngx.log
 local pcall     = pcall

@@ -7,7 +7,7 @@
 --   stream     a gRPC answer that has begun and lasts for over a second (a call with one answer
 --              gets its header and its end at once), and any other answer that has begun and
 --              lasts for longer than `stream_after`
-local clock_now    = require("apisix.drain.clock").now
+local clock_now    = require("apisix.drain.host").now
 local ngx          = ngx
 local pairs        = pairs
 local type         = type

@@ -6,7 +6,7 @@
 -- the places with that name: requests have no address of it either. APISIX leaves out a node whose
 -- name does not resolve (apisix/utils/upstream.lua, parse_domain_for_nodes).
 local ngx       = ngx
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 local setmetatable = setmetatable
 local ipairs    = ipairs
 local pairs     = pairs

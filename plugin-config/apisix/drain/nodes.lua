@@ -1,7 +1,7 @@
 --- The nodes of an upstream, in every form in which APISIX 2.15 to 3.x holds them: a list, a map of
 -- "host:port" to weight (traffic-split keeps this form), names, and service discovery.
 local address   = require("apisix.drain.address")
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 local ipairs    = ipairs
 local pairs     = pairs
 local pcall     = pcall

@@ -17,7 +17,7 @@ local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
 local setmetatable = setmetatable
 local state_of, use, offers = request.of, request.use, request.offers
-local clock_now    = require("apisix.drain.clock").now
+local clock_now    = require("apisix.drain.host").now
 
 -- how long a successor that failed is skipped if there is another successor, in seconds
 local SKIP = 2

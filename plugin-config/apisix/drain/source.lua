@@ -1,7 +1,7 @@
 --- The items that APISIX holds of each kind of object, and those that came or went since the last
 -- call. APISIX replaces items and never edits them, so a new item is found by identity.
 local revision = require("apisix.drain.revision")
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 local KINDS    = revision.KINDS
 local setmetatable = setmetatable
 local ipairs   = ipairs

@@ -4,7 +4,7 @@ local word_mod = require("apisix.drain.word")
 local words    = require("apisix.drain.word_store")
 local wake     = require("apisix.drain.wake")
 local ngx      = ngx
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 
 local LOOK  = 0.02      -- the longest time between two checks, seconds
 local HEAR  = 0.004     -- how long a put waits for all workers, seconds

@@ -2,7 +2,7 @@
 -- reload. The token before the last change stays valid for a minute, because agent and gateway do
 -- not read the new token at the same moment.
 local ngx       = ngx
-local clock_now = require("apisix.drain.clock").now
+local clock_now = require("apisix.drain.host").now
 local hmac_sha1 = ngx.hmac_sha1
 local io_open   = io.open
 local os_getenv = os.getenv

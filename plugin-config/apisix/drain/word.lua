@@ -19,7 +19,7 @@ local pcall        = pcall
 local max          = math.max
 local ngx          = ngx
 local log          = ngx.log
-local clock_now    = require("apisix.drain.clock").now
+local clock_now    = require("apisix.drain.host").now
 local ngx_sleep    = ngx.sleep
 
 -- the most tries of one check: if the configuration keeps changing, the next check goes on

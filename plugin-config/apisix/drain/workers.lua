@@ -9,7 +9,7 @@
 --   v|number           highest configuration revision that the worker has applied
 --   v|number|kind      the same for one kind of object; -1: this APISIX does not have the kind
 --   a|number           when the worker last saw one of these revisions change
---   x|number           when a hook of the plugin last failed in the worker (clock.now); 0: never
+--   x|number           when a hook of the plugin last failed in the worker (host.now); 0: never
 --   u|number           why the worker is unfit; absent if it is fit
 --   d|number           which deny-list the worker reads, and how it counts: see instance.shared
 --   q|number           true if the worker only finishes its requests (reload)
@@ -22,7 +22,7 @@ local words        = require("apisix.drain.word_store")
 local revision     = require("apisix.drain.revision")
 local ngx          = ngx
 local ngx_now      = ngx.now
-local clock_now    = require("apisix.drain.clock").now
+local clock_now    = require("apisix.drain.host").now
 local ipairs       = ipairs
 local pairs        = pairs
 local tonumber     = tonumber

@@ -43,11 +43,12 @@ describe('the law of the plugin', () => {
     const sources = new Map([
       ['clock', 'local api = require("apisix.drain.api")'],
       ['api', ''],
-      ['stray', '']
+      ['stray', 'local ffi = require("ffi")']
     ])
     expect(pluginProblems(sources, law)).eql([
       'stray.lua: in no room',
       'json.lua: in a room, and does not exist',
+      'stray.lua uses ffi, outside of the room host',
       'clock.lua requires api.lua, of a room below its own'
     ])
     expect(pluginProblems(new Map([['a', '']]), { x: { holds: '', files: 'a a' } })).eql([
