@@ -36,6 +36,8 @@ export interface Api {
   readonly url: string
   readonly listener: Listener
   readonly faults: Faults
+  /** Calls `listener` with each request, before it is handled. */
+  onAsk(listener: (ask: Ask) => void): void
   close(): Promise<void>
 }
 
@@ -58,6 +60,7 @@ export function byWorker<W extends Pick<Worker, 'turn'>>(
 /** A small JSON server: Admin, Control and Barrier API differ only in their `handle`. */
 export async function serveApi(options: ApiServerOptions): Promise<Api> {
   const faults = createFaults()
+  const listeners: ((ask: Ask) => void)[] = []
   const listener = await listen({
     host: options.host,
     port: options.port,
@@ -78,16 +81,17 @@ export async function serveApi(options: ApiServerOptions): Promise<Api> {
     const method = request.method ?? 'GET'
     const path = decode(url.pathname)
     const fault = faults.take(method, path)
-    const handle = (): Promise<Answer | undefined> =>
-      options.handle({
-        method,
-        path,
-        query: url.searchParams,
-        headers: request.headers,
-        body,
-        socket: request.socket,
-        signal: gone.signal
-      })
+    const ask: Ask = {
+      method,
+      path,
+      query: url.searchParams,
+      headers: request.headers,
+      body,
+      socket: request.socket,
+      signal: gone.signal
+    }
+    for (const listener of listeners) listener(ask)
+    const handle = (): Promise<Answer | undefined> => options.handle(ask)
     const answer = fault ? await misbehave(fault, handle, response) : await handle()
     await listener.passage()
     if (answer && !gone.signal.aborted) write(response, answer)
@@ -96,6 +100,7 @@ export async function serveApi(options: ApiServerOptions): Promise<Api> {
     url: `http://${listener.host}:${listener.port}`,
     listener,
     faults,
+    onAsk: listener => void listeners.push(listener),
     close: () => listener.close()
   }
 }

@@ -18,7 +18,7 @@ export type Command =
       readonly admin?: Reachability
       readonly barrier?: Reachability
     }
-  | { readonly do: 'unfit'; readonly worker: number; readonly missing: string[]; readonly gateway?: string }
+  | { readonly do: 'unfit'; readonly worker: number; readonly why: string; readonly gateway?: string }
   | { readonly do: 'stop' | 'start' | 'restart'; readonly gateway?: string }
   | { readonly do: 'add'; readonly host: string }
   /** Answers `Summary`. */
@@ -101,7 +101,7 @@ const doAt = async (gateway: Gateway, command: Extract<Command, { gateway?: stri
       await gateway.partition(command)
       break
     case 'unfit':
-      if (worker) gateway.barrier?.setUnfit(worker.pid, command.missing)
+      if (worker) gateway.barrier?.setUnfit(worker.pid, command.why)
       break
     case 'freeze':
       worker?.freeze()

@@ -12,11 +12,12 @@ export interface ConfigView {
   apply(event: StoreEvent): void
   /** Reads everything anew, as a worker does when its watch has been broken. */
   reload(store: Store): void
-  /** Calls `listener` in the step that changes an object. Without `item`, the object is gone. Returns a function to unsubscribe. */
+  /** Calls `listener` in the step that changes an object. Without `item`, the object is gone; without a resource, only the revision is another. Returns a function to unsubscribe. */
   onChange(listener: ChangeListener): () => void
 }
 
-type ChangeListener = (resource: string, id: string, item: Item | undefined) => void
+/** `revision`: the one that the configuration has after the step. */
+type ChangeListener = (resource: string, id: string, item: Item | undefined, revision: number) => void
 
 export function createConfigView(store: Store): ConfigView {
   const resources = new Map<string, Map<string, Item>>()
@@ -33,8 +34,8 @@ export function createConfigView(store: Store): ConfigView {
     revision = next
     appliedAt = Date.now() / 1000
   }
-  const tell: ChangeListener = (resource, id, item) => {
-    for (const listener of listeners) listener(resource, id, item)
+  const tell: ChangeListener = (...change) => {
+    for (const listener of listeners) listener(...change)
   }
   const view: ConfigView = {
     get revision() {
@@ -51,7 +52,7 @@ export function createConfigView(store: Store): ConfigView {
       const key = event.kind === 'put' ? event.item.key : event.key
       if (event.kind === 'put') of(resourceOf(key)).set(idOf(key), event.item)
       else resources.get(resourceOf(key))?.delete(idOf(key))
-      tell(resourceOf(key), idOf(key), event.kind === 'put' ? event.item : undefined)
+      tell(resourceOf(key), idOf(key), event.kind === 'put' ? event.item : undefined, event.revision)
       reached(event.revision)
     },
     reload: from => {
@@ -60,14 +61,15 @@ export function createConfigView(store: Store): ConfigView {
         for (const id of known.keys()) {
           if (from.get(keyOf(resource, id))) continue
           known.delete(id)
-          tell(resource, id, undefined)
+          tell(resource, id, undefined, from.revision)
         }
         for (const item of from.list(resource)) {
           const old = known.get(idOf(item.key))
           known.set(idOf(item.key), item)
-          if (old !== item) tell(resource, idOf(item.key), item)
+          if (old !== item) tell(resource, idOf(item.key), item, from.revision)
         }
       }
+      tell('', '', undefined, from.revision)
       reached(from.revision)
     },
     onChange: listener => {

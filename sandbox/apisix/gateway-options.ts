@@ -1,7 +1,6 @@
 import type { Discovery } from './discovery.ts'
-import type { FetchEntriesOptions } from './fetch-entries.ts'
-import type { Names } from './places.ts'
 import type { Store } from './store.ts'
+import type { Names } from './vm/vm.ts'
 import type { ApplyDelay } from './worker.ts'
 
 /** The options of one gateway. Port 0 picks a free port, which stays the same over restarts. */
@@ -22,6 +21,8 @@ export interface GatewayOptions {
   readonly adminKey: string
   readonly barrierToken?: string
   readonly applyDelay?: ApplyDelay
+  /** Picks the worker that gets the next connection to an API. Default: any that runs. */
+  readonly nextWorker?: () => number
   /** API-driven standalone mode: the Admin API takes whole documents, and `store` is for this gateway only. Default: false. */
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured. */
@@ -34,5 +35,10 @@ export interface GatewayOptions {
   /** Bytes of the plugin's dictionary. */
   readonly dictionaryBytes?: number
   /** Set if the plugin asks the agent for the current entries when the gateway starts. */
-  readonly fetchEntries?: Omit<FetchEntriesOptions, 'token'>
+  readonly fetchEntries?: {
+    /** The agent's base URL. */
+    readonly url: string
+    /** After this many ms the gateway serves without the entries. */
+    readonly timeoutMs: number
+  }
 }

@@ -2,25 +2,26 @@ import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AccessHook } from './access-log.ts'
 import { serveAdminApi } from './admin-api.ts'
-import type { Api } from './api-server.ts'
-import { serveBarrierApi, type Readiness } from './barrier-api.ts'
+import { byWorker, serveApi, type Api, type Ask } from './api-server.ts'
 import { createBarrier, type Barrier } from './barrier.ts'
 import { serveControlApi } from './control-api.ts'
 import { proxyRequest, type ProxyWorker } from './exchange.ts'
-import { fetchEntries } from './fetch-entries.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import type { JsonObject } from './json.ts'
 import { createRouter } from './router.ts'
 import { listen, type Listener } from './server.ts'
 import { proxyUpgrade } from './upgrade.ts'
 import { serveStandaloneApi } from './standalone-api.ts'
 import { createUpstreamAgent } from './upstream-agent.ts'
-import { createWords } from './words.ts'
+import { createLuaGateway, type LuaWorker } from './vm/gateway.ts'
 import { createWorker, measuredDelay, polledDelay, type Worker } from './worker.ts'
 
 /** A gateway from one start to the next stop. A stop loses everything in it, as a full restart does. */
 export interface GatewayRun {
   readonly workers: readonly Worker[]
   readonly barrier: Barrier | undefined
+  /** The errors that its Lua logged. */
+  readonly log: readonly string[]
   readonly proxy: Listener
   readonly control: Api
   readonly admin: Api | undefined
@@ -41,50 +42,69 @@ interface Slot extends ProxyWorker {
   readonly busy: Set<Socket>
 }
 
+/** The size that APISIX gives the plugin's dictionary: 10 MiB. */
+const DICTIONARY_BYTES = 10 * 1024 * 1024
+
+/** The most lines that a gateway's error log keeps. */
+const MOST_LOGGED = 1000
+
 /** Unique among the workers of this process. */
 let lastPid = 1000
 
 export async function runGateway(options: GatewayOptions, onAccess: AccessHook): Promise<GatewayRun> {
   const { store, host } = options
-  const barrier =
-    options.barrierPort === undefined
-      ? undefined
-      : createBarrier(options.dictionaryBytes === undefined ? {} : { capacity: options.dictionaryBytes })
+  const { barrierPort, fetchEntries } = options
+  const log: string[] = []
+  const gateway = await createLuaGateway({
+    plugin: barrierPort !== undefined,
+    workers: options.workers,
+    dictionaryBytes: options.dictionaryBytes ?? DICTIONARY_BYTES,
+    attr: {
+      ...(options.barrierToken && { token: options.barrierToken }),
+      ...(fetchEntries && { agent: fetchEntries.url, fetch_give_up: fetchEntries.timeoutMs / 1000 })
+    },
+    discovery: options.discovery,
+    names: options.names,
+    log: text => void (log.length < MOST_LOGGED && log.push(text))
+  })
+  const streams = new Map<Worker, LuaWorker>()
+  const setStreams = (on: boolean): void => {
+    for (const { worker } of slots) if (on) streams.set(worker, gateway.worker(worker, 'stream'))
+    if (on) return
+    for (const stream of streams.values()) stream.kill()
+    streams.clear()
+  }
+  const barrier = barrierPort === undefined ? undefined : createBarrier(gateway, setStreams)
   const spawn = (id: number): Slot => {
     lastPid += 1
     const worker = createWorker({
       id,
       pid: lastPid,
       store,
-      applyDelay: options.applyDelay ?? (options.standalone ? polledDelay : measuredDelay)
+      applyDelay: options.applyDelay ?? (options.standalone ? polledDelay : measuredDelay),
+      onFreeze: frozen => lua.freeze(frozen)
     })
+    const lua = gateway.worker(worker)
     return {
       worker,
-      router: createRouter(worker.config, options.discovery, options.names),
+      lua,
+      nextId: () => gateway.nextId(),
+      router: createRouter(worker.config),
       agent: createUpstreamAgent(),
       clients: new Set(),
       asking: new Set(),
       busy: new Set(),
       gateway: options.name,
-      barrier,
       onAccess
     }
   }
   const slots = Array.from({ length: options.workers }, (_, id) => spawn(id))
   const retiring = new Set<Slot>()
-  const words =
-    barrier &&
-    createWords({
-      workers: () => slots.map(({ worker }) => worker),
-      barrier,
-      discovery: options.discovery,
-      names: options.names
-    })
-  if (barrier) barrier.words = words
   const end = (slot: Slot): void => {
     slot.worker.kill()
+    slot.lua.kill()
+    streams.get(slot.worker)?.kill()
     slot.agent.destroy()
-    barrier?.drop(slot.worker.pid)
     for (const socket of [...slot.clients, ...slot.asking]) socket.destroy()
     retiring.delete(slot)
   }
@@ -95,49 +115,52 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The workers
   // share the other listeners, and only a worker that runs takes a connection from them (measured on APISIX 3.18).
   const owners = new WeakMap<Socket, Slot>()
-  const accept = (socket: Socket): Worker => {
+  const acceptSlot = (socket: Socket): Slot => {
     const running = slots.filter(({ worker }) => !worker.frozen)
-    const slot = oneOf(running.length > 0 ? running : slots)
+    const slot = slots[options.nextWorker?.() ?? -1] ?? oneOf(running.length > 0 ? running : slots)
     slot.asking.add(socket)
     socket.once('close', () => slot.asking.delete(socket))
-    return slot.worker
+    return slot
   }
-  const proxy = await listen({
-    host,
-    port: options.proxyPort,
-    onConnection: socket => {
-      const slot = oneOf(slots)
-      owners.set(socket, slot)
-      slot.clients.add(socket)
-      socket.once('close', () => slot.clients.delete(socket))
-    },
-    onRequest: (request, response) => {
-      const { socket } = request
-      const slot = owners.get(socket)
-      if (!slot) return
-      slot.busy.add(socket)
-      response.once('close', () => {
-        slot.busy.delete(socket)
-        if (retiring.has(slot)) socket.end()
-        endIfDone(slot)
-      })
-      slot.worker.run(() => proxyRequest(slot, request, response))
-    }
-  })
-  proxy.server.on('upgrade', (request, socket, head) => {
-    const slot = owners.get(request.socket)
-    slot?.worker.run(() => proxyUpgrade(slot, request, socket, head))
-  })
-
-  const stopped = new AbortController()
-  const opened: { close(): Promise<void> }[] = [proxy]
+  const accept = (socket: Socket): Worker => acceptSlot(socket).worker
+  const opened: { close(): Promise<void> }[] = []
   const close = async (): Promise<void> => {
-    stopped.abort()
-    words?.close()
+    barrier?.close()
     for (const slot of [...slots, ...retiring]) end(slot)
+    gateway.close()
     await Promise.all(opened.map(one => one.close()))
   }
+  const serveProxy = () =>
+    listen({
+      host,
+      port: options.proxyPort,
+      onConnection: socket => {
+        const slot = oneOf(slots)
+        owners.set(socket, slot)
+        slot.clients.add(socket)
+        socket.once('close', () => slot.clients.delete(socket))
+      },
+      onRequest: (request, response) => {
+        const { socket } = request
+        const slot = owners.get(socket)
+        if (!slot) return
+        slot.busy.add(socket)
+        response.once('close', () => {
+          slot.busy.delete(socket)
+          if (retiring.has(slot)) socket.end()
+          endIfDone(slot)
+        })
+        slot.worker.run(() => proxyRequest(slot, request, response))
+      }
+    })
   try {
+    const proxy = await serveProxy()
+    opened.push(proxy)
+    proxy.server.on('upgrade', (request, socket, head) => {
+      const slot = owners.get(request.socket)
+      slot?.worker.run(() => proxyUpgrade(slot, request, socket, head))
+    })
+
     const control = await serveControlApi({
       host,
       port: options.controlPort,
@@ -154,18 +177,27 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
             port: options.adminPort
           })
     if (admin) opened.push(admin)
-    const readiness = startFetch(options, barrier, stopped.signal)
     const barrierApi =
       barrier &&
-      (await serveBarrierApi({
+      (await serveApi({
         host,
-        port: options.barrierPort ?? 0,
-        token: options.barrierToken ?? '',
-        barrier,
-        workers: () => [...slots, ...retiring].map(({ worker }) => worker),
-        exiting: pid => [...retiring].some(({ worker }) => worker.pid === pid),
-        accept,
-        readiness
+        port: barrierPort ?? 0,
+        ...byWorker(
+          socket => withTurn(acceptSlot(socket)),
+          async ({ lua, turn }, ask) => {
+            const { status, allow, authenticate, body } = await lua.ask(asVar(ask))
+            await turn()
+            return {
+              status,
+              headers: {
+                'content-type': 'application/json',
+                ...(allow && { allow }),
+                ...(authenticate && { 'www-authenticate': authenticate })
+              },
+              body
+            }
+          }
+        )
       }))
     if (barrierApi) opened.push(barrierApi)
     return {
@@ -173,6 +205,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
         return slots.map(({ worker }) => worker)
       },
       barrier,
+      log,
       proxy,
       control,
       admin,
@@ -186,6 +219,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       reload: () => {
         for (const [id, slot] of slots.entries()) {
           retiring.add(slot)
+          slot.lua.retire()
           slots[id] = spawn(id)
           for (const client of slot.clients) if (!slot.busy.has(client)) client.destroy()
           endIfDone(slot)
@@ -199,20 +233,24 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   }
 }
 
-const startFetch = (
-  { fetchEntries: wanted, barrierToken = '' }: GatewayOptions,
-  barrier: Barrier | undefined,
-  stopped: AbortSignal
-): (() => Readiness) => {
-  if (!wanted || !barrier) return () => ({ ready: true, why: '' })
-  let readiness: Readiness = { ready: false, why: `fetching the entries that hold from ${wanted.url}` }
-  const settle = (why: string): void => {
-    readiness = { ready: true, why }
+const withTurn = ({
+  worker,
+  lua
+}: Slot): { readonly lua: LuaWorker; readonly turn: () => Promise<void> } => ({
+  lua,
+  turn: () => worker.turn()
+})
+
+/** A request as nginx shows it to Lua. */
+const asVar = ({ method, path, query, headers, body }: Ask): JsonObject => ({
+  method,
+  body,
+  var: {
+    uri: path,
+    http_content_length: String(Buffer.byteLength(body)),
+    ...(headers.authorization !== undefined && { http_authorization: headers.authorization }),
+    ...Object.fromEntries([...query].map(([name, value]) => [`arg_${name}`, value]))
   }
-  fetchEntries(barrier, { ...wanted, token: barrierToken }, stopped).then(settle, (err: unknown) =>
-    settle(String(err))
-  )
-  return () => readiness
-}
+})
 
 const oneOf = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)] as T

@@ -28,6 +28,8 @@ export interface Gateway {
   readonly admin: Api | undefined
   readonly barrier: Barrier | undefined
   readonly barrierApi: Api | undefined
+  /** The errors that the plugin logged. */
+  readonly log: readonly string[]
   killWorker(id: number): void
   /** As `apisix reload`: the gateway continues to serve, with new workers. */
   reload(): void
@@ -89,6 +91,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     get barrierApi() {
       return current().barrierApi
+    },
+    get log() {
+      return current().log
     },
     killWorker: id => current().killWorker(id),
     reload: () => current().reload(),

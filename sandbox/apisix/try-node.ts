@@ -1,6 +1,6 @@
 import { request, type Agent, type ClientRequest, type IncomingMessage } from 'node:http'
-import type { Target } from './balancer.ts'
-import type { Upstream } from './upstream.ts'
+import type { Timeouts } from './router.ts'
+import type { Target } from './vm/gateway.ts'
 
 /** Why a node gave no answer. `sent`: a byte of the request may have reached it, so it may have acted on it. */
 export interface Failure {
@@ -10,7 +10,7 @@ export interface Failure {
 
 interface TryOptions {
   readonly agent: Agent
-  readonly upstream: Upstream
+  readonly timeouts: Timeouts
   readonly target: Target
   readonly method: string
   readonly path: string
@@ -22,7 +22,7 @@ interface TryOptions {
 
 /** Sends a request to one node. Exactly one of the callbacks is called, once; after `onResponse`, nothing is retried. */
 export function tryNode(options: TryOptions): ClientRequest {
-  const { target, upstream } = options
+  const { target, timeouts } = options
   let done = false
   let sent = false
   let connectTimer: NodeJS.Timeout | undefined
@@ -41,14 +41,14 @@ export function tryNode(options: TryOptions): ClientRequest {
     path: options.path,
     headers: options.headers,
     setHost: false,
-    timeout: upstream.readTimeoutMs
+    timeout: timeouts.readMs
   })
   attempt.once('socket', socket => {
     if (!socket.connecting) {
       sent = true
       return
     }
-    connectTimer = setTimeout(() => fail('timeout'), upstream.connectTimeoutMs)
+    connectTimer = setTimeout(() => fail('timeout'), timeouts.connectMs)
     connectTimer.unref()
     socket.once('connect', () => {
       clearTimeout(connectTimer)

@@ -1,31 +1,27 @@
 import { request as send, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { nginxPage, type Answer } from './answer.ts'
-import type { Target } from './balancer.ts'
 import { destinationOf } from './destination.ts'
-import type { ProxyWorker } from './exchange.ts'
+import { askedOf, type ProxyWorker } from './exchange.ts'
 import { upgradeHeaders } from './headers.ts'
-import { takeNode, type Held } from './pick.ts'
 
 /**
  * A protocol upgrade (websocket), with nginx's retries: another node is tried if one fails before its answer. After the
- * node's 101 the connection counts as `long`.
+ * node's 101 the connection is a long-lived one.
  */
 export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: Duplex, head: Buffer): void {
   const started = performance.now()
   const path = request.url ?? '/'
   client.on('error', () => client.destroy())
   const found = destinationOf(on.router, request)
-  const tried = new Set<Target>()
+  const id = on.nextId()
   const nodes: string[] = []
-  let held: Held | undefined
   let bypass = false
   let status = 499
   let upgraded = false
 
   client.once('close', () => {
-    held?.release()
-    held = undefined
+    on.worker.run(() => on.lua.log(id))
     on.onAccess({
       time: Date.now(),
       elapsedMs: performance.now() - started,
@@ -47,22 +43,20 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
   }
   if (found.kind !== 'upstream')
     return refuse(nginxPage(found.kind === 'no-route' ? 404 : found.kind === 'upstream-gone' ? 502 : 503))
-  const { upstream } = found
+  const refused = on.lua.access(id, found.place, askedOf(request))
+  if (refused !== 0) return refuse(nginxPage(refused))
 
-  const take = (): Held | undefined => {
-    const picked = takeNode({ upstream, barrier: on.barrier, pid: on.worker.pid, tried, key: path })
-    if (picked.kind === 'sealed' && on.barrier && tried.size === 0) on.barrier.counts.refused += 1
-    return picked.kind === 'held' ? picked.held : undefined
-  }
-  const connect = (taken: Held, left: number): void => {
-    held = taken
-    bypass ||= taken.bypass
-    tried.add(taken.target)
-    nodes.push(taken.target.name)
+  const connect = (tries: number | undefined): void => {
+    const balanced = on.lua.balance(id)
+    if (balanced.kind === 'refused') return refuse(nginxPage(tries === undefined ? balanced.status : 502))
+    const left = tries ?? balanced.more
+    const { target } = balanced
+    bypass ||= balanced.bypass
+    nodes.push(target.name)
     const attempt = send({
       agent: false,
-      host: taken.target.host,
-      port: taken.target.port,
+      host: target.host,
+      port: target.port,
       method: request.method ?? 'GET',
       path,
       headers: upgradeHeaders(request.rawHeaders, request.socket.remoteAddress ?? ''),
@@ -73,9 +67,7 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
     attempt.on('error', () => {
       client.off('close', abort)
       if (upgraded || client.destroyed) return
-      taken.release()
-      const next = left > 0 ? take() : undefined
-      if (next) connect(next, left - 1)
+      if (left > 0) connect(left - 1)
       else refuse(nginxPage(502))
     })
     attempt.once('response', answer => {
@@ -85,7 +77,7 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
     attempt.once('upgrade', (answer, node, nodeHead) => {
       status = 101
       upgraded = true
-      taken.promote()
+      on.lua.header(id, 101, '')
       client.write(rawHead(101, answer.rawHeaders))
       if (nodeHead.length > 0) client.write(nodeHead)
       if (head.length > 0) node.write(head)
@@ -96,9 +88,7 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
     })
     attempt.end()
   }
-  const first = take()
-  if (first) connect(first, upstream.retries)
-  else refuse(nginxPage(503))
+  connect(undefined)
 }
 
 const rawHead = (status: number, rawHeaders: readonly string[]): string => {

@@ -16,6 +16,7 @@ interface WorkerOptions {
   readonly pid: number
   readonly store: Store
   readonly applyDelay?: ApplyDelay
+  readonly onFreeze?: (frozen: boolean) => void
 }
 
 /** One nginx worker with its own configuration and connections. It can freeze or die alone. */
@@ -113,6 +114,7 @@ export function createWorker(options: WorkerOptions): Worker {
       if (state !== 'running') return
       state = 'frozen'
       frozenAt = Date.now() / 1000
+      options.onFreeze?.(true)
     },
     thaw: () => {
       if (state !== 'frozen') return
@@ -122,6 +124,7 @@ export function createWorker(options: WorkerOptions): Worker {
       missed = []
       for (const task of tasks) task()
       for (const event of events) apply(event)
+      options.onFreeze?.(false)
     },
     loseWatch: () => {
       stale = true

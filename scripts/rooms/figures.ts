@@ -8,6 +8,7 @@ const PARTS = {
   page: 'agent/dashboard/**/*.*',
   plugin: 'plugin-config/**/*.lua',
   sandbox: 'sandbox/**/*.ts',
+  'sandbox in Lua': 'sandbox/**/*.lua',
   tests: 'test/**/*.{ts,lua,mjs,c,go}'
 }
 

@@ -4,8 +4,7 @@
  */
 export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; readonly files: string }>> = {
   host: {
-    holds:
-      'the machine: clock, shared memory, processes, datagrams; only its files use ffi, and the sandbox has its own',
+    holds: 'all that needs ffi: clock, shared memory, processes, datagrams',
     files: 'host process wake'
   },
   tools: {

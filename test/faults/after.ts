@@ -61,9 +61,9 @@ export async function checkLeaks(
 ): Promise<readonly string[]> {
   const violations: string[] = []
   const gateways = rig.gateways.filter(({ running }) => running)
-  const entries = () => gateways.flatMap(({ barrier }) => barrier?.entries.all() ?? [])
-  await until('no entry is left', () => entries().length === 0, LIFTED_MS).catch(() =>
-    violations.push(`${entries().length} barrier entries are left of pods that are gone`)
+  const entries = () => gateways.reduce((sum, { barrier }) => sum + (barrier?.entries.size ?? 0), 0)
+  await until('no entry is left', () => entries() === 0, LIFTED_MS).catch(() =>
+    violations.push(`${entries()} barrier entries are left of pods that are gone`)
   )
   const counted = () => gateways.reduce((sum, { barrier }) => sum + (barrier?.inflight.total ?? 0), 0)
   await until('nothing is counted', () => counted() === 0, CLOSED_MS).catch(() =>

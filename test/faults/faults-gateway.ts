@@ -59,9 +59,9 @@ export const GATEWAY_FAULTS = {
     const gateway = runningGateway(stage, which)
     const barrier = gateway?.barrier
     gateway?.reload()
-    if (barrier) barrier.doubts = ['a second nginx serves']
+    if (barrier) barrier.second = true
     return () => {
-      if (barrier) barrier.doubts = []
+      if (barrier) barrier.second = false
     }
   },
   'gateway: clock jumps ahead': step(STEP_MS),

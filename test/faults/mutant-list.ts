@@ -1,10 +1,19 @@
 import type { NamedEdit } from './replace-by-name.ts'
 
-/** An agent that is broken in one place, and the failure that must follow. */
+/** A change of the plugin, in `plugin-config/apisix/drain/`. */
+export interface LuaEdit {
+  readonly file: string
+  /** A text that the file has once. */
+  readonly from: string
+  readonly to: string
+}
+
+/** An agent or a plugin that is broken in one place, and the failure that must follow. */
 export interface Mutant {
   readonly name: string
-  /** Each file is a path from `agent/`; the stand-ins are in `../sandbox/`. */
-  readonly edits: readonly NamedEdit[]
+  /** Each file is a path from `agent/`. */
+  readonly edits?: readonly NamedEdit[]
+  readonly lua?: readonly LuaEdit[]
   readonly found: FoundByRuns | FoundByTest
 }
 
@@ -67,12 +76,11 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leak: what a worker had in flight when it crashed is counted for ever',
-    edits: [
+    lua: [
       {
-        file: '../sandbox/apisix/inflight.ts',
-        name: 'createInflightCounts.drop',
-        replace:
-          '{ workers.set(-pid, workers.get(pid) ?? new Map()); workers.delete(pid); fallen(undefined) }'
+        file: 'workers.lua',
+        from: 'process.alive(worker.pid, start) and living or dead',
+        to: 'living'
       }
     ],
     found: {
@@ -82,13 +90,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '1: entries end by the wall clock of their gateway',
-    edits: [
-      {
-        file: '../sandbox/apisix/barrier.ts',
-        name: 'createBarrier.entries',
-        replace: 'createDenyList(capacity, () => barrier.now())'
-      }
-    ],
+    lua: [{ file: 'entry.lua', from: 'require("apisix.drain.host").now', to: 'ngx.now' }],
     found: {
       expected: /a clock that was set made/,
       only: ['barrier', 'gateway: clock jumps ahead', 'gateway: clock jumps back', 'while the hook is held']
@@ -464,6 +466,112 @@ export const MUTANTS: readonly Mutant[] = [
     found: {
       file: 'test/unit/gateway/barrier/gateway-clock.test.ts',
       title: 'never dates an answer outside of its own call'
+    }
+  },
+  {
+    name: 'plugin: a request connects without a look at the deny-list',
+    lua: [{ file: 'pick.lua', from: '    local level = level_of(set, addr)', to: '    local level' }],
+    found: { file: 'test/unit/sandbox/apisix/upload.test.ts', title: 'move away from a node that is ' }
+  },
+  {
+    name: 'plugin: a request that is over stays counted',
+    lua: [{ file: 'inflight.lua', from: '        add(self, counter, -1)\n', to: '' }],
+    found: {
+      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      title: 'avoids a denied node on retries too'
+    }
+  },
+  {
+    name: 'plugin: a worker keeps an entry that has expired',
+    lua: [
+      {
+        file: 'copy.lua',
+        from: '    if not till or till <= now then\n        if entry then',
+        to: '    if not till then\n        if entry then'
+      }
+    ],
+    found: { file: 'test/unit/sandbox/apisix/barrier-api.test.ts', title: 'lets an entry expire' }
+  },
+  {
+    name: 'plugin: an upgraded connection is an ordinary request',
+    lua: [{ file: 'kinds.lua', from: 'ngx.status == 101', to: 'false' }],
+    found: {
+      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      title: 'counts an upgraded connection as long-lived, until it closes'
+    }
+  },
+  {
+    name: 'plugin: any token is accepted',
+    lua: [
+      {
+        file: 'token.lua',
+        from: '    return false, "the token is not',
+        to: '    return true, "the token is not'
+      }
+    ],
+    found: {
+      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      title: 'refuses bodies that are not JSON, other paths and methods, long bodies, and a wrong token'
+    }
+  },
+  {
+    name: 'plugin: an entry may live for a day',
+    lua: [{ file: 'request.lua', from: 'local MAX_TTL   = 3600', to: 'local MAX_TTL   = 86400' }],
+    found: {
+      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      title: 'refuses bad input, storing nothing'
+    }
+  },
+  {
+    name: 'plugin: a removal is not remembered',
+    lua: [{ file: 'entries.lua', from: '        entry_mod.outdate(self.dict, uid, as_of)\n', to: '' }],
+    found: {
+      file: 'test/unit/plugin/as-of.test.ts',
+      title: 'is no reason to put an entry that was removed as of a later one'
+    }
+  },
+  {
+    name: 'plugin: the word lacks what changed around its entry',
+    lua: [{ file: 'affected.lua', from: 'self:touch(place.list, seen)', to: '' }],
+    found: {
+      file: 'test/unit/plugin/word.test.ts',
+      title: 'is after each of many changes that of a worker that has just started'
+    }
+  },
+  {
+    name: 'plugin: a gateway is ready before it has the entries',
+    lua: [
+      {
+        file: 'fetch.lua',
+        from: '    return false, "fetching the entries that hold from the agent"',
+        to: '    return true, "fetching"'
+      }
+    ],
+    found: {
+      file: 'test/unit/sandbox/apisix/gateway.test.ts',
+      title: 'fetches the current entries at its start, and is ready only then'
+    }
+  },
+  {
+    name: 'plugin: a long poll waits for all pods',
+    lua: [
+      {
+        file: 'api.lua',
+        from: '        if n == 0 then\n            return true\n        end\n    end\n    return false',
+        to: '        if n ~= 0 then\n            return false\n        end\n    end\n    return true'
+      }
+    ],
+    found: {
+      file: 'test/unit/gateway/barrier/barrier.test.ts',
+      title: 'reports at once when one of many requests ends'
+    }
+  },
+  {
+    name: 'plugin: a request does not follow the successors of its nodes',
+    lua: [{ file: 'offer.lua', from: '    if not next(free) then', to: '    if false then' }],
+    found: {
+      file: 'test/feature/successors.test.ts',
+      title: 'the only successor ends before the next pod is Ready: it serves until then'
     }
   }
 ]

@@ -8,8 +8,7 @@ const BETWEEN = 1
  * that is never set (docs/decisions/0019), so this must change nothing.
  */
 export function setClock(barrier: Barrier, byMs: number): readonly string[] {
-  const look = () =>
-    new Map(barrier.entries.all().map(entry => [`${entry.uid} at ${entry.ip}`, barrier.told(entry).ttl]))
+  const look = () => new Map(barrier.entries.all().map(({ uid, ip, ttl }) => [`${uid} at ${ip}`, ttl]))
   const before = look()
   barrier.clockAheadMs += byMs
   const after = look()

@@ -19,13 +19,12 @@ describe('feature: an agent that was away', () => {
     const agent = await startAgentProcess(rig)
     try {
       const [gateway] = rig.gateways as [Gateway]
-      const entries = gateway.barrier!.entries as { put: (typeof gateway.barrier & object)['entries']['put'] }
       const puts: string[] = []
-      const put = entries.put
-      entries.put = entry => {
-        puts.push(entry.uid)
-        return put(entry)
-      }
+      gateway.barrierApi!.onAsk(({ method, body }) => {
+        if (method !== 'PUT') return
+        const { entries } = JSON.parse(body) as { entries: { uid: string }[] }
+        puts.push(...entries.map(({ uid }) => uid))
+      })
       const bars = (ip: string, port: number) => gateway.barrier?.entries.look(ip, port)
       const [old, other, last] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('web-3')]
       await rig.serve(other)

@@ -93,7 +93,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
       const rig = await start()
       const { gateway, old, backend, slow } = await busy(rig)
       const [worker] = gateway.workers
-      const unfit = () => gateway.barrier?.setUnfit(worker!.pid, ['a second nginx serves'])
+      const unfit = () => gateway.barrier?.setUnfit(worker!.pid, 'a second nginx serves')
       if (when === 'from the beginning') unfit()
       const { hook, state, observed, why } = end(rig, old)
       if (when === 'in mid-drain') {
@@ -102,7 +102,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
       }
       await until('it is seen without the node', () => observed() && why().includes('does not fit'))
       expect([state.answered, backend.open]).to.deep.equal([false, 1])
-      gateway.barrier?.setUnfit(worker!.pid, [])
+      gateway.barrier?.setUnfit(worker!.pid, '')
       backend.release()
       expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
       expect(await slow).to.deep.equal({ status: 200, body: 'web-1' })

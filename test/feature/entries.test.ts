@@ -65,9 +65,10 @@ describe('feature: an entry that a gateway has lost', () => {
     const rig = await start()
     const [old] = await pair(rig)
     const { entries } = rig.gateways[0]!.barrier!
+    let n = 0
     const lose = async (when: string) => {
       entries.remove(new Set([old.uid]))
-      entries.put({ uid: `other ${when}`, ip: rig.address(), port: undefined, state: 'sealed', ttl: 60 })
+      entries.put({ uid: `other-${n++}`, ip: rig.address(), port: undefined, state: 'sealed', ttl: 60 })
       const isBack = () => entries.look(old.ip, old.port) === 'sealed'
       await until(`it is back after ${when}`, isBack, BACK_MS)
     }

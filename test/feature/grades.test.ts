@@ -282,7 +282,7 @@ describe('feature: the barrier', () => {
     const rig = await start()
     const [old] = await pair(rig)
     const [first] = rig.gateways
-    for (let n = 0; n < 2; n += 1) first!.barrier?.inflight.up(1, old.ip, old.port, 'long')
+    for (let n = 0; n < 2; n += 1) first!.barrier?.inflight.up(old.ip, old.port, 'long')
     rig.end(old)
     const { status, body } = await rig.hook(old)
     expect({ status, ...body }).to.deep.include({
@@ -299,7 +299,7 @@ describe('feature: the barrier', () => {
     const annotations = { 'apisix-drain.io/long-lived-wait': '1h' }
     const [old] = await pair(rig, { annotations })
     const [first] = rig.gateways
-    first!.barrier?.inflight.up(1, old.ip, old.port, 'long')
+    first!.barrier?.inflight.up(old.ip, old.port, 'long')
     rig.end(old)
     const hook = rig.hook(old)
     await until('it is sealed', () =>
@@ -310,7 +310,7 @@ describe('feature: the barrier', () => {
     // A hook with `until=barrier` does not wait for the websocket. Its answer shows that the agent has read the seal.
     expect((await rig.hook(old, 'until=barrier')).body).to.include({ result: 'removed' })
     expect(isAnswered).to.equal(false)
-    first!.barrier?.inflight.down(1, old.ip, old.port, 'long')
+    first!.barrier?.inflight.down(old.ip, old.port, 'long')
     expect((await hook).body).to.deep.include({ result: 'drained', evidence: 'barrier', longLived: null })
   })
 

@@ -110,7 +110,7 @@ describe('feature: API-driven standalone', () => {
     rig.gone(old)
     const held = () => rig.gateways.map(({ barrier }) => barrier?.entries.look(old.ip, old.port))
     const expires = (): number =>
-      Math.min(...rig.gateways.map(({ barrier }) => barrier?.entries.on(old.ip)[0]?.expires ?? 0))
+      Math.min(...rig.gateways.map(({ barrier }) => barrier?.entries.ofUid(old.uid)[0]?.expires ?? 0))
     // The first renewal brings the words after the change, the second shows what the agent made of them.
     for (const which of ['first', 'second']) {
       const before = expires()

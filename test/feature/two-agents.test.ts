@@ -158,7 +158,7 @@ describe('feature: two agents that share nothing', () => {
           rig.gateways.flatMap(
             ({ barrier }) => barrier!.entries.ofUid(old.uid)[0]?.successors?.[old.port] ?? []
           )
-        const isLeft = () => named().length === 2 && named().every(({ ip }) => ip === last.ip)
+        const isLeft = () => named().length === 2 && named().every(address => address === last.node)
         await until('only the other one is named', isLeft)
         expect(await answersFor(rig, '/')).to.deep.equal(['web-3'])
         expect(late.pod(next.ip)?.name, 'it still lags').to.equal('web-2')

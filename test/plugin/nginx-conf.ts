@@ -51,7 +51,8 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 export const PLUGIN = path('../../plugin-config/')
 
 /** `;;` adds nginx's default path, which leads to the Lua of the system's packages (lua-resty-core, lua-cjson). */
-const luaPath = (plugin: string) => `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${plugin}?.lua;;`
+const luaPath = (plugin: string) =>
+  `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${path('../../sandbox/apisix/lua/')}?.lua;${plugin}?.lua;;`
 
 const barrierServer = (at: Addresses, tls: GatewayOptions['tls']) => `server {
     listen ${at.barrier};

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { existsSync, readFileSync } from 'node:fs'
 import { MUTANTS } from '../../faults/mutant-list.ts'
+import { replaceInLua } from '../../faults/lua-edit.ts'
 import { parse, replaceByName } from '../../faults/replace-by-name.ts'
 
 const AGENT = new URL('../../../agent/', import.meta.url)
@@ -9,24 +10,31 @@ const problemsOf = (texts: ReadonlyMap<string, string>) =>
 
 describe('mutants', () => {
   it('change existing names, and leave code that parses', () => {
-    const files = new Set(MUTANTS.flatMap(({ edits }) => edits.map(({ file }) => file)))
+    const files = new Set(MUTANTS.flatMap(({ edits = [] }) => edits.map(({ file }) => file)))
     const agent = parse(new Map([...files].map(file => [file, readFileSync(new URL(file, AGENT), 'utf8')])))
     const stale: string[] = []
     const mutated = new Map<string, string>()
-    for (const { name, edits } of MUTANTS)
+    for (const { name, edits = [], lua = [] } of MUTANTS) {
+      for (const edit of lua)
+        try {
+          replaceInLua(edit)
+        } catch (error) {
+          stale.push(`${name}: ${(error as Error).message}`)
+        }
       for (const [file, own] of Map.groupBy(edits, edit => edit.file))
         try {
           mutated.set(`${name}: ${file}`, replaceByName(agent.get(file)!, own))
         } catch (error) {
           stale.push(`${name}: ${(error as Error).message}`)
         }
+    }
     expect(stale).to.deep.equal([])
-    expect(mutated.size).to.be.greaterThan(MUTANTS.length)
+    expect(mutated.size).to.be.greaterThan(MUTANTS.filter(({ edits }) => edits).length)
     expect(problemsOf(mutated)).to.deep.equal([])
   })
 
   it('import files that exist', () => {
-    const missing = MUTANTS.flatMap(({ name, edits }) =>
+    const missing = MUTANTS.flatMap(({ name, edits = [] }) =>
       edits.flatMap(({ file, imports = [] }) =>
         imports.flatMap(line => {
           const [, path = ''] = /from '(\.[^']+)'/.exec(line) ?? []

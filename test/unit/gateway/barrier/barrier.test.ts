@@ -7,14 +7,10 @@ import {
   type Knowledge
 } from '../../../../agent/gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
-import { ENTRY_BYTES } from '../../../../sandbox/apisix/deny-list.ts'
 import type { GatewayFact, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
-import { createBarrier, type Barrier } from '../../../../sandbox/apisix/barrier.ts'
-import { serveBarrierApi } from '../../../../sandbox/apisix/barrier-api.ts'
-import type { Words } from '../../../../sandbox/apisix/word.ts'
-import { createWords } from '../../../../sandbox/apisix/words.ts'
+import type { Barrier } from '../../../../sandbox/apisix/barrier.ts'
+import { startGateway, type Gateway, type GatewayOptions } from '../../../../sandbox/apisix/gateway.ts'
 import { createStore, keyOf } from '../../../../sandbox/apisix/store.ts'
-import { createWorker } from '../../../../sandbox/apisix/worker.ts'
 import { silent, startRaw, until } from '../../../build/apisix.ts'
 import { inflight } from '../../../build/evidence.ts'
 
@@ -41,38 +37,40 @@ const entry = (
 const HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 const A_SEALED = { uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 } as const
 
+/** A dictionary of this size, in bytes, has room for one entry. */
+const ONE_ENTRY = 788
+
 describe('barrier keeper', () => {
   const store = createStore()
-  const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
-  const otherWorker = createWorker({ id: 1, pid: 2, store, applyDelay: () => 0 })
-  const words: Words[] = []
-  const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
+  const started: Gateway[] = []
   let keeper: BarrierKeeper
 
-  /** Starts the plugin of one gateway. Like pods, all gateways have the same port and their own address. */
-  const serve = async (host: string, port = 0, barrier = createBarrier()) => {
-    barrier.words = createWords({
-      workers: () => [worker],
-      barrier,
-      discovery: undefined,
-      names: undefined
-    })
-    words.push(barrier.words)
+  type Served = Partial<GatewayOptions> & { readonly unfit?: string }
+  /** Starts one gateway. Like pods, all gateways have the same port and their own address. */
+  const serve = async (host: string, port = 0, { unfit, ...options }: Served = {}) => {
     const requests: string[] = []
     const connections = { other: false }
-    const api = await serveBarrierApi({
+    const gateway = await startGateway({
+      store,
+      name: host,
       host,
-      port,
-      token: 'token',
-      barrier,
-      workers: () => [worker],
-      exiting: () => false,
-      accept: () => (connections.other ? otherWorker : worker),
-      readiness: () => ({ ready: true, why: '' })
+      proxyPort: 0,
+      controlPort: 0,
+      barrierPort: port,
+      workers: 1,
+      adminKey: '',
+      barrierToken: 'token',
+      applyDelay: () => 0,
+      nextWorker: () => Number(connections.other),
+      ...options
     })
+    started.push(gateway)
+    const { barrier, barrierApi: api, workers } = gateway
+    if (!barrier || !api) throw new Error('a gateway without the plugin')
+    if (unfit !== undefined) barrier.setUnfit(workers[0]!.pid, unfit)
     api.listener.server.on('request', r => requests.push(`${r.method} ${r.url?.split('/').at(-1)}`))
-    apis.push(api)
     return {
+      gateway,
       barrier,
       api,
       requests,
@@ -96,39 +94,29 @@ describe('barrier keeper', () => {
       ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
     }))
   /** Starts one gateway that the keeper knows. */
-  const kept = async (differs: Differs = {}, barrier = createBarrier()) => {
-    const g = await serve('127.0.7.1', 0, barrier)
+  const kept = async (differs: Differs = {}, served: Served = {}) => {
+    const g = await serve('127.0.7.1', 0, served)
     begin(g.port, differs)
     keeper.gateways([gateway('g1', '127.0.7.1')])
     return g
-  }
-  const unfit = (why: string) => {
-    const barrier = createBarrier()
-    barrier.setUnfit(1, [why])
-    return barrier
   }
   const reading = (name: string, id = 'g1') => keeper.reading(name as PodUid, id)
   const states = (barrier: Barrier) => barrier.entries.all().map(e => [e.uid, e.ip, e.port, e.state])
 
   afterEach(async () => {
     await keeper.stop()
-    await Promise.all(apis.splice(0).map(api => api.close()))
-    for (const one of words.splice(0)) one.close()
+    await Promise.all(started.splice(0).map(gateway => gateway.close()))
     for (const [resource, id] of [
       ['routes', 'all'],
       ['upstreams', 'web']
     ] as const)
       store.delete(keyOf(resource, id))
   })
-  after(() => {
-    worker.kill()
-    otherWorker.kill()
-    store.close()
-  })
+  after(() => store.close())
 
   it('puts all desired entries in one call, and reads the state that the gateway returns', async () => {
     const g = await kept()
-    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     keeper.desire([entry('1'), entry('2', 'draining', '10.0.0.2:80', '[fd00::2]:81')])
     await until('both are read', () => reading('2') !== undefined)
@@ -151,13 +139,13 @@ describe('barrier keeper', () => {
 
   it('seals an entry, and reports it sealed only from a read after the seal', async () => {
     const g = await kept()
-    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1')?.entry === 'draining')
     keeper.desire([entry('1', 'sealed')])
     await until('it is sealed', () => reading('1')?.entry === 'sealed')
     expect(reading('1')).to.deep.include({ readAfterSeal: true, inflight: inflight(1) })
-    g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
+    g.barrier.inflight.down('10.0.0.1', 80, 'requests')
     await until('nothing is in flight', () => reading('1')?.inflight.requests === 0, 300)
     expect(reading('1')).to.deep.include({ entry: 'sealed', readAfterSeal: true })
     expect(g.puts()).to.equal(2)
@@ -173,13 +161,14 @@ describe('barrier keeper', () => {
   })
 
   it('never replaces a read after the seal by an older answer', async () => {
-    const g = await kept()
-    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    const g = await kept({}, { workers: 2 })
+    const worker = g.gateway.workers[0]!
+    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     await until('the poll', () => g.requests.includes('POST inflight'))
     // The frozen worker has an answer to the poll, but cannot send it.
     worker.freeze()
-    g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
+    g.barrier.inflight.down('10.0.0.1', 80, 'requests')
     await new Promise(resolve => setTimeout(resolve, 30))
     g.connections.other = true
     keeper.desire([entry('1', 'sealed')])
@@ -195,10 +184,10 @@ describe('barrier keeper', () => {
   it('reports at once when one of many requests ends', async () => {
     const g = await kept()
     const names = Array.from({ length: 50 }, (_, i) => `${i + 1}`)
-    for (const name of names) g.barrier.inflight.up(1, `10.0.0.${name}`, 80, 'requests')
+    for (const name of names) g.barrier.inflight.up(`10.0.0.${name}`, 80, 'requests')
     keeper.desire(names.map(name => entry(name, 'sealed')))
     await until('the long poll', () => g.requests.includes('POST inflight'))
-    g.barrier.inflight.down(1, '10.0.0.7', 80, 'requests')
+    g.barrier.inflight.down('10.0.0.7', 80, 'requests')
     await until('it is heard', () => reading('7')?.inflight.requests === 0, 300)
     expect(names.filter(name => reading(name)?.inflight.requests === 0)).to.deep.equal(['7'])
     expect(g.puts()).to.equal(1)
@@ -206,10 +195,10 @@ describe('barrier keeper', () => {
 
   it('counts long-lived connections as they come and go', async () => {
     const g = await kept()
-    g.barrier.inflight.up(1, '10.0.0.1', 80, 'long')
+    g.barrier.inflight.up('10.0.0.1', 80, 'long')
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1')?.inflight.long.upgraded === 1)
-    g.barrier.inflight.down(1, '10.0.0.1', 80, 'long')
+    g.barrier.inflight.down('10.0.0.1', 80, 'long')
     await until('it is closed', () => reading('1')?.inflight.long.upgraded === 0)
   })
 
@@ -224,7 +213,7 @@ describe('barrier keeper', () => {
   it('polls unsealed entries while requests stay in flight, and reports the workers’ words', async () => {
     const g = await kept()
     upstream('10.0.0.1:80')
-    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     await until('it has no other choice', () => reading('1')?.word?.sole.join() === 'upstreams/web')
     upstream('10.0.0.1:80', '10.0.0.2:80')
@@ -291,18 +280,18 @@ describe('barrier keeper', () => {
       keeper.desire([entry('1', 'sealed')])
       await until('it is sealed', () => reading('1')?.entry === 'sealed')
       g.barrier.wire = wire
-      const before = g.barrier.entries.all()
+      const before = states(g.barrier)
       keeper.desire([entry('2')])
       await until('it is read', () => (reading('2')?.problem ?? '') !== '')
       const why = `409: agent and plugin have different wire versions (1 and ${wire}): upgrade ${older}`
       expect(reading('2')?.problem).to.include(why.slice(5))
       expect(reading('2')).to.include({ fit: false, binding: false, readAfterSeal: false })
       await until('its state is read', () => (keeper.state('g1')?.problem ?? '').includes(why.slice(5)))
-      expect(g.barrier.entries.all()).to.deep.equal(before)
+      expect(states(g.barrier)).to.deep.equal(before)
     })
 
   describe('the successors that another agent has named', () => {
-    const followed = { '80': [{ ip: '10.0.0.9', port: 80 }] }
+    const followed = { '80': ['10.0.0.9:80'] }
     const unfollowed = { ...entry('1'), successors: {} }
     const keptWith = async (differs: Differs = {}) => {
       const g = await kept(differs)
@@ -326,7 +315,7 @@ describe('barrier keeper', () => {
       await until('it is read', () => reading('1')?.entry === 'sealed')
       keeper.desire([{ ...entry('1'), successors: { '80': ['10.0.0.8:80'] } }, entry('2')])
       await until('they are put', () => g.puts() === 3)
-      expect(named(g.barrier)).to.deep.equal({ '80': [{ ip: '10.0.0.8', port: 80 }] })
+      expect(named(g.barrier)).to.deep.equal({ '80': ['10.0.0.8:80'] })
     })
 
     it('go with a renewal if it still knows of none', async () => {
@@ -399,7 +388,7 @@ describe('barrier keeper', () => {
     const g = await kept()
     keeper.desire([entry('1'), { ...entry('2', 'sealed'), watch: false }])
     await until('it has them', () => reading('2') !== undefined)
-    await g.api.close()
+    await g.gateway.close()
     // At first the problem may be that a connection was closed during a call.
     await until('it is missed', () => reading('1')?.problem.includes('load the plugin') === true)
     const again = await serve('127.0.7.1', g.port)
@@ -412,7 +401,7 @@ describe('barrier keeper', () => {
     const g = await kept({ ttlMs: 3000 })
     keeper.desire([{ ...entry('1'), watch: false }])
     await until('it has it', () => reading('1') !== undefined)
-    await g.api.close()
+    await g.gateway.close()
     const again = await serve('127.0.7.1', g.port)
     keeper.desire([
       { ...entry('1'), watch: false },
@@ -426,12 +415,10 @@ describe('barrier keeper', () => {
     const g = await kept()
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1')?.binding === true)
-    await g.api.close()
+    await g.gateway.close()
     await until('it is missed', () => reading('1')?.problem !== '')
     expect(reading('1')?.binding).to.equal(true)
-    const barrier = createBarrier()
-    barrier.setUnfit(1, ['a second nginx serves'])
-    await serve('127.0.7.1', g.port, barrier)
+    const { barrier } = await serve('127.0.7.1', g.port, { unfit: 'a second nginx serves' })
     keeper.desire([entry('1'), entry('2')])
     await until('both are read', () => reading('2') !== undefined && reading('1')?.problem === '')
     expect(reading('1')).to.deep.include({ instance: barrier.instance, fit: false, binding: true })
@@ -439,11 +426,11 @@ describe('barrier keeper', () => {
   })
 
   it('reads an unfit answer with requests in flight as busy', async () => {
-    const g = await kept({}, unfit('a second nginx serves'))
+    const g = await kept({}, { unfit: 'a second nginx serves' })
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1') !== undefined)
     expect(reading('1')?.binding).to.equal(false)
-    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
     await until('it is busy', () => reading('1')?.inflight.requests === 1)
     expect(reading('1')).to.deep.include({ fit: false, binding: true })
   })
@@ -565,14 +552,14 @@ describe('barrier keeper', () => {
   })
 
   it('never reports an unfit plugin as fit', async () => {
-    await kept({}, unfit('pick_server'))
+    await kept({}, { unfit: 'pick_server' })
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1') !== undefined)
     expect(reading('1')).to.deep.include({ fit: false, problem: '' })
   })
 
   it('neither polls an entry that had no room nor puts it again at once', async () => {
-    const g = await kept({}, createBarrier({ capacity: ENTRY_BYTES }))
+    const g = await kept({}, { dictionaryBytes: ONE_ENTRY })
     const many = Array.from({ length: 6 }, (_, i) => entry(`${i + 1}`))
     keeper.desire(many)
     const refused = () => many.filter(({ uid }) => (reading(uid)?.problem ?? '') !== '')
@@ -586,7 +573,7 @@ describe('barrier keeper', () => {
   })
 
   it('names the entries for which the dictionary is too small; the others hold', async () => {
-    const g = await kept({}, createBarrier({ capacity: ENTRY_BYTES }))
+    const g = await kept({}, { dictionaryBytes: ONE_ENTRY })
     keeper.desire([entry('1'), entry('2')])
     await until('they are read', () => reading('2') !== undefined)
     expect(reading('1')).to.deep.include({ entry: 'draining', problem: '' })

@@ -78,7 +78,7 @@ describe('sandbox/apisix gateway', () => {
     const apisix = all.add(await testGateway({ fetchEntries: { url: 'http://127.0.0.1:1', timeoutMs: 50 } }))
     await eventually(async () => (await apisix.barrier('GET', 'ready')).status === 200)
     const { body } = await apisix.barrier('GET', 'ready')
-    expect(body['why']).to.contain('gave up fetching entries from http://127.0.0.1:1')
+    expect(body['why']).to.contain('failed: failed to connect: ECONNREFUSED')
   })
 
   it('runs several gateways on one store, each on its own address with the same ports, and cleans up', async () => {

@@ -9,6 +9,10 @@ local ngx   = ngx
 local kinds, names = {}, {}
 local _M = {}
 
+-- the kinds of object that can list nodes
+local KINDS = { "routes", "upstreams", "services", "plugin_configs", "global_rules", "consumers",
+                "consumer_groups" }
+
 local function get(self, id)
     for _, item in ipairs(self.values or {}) do
         if item and tostring(item.value.id) == tostring(id) then
@@ -17,8 +21,12 @@ local function get(self, id)
     end
 end
 
+local function get_at(self, id)
+    return self.values and self.values[self.place[tostring(id)] or 0] or nil
+end
+
 local methods = {
-    get = get,
+    get = get_at,
     upgrade_version = function(self, version) self.prev_index = version end,
 }
 
@@ -26,7 +34,7 @@ local methods = {
 local function object_of(kind, standalone)
     local object = kinds[kind]
     if not object then
-        object = setmetatable({ key = kind, conf_version = 0, texts = {} },
+        object = setmetatable({ key = kind, conf_version = 0, texts = {}, place = {} },
                               { __index = standalone and { get = get } or methods })
         kinds[kind] = object
     end
@@ -34,8 +42,8 @@ local function object_of(kind, standalone)
 end
 
 
-local function item_of(kind, value, version)
-    local key = "/apisix/" .. kind .. "/" .. tostring(value.id)
+local function item_of(kind, value, version, id)
+    local key = "/apisix/" .. kind .. "/" .. tostring(id or value.id)
     -- since APISIX 3.14
     local upstream = kind == "upstreams" and value or value.upstream
     if type(upstream) == "table" then
@@ -45,30 +53,39 @@ local function item_of(kind, value, version)
 end
 
 
+-- No value: the object is gone.
+local function put(object, kind, id, value, version)
+    object.values = object.values or {}
+    local at = object.place[id] or #object.values + 1
+    object:upgrade_version(version)
+    if not value then
+        object.values[at], object.texts[id] = false, nil
+        return
+    end
+    local item = item_of(kind, value, version, id)
+    if object.filter then
+        object.filter(item)
+    end
+    object.values[at], object.place[id] = item, at
+end
+
+
 local function by_etcd(object, kind, list, version)
     object.values = object.values or {}
-    local place = {}
-    for i, item in ipairs(object.values) do
-        if item then
-            place[tostring(item.value.id)] = i
-        end
-    end
+    local kept = {}
     for _, value in ipairs(list) do
         local id, text = tostring(value.id), cjson.encode(value)
+        kept[id] = true
         if object.texts[id] ~= text then
-            local item = item_of(kind, value, version)
-            object:upgrade_version(version)
-            if object.filter then
-                object.filter(item)
-            end
-            object.values[place[id] or #object.values + 1] = item
+            put(object, kind, id, value, version)
             object.texts[id] = text
         end
-        place[id] = nil
     end
-    for id, i in pairs(place) do
-        object:upgrade_version(version)
-        object.values[i], object.texts[id] = false, nil
+    for _, item in ipairs(object.values) do
+        local id = item and tostring(item.value.id)
+        if item and not kept[id] then
+            put(object, kind, id, nil, version)
+        end
     end
 end
 
@@ -106,21 +123,20 @@ local function many(want)
 end
 
 
--- Replaces only the item with this id, as one event of etcd does.
-local function replace(core, change, version)
-    for kind, object in pairs(kinds) do
+--- Applies one event of etcd. No value: the object is gone.
+function _M.event(core, kind, id, value, version)
+    local object = object_of(kind)
+    core.config.applied["/" .. kind] = object
+    put(object, kind, id, value, version)
+end
+
+
+--- All kinds are up to date as of this revision.
+function _M.revision(core, version)
+    for _, kind in ipairs(KINDS) do
+        local object = object_of(kind)
+        object.values, object.prev_index = object.values or {}, version
         core.config.applied["/" .. kind] = object
-    end
-    local object = kinds[change.kind]
-    for i, item in ipairs(object.values) do
-        if item and item.value.id == change.value.id then
-            object:upgrade_version(version)
-            local fresh = item_of(change.kind, change.value, version)
-            if object.filter then
-                object.filter(fresh)
-            end
-            object.values[i] = fresh
-        end
     end
 end
 
@@ -162,14 +178,18 @@ function _M.apply(core, objects, version)
         return
     end
     if objects.replace then
-        return replace(core, objects.replace, version)
+        for kind, object in pairs(kinds) do
+            core.config.applied["/" .. kind] = object
+        end
+        local change = objects.replace
+        return _M.event(core, change.kind, change.value.id, change.value, version)
     end
     objects.kinds = objects.many and many(objects.many) or objects.kinds
     local own = (objects.worker or {})[tostring(ngx.worker.id())] or {}
     for kind, list in pairs(objects.kinds) do
         local object = object_of(kind, objects.standalone)
-        local put = objects.standalone and by_document or by_etcd
-        put(object, kind, own[kind] or list, version)
+        local apply = objects.standalone and by_document or by_etcd
+        apply(object, kind, own[kind] or list, version)
         object.need_reload = (objects.reload or {})[kind]
         object.prev_index = object.prev_index or version
         core.config.applied["/" .. kind] = object

@@ -49,7 +49,7 @@ end
 
 
 local function by_priority(conf, key, checker)
-    local levels, order = {}, {}
+    local levels, order, weights = {}, {}, {}
     for _, node in ipairs(drawing(healthy(conf, checker), conf.type)) do
         local priority = assert(node.priority, "the node has no priority")
         if not levels[priority] then
@@ -57,6 +57,7 @@ local function by_priority(conf, key, checker)
             order[#order + 1] = priority
         end
         table.insert(levels[priority], node.host .. ":" .. node.port)
+        weights[node.host .. ":" .. node.port] = node.weight
     end
     table.sort(order, function(a, b) return a > b end)
 
@@ -64,7 +65,8 @@ local function by_priority(conf, key, checker)
     for i, priority in ipairs(order) do
         -- an upstream of a traffic-split rule has no name, so its state belongs to its picker
         local state_key = (conf.resource_key or tostring(conf) .. key) .. "#" .. priority
-        list[i] = pickers[conf.type or "roundrobin"](levels[priority], state_key, conf)
+        list[i] = pickers[conf.type or "roundrobin"](levels[priority], state_key, conf,
+                                                        weights)
     end
     if #list == 0 then
         return { get = function() return nil, "no node of any weight" end }

@@ -1,10 +1,10 @@
-import { createDiscovery } from '../../sandbox/apisix/discovery.ts'
-import { startGateway } from '../../sandbox/apisix/gateway.ts'
-import type { JsonObject } from '../../sandbox/apisix/json.ts'
-import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
-import { Barrier } from './barrier.ts'
-import { eventually } from './eventually.ts'
-import { Gateway, type Kinds } from './gateway.ts'
+import { createDiscovery } from '../../../sandbox/apisix/discovery.ts'
+import { startGateway } from '../../../sandbox/apisix/gateway.ts'
+import type { JsonObject } from '../../../sandbox/apisix/json.ts'
+import { createStore, keyOf } from '../../../sandbox/apisix/store.ts'
+import { Barrier } from '../../plugin/barrier.ts'
+import { eventually } from '../../plugin/eventually.ts'
+import type { Kinds } from '../../plugin/gateway.ts'
 
 export interface Configuration {
   readonly kinds: Kinds
@@ -14,65 +14,24 @@ export interface Configuration {
   readonly discovered?: readonly { host: string; port: number; weight: number }[]
 }
 
-/** A gateway with three workers, real or stand-in, with the same interface for a test. */
+/** A gateway of the sandbox with three workers, which run the plugin without nginx. */
 export interface Side {
   readonly barrier: Barrier
   configure(configuration: Configuration): Promise<void>
   /** Freezes worker 0. */
   freeze(): void
   thaw(): void
-  kill(): Promise<void>
+  /** Kills worker 0, or another one. */
+  kill(worker?: number): void
   stop(): Promise<void>
 }
 
 export const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
 const KINDS = ['routes', 'services', 'plugin_configs', 'global_rules', 'consumers', 'consumer_groups']
-/** A configuration without objects. If only discovery changes, nginx gets this with a new revision, to see when it is applied. */
+/** A configuration without objects. */
 const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 
-/** Starts the side of the plugin, in nginx. */
-export async function pluginSide(): Promise<Side> {
-  const gateway = await Gateway.start()
-  gateway.barrier.words = true
-  /** The pid of worker 0 as the state reports it. */
-  let pid = 0
-  const learn = async () => {
-    await eventually('worker 0 is there', async () => {
-      const { workers } = await gateway.barrier.state()
-      pid = workers.find(w => w.id === 0)?.pid ?? 0
-      return pid !== 0 && gateway.workers().includes(pid) && workers.length === 3
-    })
-  }
-  return {
-    barrier: gateway.barrier,
-    configure: async ({ kinds, behind, discovered }) => {
-      await gateway.configured({
-        ...(discovered && { discovery: { 'shop/web:http': discovered } }),
-        objects: {
-          kinds: { ...EMPTY, ...kinds },
-          names: NAMES,
-          ...(behind && { worker: { 0: { ...EMPTY, ...behind } } })
-        }
-      })
-      await learn()
-    },
-    freeze: () => process.kill(pid, 'SIGSTOP'),
-    thaw: () => process.kill(pid, 'SIGCONT'),
-    kill: async () => {
-      const old = pid
-      process.kill(old, 'SIGKILL')
-      await eventually('another worker is there', async () => {
-        const { workers, fit } = await gateway.barrier.state()
-        return fit && workers.length === 3 && workers.every(w => w.pid !== old)
-      })
-      await learn()
-    },
-    stop: () => gateway.stop()
-  }
-}
-
-/** Starts the side of the sandbox's stand-in for APISIX. */
-export async function standInSide(): Promise<Side> {
+export async function startSide(): Promise<Side> {
   const store = createStore()
   const discovery = createDiscovery()
   const gateway = await startGateway({
@@ -118,7 +77,7 @@ export async function standInSide(): Promise<Side> {
     },
     freeze: () => gateway.workers[0]!.freeze(),
     thaw: () => gateway.workers[0]!.thaw(),
-    kill: async () => gateway.killWorker(0),
+    kill: (worker = 0) => gateway.killWorker(worker),
     stop: async () => {
       await gateway.close()
       store.close()

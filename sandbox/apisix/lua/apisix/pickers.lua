@@ -29,16 +29,40 @@ local function exhausted(ctx, n)
 end
 
 
-function _M.roundrobin(servers)
-    local at = math.random(#servers)
+-- Turns as in lua-resty-balancer: they go down from the highest weight in steps of the greatest
+-- common divisor, and each turn visits the servers whose weight reaches it.
+local function ring_of(servers, weights)
+    local ring, highest, step = {}, 1, 0
+    for _, server in ipairs(servers) do
+        local a, b = weights[server] or 1, step
+        highest = math.max(highest, a)
+        while b > 0 do
+            a, b = b, a % b
+        end
+        step = a
+    end
+    for level = highest, 1, -math.max(step, 1) do
+        for _, server in ipairs(servers) do
+            if (weights[server] or 1) >= level or highest == 1 then
+                ring[#ring + 1] = server
+            end
+        end
+    end
+    return ring
+end
+
+
+function _M.roundrobin(servers, _, _, weights)
+    local ring = ring_of(servers, weights)
+    local at = math.random(#ring)
     return {
         get = function(ctx)
             if exhausted(ctx, #servers) then
                 return nil, "all tried"
             end
-            for _ = 1, #servers do
-                at = at % #servers + 1
-                local server = servers[at]
+            for _ = 1, #ring do
+                at = at % #ring + 1
+                local server = ring[at]
                 if not (ctx.balancer_tried_servers and ctx.balancer_tried_servers[server]) then
                     return server
                 end

@@ -1,0 +1,61 @@
+import { expect } from 'chai'
+import { startSide, type Side } from './side.ts'
+
+/** Two agents, of which one lags: what it knows is as of an earlier revision of the API server. */
+describe('What an agent knows, as of a revision', () => {
+  let side: Side
+  before(async () => {
+    side = await startSide()
+    await side.configure({ kinds: {} })
+  })
+  after(() => side.stop())
+  const ENTRIES = '/v1/barrier/entries'
+  const send = (method: string, body: object) => side.barrier.send(method, ENTRIES, body)
+  const put = async (asOf: number | undefined, entry: object = {}) => {
+    const one = { uid: 'a', ip: '10.0.0.7', state: 'sealed', ttl: 60, ...entry }
+    const { status, body } = await send('PUT', { entries: [one], asOf })
+    expect(status).to.equal(200)
+    return body.entries[0]!
+  }
+  const named = async () => (await side.barrier.state()).entries[0]?.successors?.['80'] ?? []
+  const naming = (...nodes: string[]) => ({ successors: { '80': nodes } })
+  afterEach(() => send('DELETE', { uids: ['a'] }))
+
+  it('is no reason to put an entry that was removed as of a later one', async () => {
+    await put(100)
+    await send('DELETE', { uids: ['a'], asOf: 102 })
+    await send('DELETE', { uids: ['a'], asOf: 101 })
+    for (const asOf of [100, 101]) {
+      const { error } = await put(asOf)
+      expect(error).to.equal('an agent that knows more has removed it')
+    }
+    expect((await side.barrier.state()).entries).to.deep.equal([])
+    expect(await put(102)).to.include({ state: 'sealed' })
+    expect(await put(101, { uid: 'b' }), 'another pod').to.include({ state: 'sealed' })
+    await send('DELETE', { uids: ['b'] })
+    expect(await put(undefined)).to.include({ state: 'sealed' })
+  })
+
+  it('is no reason to name a successor that was taken back as of a later one', async () => {
+    await put(200, naming('10.0.0.8:80', '10.0.0.9:80'))
+    await put(202, naming('10.0.0.9:80'))
+    const renewed = await put(201, { ...naming('10.0.0.8:80', '10.0.0.9:80'), ttl: 90 })
+    expect(renewed.ttl, 'it renews the entry').to.be.above(80)
+    expect(await named()).to.deep.equal(['10.0.0.9:80'])
+    await put(201)
+    await put(202, naming())
+    await put(201, naming('10.0.0.8:80'))
+    expect(await named()).to.deep.equal([])
+    await put(203, naming('10.0.0.8:80'))
+    expect(await named()).to.deep.equal(['10.0.0.8:80'])
+  })
+
+  it('must be a whole number', async () => {
+    for (const asOf of [0, 1.5, '100', -1])
+      for (const [method, body] of [
+        ['PUT', { entries: [] }],
+        ['DELETE', { uids: [] }]
+      ] as const)
+        expect((await send(method, { ...body, asOf })).status, `${method} ${asOf}`).to.equal(400)
+  })
+})
