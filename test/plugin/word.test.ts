@@ -468,6 +468,31 @@ describe("The worker's word", () => {
     await says({ places: 1, hidden: 1, others: b })
   })
 
+  const dns = (service_name: string) => ({ service_name, discovery_type: 'dns' })
+
+  it('has the nodes of a discovery by DNS, and is not delayed if its server is silent (S2)', async () => {
+    const routes = [
+      { id: '1', upstream: { nodes: [A, B] } },
+      { id: '2', upstream: dns('shop.example') },
+      { id: '3', upstream: dns('other.silent') }
+    ]
+    const silent = { 'other.silent': false as const }
+    await start({ kinds: { routes }, names: { ...silent, 'shop.example': [A.host] } })
+    await gateway.barrier.put(pod)
+    await says({ places: 2, hidden: 1, sole: ['routes/2'], others: b })
+    await gateway.configured({
+      objects: { kinds: { routes }, names: { ...silent, 'shop.example': [B.host] }, same: true }
+    })
+    await says({ places: 1, hidden: 1, sole: [], others: b })
+  })
+
+  it('hides only an object that it cannot read (S2)', async () => {
+    const unreadable = { id: '2', plugins: { 'traffic-split': { rules: [5] } } } as never
+    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }, unreadable] } })
+    await gateway.barrier.put(pod)
+    await says({ places: 1, hidden: 1, others: b })
+  })
+
   it('knows a name, however many other names have failed and are silent', async () => {
     const silent = Array.from({ length: 100 }, (_, i) => `n${i}.silent`)
     const failing = { id: '1', upstream: { nodes: silent.map(host => ({ ...named, host })) } }

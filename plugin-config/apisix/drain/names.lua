@@ -1,5 +1,6 @@
---- The addresses of the nodes that have a name. A look-up may take up to 40 seconds if the DNS
--- server is silent. So it runs in a timer, which stores the result here: no reader waits for it.
+--- The addresses of nodes that have a name, and the nodes that discovery finds by DNS. A look-up
+-- may take up to 40 seconds if the DNS server is silent. So it runs in a timer, which stores the
+-- result here: no reader waits for it.
 --
 -- Each worker has one DNS client and cache (apisix/core/utils.lua, dns_parse), which its requests
 -- use too. So a look-up knows at once what requests know. One that has to ask a server hides only
@@ -76,8 +77,20 @@ local function resolve(core, name)
 end
 
 
+-- @treturn string text that is the same for the same addresses, or the same nodes
+local function text_of(found)
+    local list = {}
+    for i, each in ipairs(found) do
+        list[i] = type(each) ~= "table" and each or concat({ tostring(each.host),
+                  tostring(each.port), tostring(each.weight), tostring(each.priority) }, " ")
+    end
+    sort(list)
+    return concat(list, ",")
+end
+
+
 local function answer(one, ips)
-    local text = ips and concat(ips, " ")
+    local text = ips and text_of(ips)
     local is_news = not one.answered or text ~= one.text
     one.fails = ips and 0 or min(one.fails + 1, #AGAIN)
     one.due = clock_now() + (AGAIN[one.fails] or 0)
@@ -101,7 +114,7 @@ local function work(premature, self, lane)
         local one = take(lane)
         if self.known[one.name] == one then
             lane.asking = lane.asking + 1
-            self.has_news = answer(one, resolve(self.core, one.name)) or self.has_news
+            self.has_news = answer(one, (one.find or resolve)(self.core, one.name)) or self.has_news
             lane.asking = lane.asking - 1
         end
         if clock_now() - began >= MOST then
@@ -133,11 +146,12 @@ end
 
 
 --- The addresses of a name by the last answer. Asks again if that is due, but does not wait.
--- @treturn table|nil canonical addresses; nil: it does not resolve, or not yet
-function _M:of(name)
+-- @tparam function|nil find called in place of a look-up of the name; returns nodes, and may wait
+-- @treturn table|nil canonical addresses, or nodes; nil: it does not resolve, or not yet
+function _M:of(name, find)
     local now, one = clock_now(), self.known[name]
     if not one then
-        one = { name = name, due = 0, fails = 0 }
+        one = { name = name, find = find, due = 0, fails = 0 }
         self.known[name] = one
     end
     one.turn = self.turn

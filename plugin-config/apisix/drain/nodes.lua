@@ -7,6 +7,7 @@ local pairs     = pairs
 local pcall     = pcall
 local type      = type
 local tonumber  = tonumber
+local tostring  = tostring
 local require   = require
 local str_match = string.match
 local str_byte  = string.byte
@@ -72,12 +73,19 @@ local function is_ready(found)
 end
 
 
-local function discovered(conf)
+local function discovered(conf, names)
     local ok, loaded = pcall(require, "apisix.discovery.init")
     local found = ok and type(loaded) == "table" and loaded.discovery
                   and loaded.discovery[conf.discovery_type]
     if not found then
         return nil
+    end
+    if conf.discovery_type == "dns" then
+        -- it asks a server at each call: that must not hold up the word about other places
+        return names:of("dns " .. tostring(conf.service_name), function()
+            local answered, list = pcall(found.nodes, conf.service_name)
+            return answered and type(list) == "table" and list or nil
+        end)
     end
     local nodes
     ok, nodes = pcall(found.nodes, conf.service_name, conf.discovery_args)
@@ -103,7 +111,7 @@ function _M.of(conf, names, rest, known)
     local moves = conf.service_name ~= nil or conf.discovery_type ~= nil
     local nodes = conf.nodes
     if moves then
-        nodes = names and discovered(conf)
+        nodes = names and discovered(conf, names)
         if not nodes then
             return nil, true
         elseif nodes == known then

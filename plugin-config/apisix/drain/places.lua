@@ -12,12 +12,14 @@ local setmetatable = setmetatable
 local ipairs   = ipairs
 local pairs    = pairs
 local next     = next
+local pcall    = pcall
 local str_sub  = string.sub
 
 -- seconds that requests may wait for this code; reading MANY nodes takes less
 local MOST = 0.0002
 local MANY = 100
 local NONE = {}
+local UNREAD = { discovery_type = "unread" }
 
 local _M = {}
 local mt = { __index = _M }
@@ -111,7 +113,11 @@ function _M.new(with)
     self.source = source.new({
         core = with.core, changed = with.changed, rest = self.rest,
         come = function(kind, item)
-            local record = records.of(kind, item, self.rest)
+            local ok, record = pcall(records.of, kind, item, self.rest)
+            if not ok then
+                -- an item that cannot be read hides only what it leads to
+                record = { refs = {}, places = { { name = kind, conf = UNREAD, moves = true } } }
+            end
             apply(self, record, true)
             return record
         end,

@@ -121,6 +121,14 @@ end
 package.loaded["apisix.discovery.init"] = {
     discovery = {
         stand_in = { nodes = discovered },
+        -- like discovery.dns, it asks a server at each call
+        dns = { nodes = function(name)
+            local nodes = {}
+            for i, ip in ipairs(core.resolver.parse_domain_all(name) or {}) do
+                nodes[i] = { host = ip, port = 80, weight = 1 }
+            end
+            return nodes[1] and nodes
+        end },
         -- like discovery.kubernetes, this discovery has no list before its first answer
         kubernetes = { nodes = of_kubernetes, check_discovery_ready = function()
             return (upstreams.discovery or {}).unready == nil
