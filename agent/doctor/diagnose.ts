@@ -5,18 +5,10 @@ import { examine, formatDiagnosis } from './doctor.ts'
 import { doctorChecks } from './wire-checks.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { createBarrierClient } from '../gateway/apisix/barrier-api.ts'
-import { createProgress } from './progress.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createConnection } from '../kubernetes/transport/connection.ts'
 import { loadCredentials } from '../kubernetes/transport/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource } from '../start/wire.ts'
-
-/** The flags of `doctor`. */
-interface CheckFlags {
-  readonly json: boolean
-  /** Whether to report progress if standard error is no terminal. */
-  readonly progress: boolean
-}
 
 /**
  * `apisix-drain doctor`: runs every check with the agent's own clients and prints the findings. Returns the exit code:
@@ -24,23 +16,18 @@ interface CheckFlags {
  *
  * @throws Error when the Kubernetes credentials cannot be read
  */
-export async function diagnose(config: Config, { json, progress }: CheckFlags): Promise<number> {
+export async function diagnose(config: Config, json: boolean): Promise<number> {
   const clock = systemClock
   const connection = createConnection(loadCredentials(credentialSource(config.kubernetes), clock), clock)
   const admin = createAdminApi(adminOptions(config.apisix.admin))
-  const told = createProgress(progress)
   const barrier = config.apisix.barrier && createBarrierClient(barrierOptions(config.apisix.barrier))
   try {
     const readGateway = createControlReader(controlOptions(config.apisix.control, clock))
     const checks = doctorChecks(config, { connection, admin, readGateway, barrier, clock })
-    const diagnosis = await examine(checks, clock, running => {
-      if (running.length > 0) told.say(`checking ${running.join(', ')}`)
-    })
-    told.end()
+    const diagnosis = await examine(checks, clock)
     process.stdout.write(clean(json ? `${JSON.stringify(diagnosis)}\n` : formatDiagnosis(diagnosis)))
     return diagnosis.healthy ? 0 : 1
   } finally {
-    told.end()
     admin.close()
     barrier?.close()
     await connection.close()

@@ -22,15 +22,8 @@ const CHECK_MS = 30_000
 /**
  * Runs all checks in parallel, each after the checks that it needs. If a check fails, the checks that need it are skipped, so the
  * failure is reported once. The findings come in the order of the checks. Never rejects.
- *
- * @param onProgress called whenever a check has ended, with the names of the checks that still run
  */
-export async function examine(
-  steps: readonly Step[],
-  clock: Clock,
-  onProgress: (running: readonly string[]) => void = () => {}
-): Promise<Diagnosis> {
-  const running = new Set(steps)
+export async function examine(steps: readonly Step[], clock: Clock): Promise<Diagnosis> {
   const results = new Map<Step, Promise<Result>>()
   const take = async (step: Step): Promise<Result> => {
     for (const need of steps.filter(({ name }) => step.after?.includes(name))) {
@@ -41,13 +34,7 @@ export async function examine(
     }
     return { findings: await bounded(step.name, step.check, clock) }
   }
-  for (const step of steps) {
-    const result = take(step).finally(() => {
-      running.delete(step)
-      onProgress([...new Set([...running].map(({ name }) => name))])
-    })
-    results.set(step, result)
-  }
+  for (const step of steps) results.set(step, take(step))
   const all = await Promise.all(results.values())
   const findings = all.flatMap(result => result.findings ?? [])
   const skipped = all.flatMap(result => result.skipped ?? [])

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { setTimeout } from 'node:timers/promises'
 import { clean } from '../base/censor.ts'
 import { createExchange } from '../gateway/apisix/http.ts'
 import type { Config } from '../config/types.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
-import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
+import { formatStatus, statusOf, type StatusReport } from './status-report.ts'
 
 /** The address of the agent, and the credentials for its state. */
 interface StatusTarget {
@@ -12,19 +11,12 @@ interface StatusTarget {
   readonly token: string | undefined
 }
 
-interface StatusFlags {
-  readonly json: boolean
-  readonly watch: boolean
-}
-
-/** In ms: how long the agent may take to answer, and with `watch` the pause between two readings. */
+/** How long the agent may take to answer, in ms. */
 const ANSWER_MS = 5000
-const EVERY_MS = 2000
 /** The largest accepted state, in bytes. */
 const LARGEST = 64 * 2 ** 20
 /** The exit code if the agent does not answer, or refuses. */
 const EXIT_UNREACHED = 2
-const CLEAR = '\u001b[H\u001b[2J'
 
 /** The address and token of the agent with this configuration, for a call from its own pod. */
 export function ownAgent({ serve }: Pick<Config, 'serve'>): StatusTarget {
@@ -45,25 +37,12 @@ export const otherAgent = (url: string, tokenFile: string | undefined): StatusTa
 
 /**
  * `apisix-drain status`: prints the state of a running agent. Returns the exit code: 0 if no answer is at risk, 1 if an answer is or
- * was at risk (`bad`), 2 if the agent does not answer or refuses. With `watch`, it prints each change until Ctrl-C.
+ * was at risk (`bad`), 2 if the agent does not answer or refuses.
  */
-export async function status(target: StatusTarget, { json, watch }: StatusFlags): Promise<number> {
-  const ended = new AbortController()
-  if (watch) for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ended.abort())
-  let printed = ''
-  for (;;) {
-    const read = await readStatus(target)
-    const key = 'problem' in read ? read.problem : sameStatus(read)
-    const inPlace = watch && !json && process.stdout.isTTY
-    if (inPlace) process.stdout.write(CLEAR)
-    if (inPlace || key !== printed) print(read, json)
-    printed = key
-    const code = 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
-    if (!watch) return code
-    // This wait must keep the process alive, and the timers of `systemClock` do not.
-    await setTimeout(EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
-    if (ended.signal.aborted) return code
-  }
+export async function status(target: StatusTarget, json: boolean): Promise<number> {
+  const read = await readStatus(target)
+  print(read, json)
+  return 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
 }
 
 interface Problem {

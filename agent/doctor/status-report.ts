@@ -229,12 +229,3 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
     )
     .join('\n')
 }
-
-/** A text that is equal for two reports if only time has passed between them. */
-export const sameStatus = (report: StatusReport): string =>
-  JSON.stringify({
-    ...report,
-    at: 0,
-    rest: '',
-    gateways: report.gateways.map(gateway => ({ ...gateway, answeredAt: 0 }))
-  })

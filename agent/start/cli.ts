@@ -16,17 +16,11 @@ export interface PluginValuesFlags {
 type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
-  | {
-      readonly kind: 'doctor'
-      readonly configFile: string | undefined
-      readonly json: boolean
-      readonly progress: boolean
-    }
+  | { readonly kind: 'doctor'; readonly configFile: string | undefined; readonly json: boolean }
   | {
       readonly kind: 'status'
       readonly configFile: string | undefined
       readonly json: boolean
-      readonly watch: boolean
       /** The agent to ask; `undefined`: the one of the configuration, in this pod. */
       readonly url: string | undefined
       readonly tokenFile: string | undefined
@@ -50,8 +44,6 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   --print-config    print the configuration with every default filled in (secrets not shown), and end
   --dry-run         write nothing to APISIX
   --json            doctor, status: one JSON object instead of lines
-  --progress        doctor: print each step to standard error, also without a terminal
-  --watch           status: print it again when it changes, until Ctrl-C
   --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
   --token-file <f>  status: with --url, the file of the dashboard's token
   --from <file>     plugin values: the output of helm get values <release> -o yaml; - for standard input
@@ -76,8 +68,6 @@ const OPTIONS = {
   'print-config': { type: 'boolean' },
   'dry-run': { type: 'boolean' },
   json: { type: 'boolean' },
-  progress: { type: 'boolean' },
-  watch: { type: 'boolean' },
   url: { type: 'string' },
   'token-file': { type: 'string' },
   from: { type: 'string' },
@@ -118,16 +108,15 @@ export function parseCommand(argv: readonly string[]): Command {
   if (values.version) return { kind: 'version' }
   const configFile = typeof values.config === 'string' ? values.config : undefined
   const dryRun = values['dry-run'] === true
-  if (values.progress && known !== 'doctor') return { kind: 'wrong', problem: '--progress belongs to doctor' }
   const ofPlugin = PLUGIN_OPTIONS.find(name => values[name] !== undefined)
   if (ofPlugin) return { kind: 'wrong', problem: `--${ofPlugin} belongs to plugin values` }
   if (known === 'status') return statusCommand(values)
-  if (values.watch || values.url !== undefined || values['token-file'] !== undefined)
-    return { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' }
+  if (values.url !== undefined || values['token-file'] !== undefined)
+    return { kind: 'wrong', problem: '--url and --token-file belong to status' }
   if (known !== 'run') {
     return values['print-config'] || dryRun
-      ? { kind: 'wrong', problem: `${known} takes --config, --json and --progress only` }
-      : { kind: known, configFile, json: values.json === true, progress: values.progress === true }
+      ? { kind: 'wrong', problem: `${known} takes --config and --json only` }
+      : { kind: known, configFile, json: values.json === true }
   }
   if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor and status' }
   return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
@@ -160,7 +149,7 @@ function statusCommand(values: Readonly<Record<string, unknown>>): Command {
   const [url, tokenFile] = [textOf('url'), textOf('token-file')]
   const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
   if (values['print-config'] || values['dry-run'])
-    return wrong('status takes --config, --json, --watch, --url and --token-file only')
+    return wrong('status takes --config, --json, --url and --token-file only')
   if (tokenFile !== undefined && url === undefined) return wrong('--token-file needs --url')
   if (url !== undefined && !/^https?:\/\/[^/]/.test(url))
     return wrong(`--url takes http://host:port, not "${url}"`)
@@ -168,7 +157,6 @@ function statusCommand(values: Readonly<Record<string, unknown>>): Command {
     kind: 'status',
     configFile: textOf('config'),
     json: values['json'] === true,
-    watch: values['watch'] === true,
     url,
     tokenFile
   }

@@ -23,7 +23,7 @@ function runCommand(...words: string[]) {
   child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()))
   const code = new Promise<number | null>(resolve => child.once('close', resolve))
-  return { said, code, interrupt: () => child.kill('SIGINT') }
+  return { said, code }
 }
 
 async function status(...flags: string[]) {
@@ -121,26 +121,4 @@ describe('feature: apisix-drain status', () => {
         /^apisix\.admin\.url: is required/
       )
     })
-
-  test('--watch prints again when something changes, and ends at Ctrl-C', async start => {
-    const rig = await start()
-    await rig.settled()
-    const watching = run('--watch', '--json', '--url', `http://127.0.0.1:${rig.agent.port}`)
-    const reports = () =>
-      watching.said.out
-        .split('\n')
-        .filter(line => line !== '')
-        .map(line => JSON.parse(line) as StatusReport)
-    await until('the first one is printed', () => reports().length > 0, 20_000)
-    const old = rig.pod('web-1', { graceSeconds: 60 })
-    rig.upstream('web', [old])
-    await rig.settled()
-    rig.end(old)
-    const hook = rig.hook(old).catch(() => undefined)
-    await until('the pod is shown', () => reports().some(({ pods }) => pods.length > 0), 20_000)
-    watching.interrupt()
-    expect(await watching.code).to.equal(0)
-    rig.gone(old)
-    await hook
-  })
 })

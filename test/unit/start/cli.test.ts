@@ -7,11 +7,8 @@ describe('cli', () => {
     'run --config a.yaml': { kind: 'run', configFile: 'a.yaml', dryRun: false },
     '--config=a.yaml --dry-run': { kind: 'run', configFile: 'a.yaml', dryRun: true },
     '--config a.yaml --print-config': { kind: 'print-config', configFile: 'a.yaml', dryRun: false },
-    'doctor --config a.yaml': { kind: 'doctor', configFile: 'a.yaml', json: false, progress: false },
-    'doctor --json': { kind: 'doctor', configFile: undefined, json: true, progress: false },
-    'doctor --progress': { kind: 'doctor', configFile: undefined, json: false, progress: true },
-    'status --progress': { kind: 'wrong', problem: '--progress belongs to doctor' },
-    '--progress': { kind: 'wrong', problem: '--progress belongs to doctor' },
+    'doctor --config a.yaml': { kind: 'doctor', configFile: 'a.yaml', json: false },
+    'doctor --json': { kind: 'doctor', configFile: undefined, json: true },
     'plugin values --from - --allow 10.0.0.0/8,fd00::/8': {
       kind: 'plugin-values',
       from: '-',
@@ -36,7 +33,7 @@ describe('cli', () => {
         'plugin values needs --from: helm get values <release> -o yaml | apisix-drain plugin values --from -'
     },
     plugin: { kind: 'wrong', problem: 'the command is plugin values' },
-    'plugin values --from x --watch': {
+    'plugin values --from x --url http://a': {
       kind: 'wrong',
       problem: 'plugin values takes --from, --agent, --allow, --listen, --tls-secret and --json only'
     },
@@ -63,15 +60,13 @@ describe('cli', () => {
       kind: 'status',
       configFile: undefined,
       json: false,
-      watch: false,
       url: undefined,
       tokenFile: undefined
     },
-    'status --url http://10.0.0.1:8080 --token-file t --watch --json': {
+    'status --url http://10.0.0.1:8080 --token-file t --json': {
       kind: 'status',
       configFile: undefined,
       json: true,
-      watch: true,
       url: 'http://10.0.0.1:8080',
       tokenFile: 't'
     },
@@ -79,14 +74,14 @@ describe('cli', () => {
     'status --token-file t': { kind: 'wrong', problem: '--token-file needs --url' },
     'status --dry-run': {
       kind: 'wrong',
-      problem: 'status takes --config, --json, --watch, --url and --token-file only'
+      problem: 'status takes --config, --json, --url and --token-file only'
     },
-    'doctor --watch': { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' },
-    'doctor --dry-run': { kind: 'wrong', problem: 'doctor takes --config, --json and --progress only' },
+    'doctor --url http://a': { kind: 'wrong', problem: '--url and --token-file belong to status' },
+    'doctor --dry-run': { kind: 'wrong', problem: 'doctor takes --config and --json only' },
     '-x': {
       kind: 'wrong',
       problem:
-        'there is no option -x; there are --config, --print-config, --dry-run, --json, --progress, --watch, --url, --token-file, --from, --agent, --allow, --listen, --tls-secret, --help, --version'
+        'there is no option -x; there are --config, --print-config, --dry-run, --json, --url, --token-file, --from, --agent, --allow, --listen, --tls-secret, --help, --version'
     }
   }
   for (const [line, command] of Object.entries(cases)) {
