@@ -53,7 +53,8 @@ export async function listen(
   failed.catch(() => {})
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  server.listen(at.port, at.host, resolve)
+  // Connections that wait to be accepted. In a flood, the default of 511 drops those of hooks.
+  server.listen({ ...at, backlog: 4096 }, resolve)
   await listening
   server.off('error', reject)
   server.on('error', fail)

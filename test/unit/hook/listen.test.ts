@@ -7,6 +7,7 @@ import { createApp } from '../../../agent/hook/app.ts'
 import { listen, type Listening } from '../../../agent/hook/listen.ts'
 import { hookPolicy, type PortPolicy } from '../../../agent/hook/port-policy.ts'
 import { endAll, type Ends } from '../../../sandbox/ends.ts'
+import { ranMs } from '../../build/apisix.ts'
 import { pod } from '../../build/pod.ts'
 import { manualHolds, serveParts } from '../../build/serve.ts'
 
@@ -214,6 +215,14 @@ describe('listen', () => {
     holds.held[0]?.answer()
     expect(await done).to.match(/200$/)
     await closed
+  })
+
+  it('keeps 2,500 connections that come at once waiting, and drops none', async () => {
+    const { listening } = await setUp()
+    const began = performance.now()
+    // None of them is accepted before all have come. A connection that is dropped tries again after a second.
+    await Promise.all(Array.from({ length: 2500 }, () => socket(listening)))
+    expect(ranMs(began)).to.be.below(900)
   })
 
   it('closes although a caller has sent half of a request (S10)', async () => {
