@@ -61,4 +61,3 @@ export const USUAL_RESULTS = [
   'not-routed',
   'deadline'
 ] as const satisfies readonly AckResult[]
-export const USUAL_RESOURCES = ['upstreams', 'services', 'routes'] as const

@@ -1,6 +1,5 @@
 import { ERRORS } from '../../base/errors.ts'
 import { REFUSALS } from '../../round/hold/refusal.ts'
-import { RESOURCES } from '../../gateway/inventory/inventory.ts'
 import { createGatewayNames, MOST, OTHER } from './gateway-names.ts'
 import {
   ADMIN_CALLS,
@@ -16,7 +15,6 @@ import {
   PHASES,
   PROOFS,
   RESULTS,
-  USUAL_RESOURCES,
   USUAL_RESULTS,
   WATCHES
 } from './metric-labels.ts'
@@ -99,22 +97,6 @@ export function createMetrics() {
       'Websockets (upgraded), server-sent events and streams that were in flight to a pod when its drain was proved. The pod ends them at SIGTERM.',
       { kind: LONG_LIVED }
     ),
-    drainPhase: histogram(
-      LAGS,
-      'step_duration_seconds',
-      'How long one step of a drain took. decided is whole seconds of the API server clock.',
-      {
-        step: [
-          'decided-seen',
-          'seen-accepted',
-          'seen-sealed',
-          'seen-idle',
-          'seen-confirmed',
-          'seen-ack',
-          'ack-gone'
-        ]
-      }
-    ),
     syncLag: histogram(
       LAGS,
       'sync_lag_seconds',
@@ -122,13 +104,6 @@ export function createMetrics() {
       { direction: DIRECTIONS }
     ),
     gatewayLag,
-    holderLag: histogram(
-      LAGS,
-      'holder_lag_seconds',
-      'From Kubernetes deciding until a holder let go of the node (removal), or every gateway had it from there (arrival).',
-      { direction: DIRECTIONS, resource: RESOURCES },
-      combinations({ direction: DIRECTIONS, resource: USUAL_RESOURCES })
-    ),
 
     adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
       result: ['accepted', 'conflict', 'refused', 'failed']

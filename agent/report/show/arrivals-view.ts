@@ -20,7 +20,7 @@ interface ArrivalsOptions {
   /** Whether some holder follows this Service. */
   readonly isFollowed: (service: ServiceName) => boolean
   readonly clock: Clock
-  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'gatewayNames' | 'holderLag'>
+  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'gatewayNames'>
 }
 
 /**
@@ -93,15 +93,12 @@ export function createArrivals({ sources, isFollowed, clock, metrics }: Arrivals
     if (hasArrived) measure(arrival, readyAt)
   }
 
-  const measure = ({ at, holders, gateways }: Arrival, readyAt: Millis): void => {
+  const measure = ({ at, gateways }: Arrival, readyAt: Millis): void => {
     const seconds = (to: Millis | undefined) => Math.max(0, (to ?? readyAt) - readyAt) / 1000
     metrics.syncLag.observe({ direction: 'arrival' }, seconds(at))
     for (const { name, at } of gateways) {
       const gateway = metrics.gatewayNames.labelOf(name)
       metrics.gatewayLag.observe({ direction: 'arrival', gateway }, seconds(at))
-    }
-    for (const { key, at } of holders) {
-      metrics.holderLag.observe({ direction: 'arrival', resource: key.split('/', 1)[0] ?? '' }, seconds(at))
     }
   }
 

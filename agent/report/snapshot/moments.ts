@@ -5,7 +5,7 @@ import type { Memory } from '../../round/gather/memory.ts'
 import { latest } from '../../rules/drain/times.ts'
 
 /** When the last holder dropped the pod; `undefined` while one lists it, or if none ever did. */
-export const acceptedAt = ({ places }: Memory): Millis | undefined =>
+const acceptedAt = ({ places }: Memory): Millis | undefined =>
   latest([...places.values()].map(place => place.removedAt))
 
 /** The round that begins a drain runs a little after its event, and later on a busy machine. */
