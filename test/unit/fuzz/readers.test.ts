@@ -18,10 +18,11 @@ import { readOptions } from '../../../agent/rules/drain/annotations.ts'
 import { claimsOf } from '../../../agent/rules/members/claim.ts'
 import { INJECT, SAMPLES } from './samples.ts'
 
-/** `FUZZ=200000` plays this many inputs; a run of the suite plays fewer. */
-const RUNS = Number(process.env['FUZZ'] ?? 4000)
+/** `FUZZ=200000` plays this many inputs, and measures each. The suite plays fewer, the same each time, and measures none: it counts coverage. */
+const FUZZ = process.env['FUZZ']
+const RUNS = Number(FUZZ ?? 4000)
 /** The longest that one input may stop the loop, in ms of this thread's CPU. */
-const MOST_MS = 50
+const MOST_MS = FUZZ === undefined ? Infinity : 50
 
 const facts = (object: unknown): void => {
   const pod = toPodFact(object)
@@ -119,7 +120,7 @@ describe(`${RUNS} inputs over all readers of what comes from outside`, function 
   this.timeout(3_600_000)
   let longest = 0
   for (const [name, read] of Object.entries(READERS))
-    it(`${name}: none fails in a way that is not foreseen, and none takes ${MOST_MS} ms`, () => {
+    it(`${name}: none fails in a way that is not foreseen`, () => {
       const run = (text: Buffer) => () => {
         try {
           read(text)
@@ -136,10 +137,14 @@ describe(`${RUNS} inputs over all readers of what comes from outside`, function 
           longest = Math.max(longest, ms)
           expect(ms).to.be.below(MOST_MS)
         }),
-        { numRuns: Math.ceil(RUNS / Object.keys(READERS).length), endOnFailure: true }
+        {
+          numRuns: Math.ceil(RUNS / Object.keys(READERS).length),
+          endOnFailure: true,
+          ...(FUZZ === undefined && { seed: 1 })
+        }
       )
     })
   after(() => {
-    if (process.env['FUZZ']) console.log(`the longest input took ${longest.toFixed(1)} ms`)
+    if (FUZZ !== undefined) console.log(`the longest input took ${longest.toFixed(1)} ms`)
   })
 })
