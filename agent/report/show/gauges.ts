@@ -50,7 +50,7 @@ function successionGauges(
   holders: ReadonlyMap<HolderKey, { readonly since: Millis }>,
   now: Millis
 ): void {
-  const oldest = Math.min(now, ...holders.values().map(({ since }) => since))
+  const oldest = holders.values().reduce((least, { since }) => Math.min(least, since), now)
   successionAge.set((now - oldest) / 1000)
 }
 

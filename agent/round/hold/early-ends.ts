@@ -36,8 +36,8 @@ export function createEarlyEnds(
     look() {
       for (const uid of asked.keys()) if (!isEarly(cluster.pods.get(uid))) asked.delete(uid)
       const now = clock.now()
-      for (const uid of cluster.slices.terminatingPods()) {
-        const pod = cluster.pods.get(uid)
+      for (const pod of cluster.slices.terminatingPods(cluster.pods)) {
+        const { uid } = pod
         if (!isEarly(pod) || now < (asked.get(uid) ?? 0) + AGAIN_MS) continue
         if (!asked.has(uid) && asked.size >= MOST) return
         asked.set(uid, now)

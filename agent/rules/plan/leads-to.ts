@@ -36,7 +36,7 @@ export function leadsTo({ world, pods, isL4, behind }: LeadsToFacts): readonly L
   const add = (place: HiddenPlace, more: readonly PodFact[]) => {
     const key = `${place.holder} ${place.why}`
     const known = found.get(key) ?? { place, pods: [] }
-    known.pods.push(...more)
+    for (const pod of more) known.pods.push(pod)
     found.set(key, known)
   }
   const alike = Map.groupBy(pods, pod => {

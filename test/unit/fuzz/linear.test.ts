@@ -5,6 +5,7 @@ import { readOptions } from '../../../agent/rules/drain/annotations.ts'
 import { parseDuration } from '../../../agent/rules/drain/duration.ts'
 import type { Endpoint, EndpointFact, PodUid, ServiceFact } from '../../../agent/rules/drain/facts.ts'
 import { candidatesOf } from '../../../agent/rules/plan/successors.ts'
+import { systemClock } from '../../../agent/base/clock.ts'
 import { readJson } from '../../../agent/base/json-reader.ts'
 import { polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
 import { review } from '../../../agent/hook/inject/review.ts'
@@ -19,6 +20,7 @@ import { toEndpointFact } from '../../../agent/kubernetes/facts/endpoint-fact.ts
 import { toPodFact } from '../../../agent/kubernetes/facts/pod-fact.ts'
 import { toServiceFact } from '../../../agent/kubernetes/facts/service-fact.ts'
 import { createServiceStore } from '../../../agent/kubernetes/facts/service-store.ts'
+import { createPodStore } from '../../../agent/kubernetes/facts/pod-store.ts'
 import { createSliceStore } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { parseQuery } from '../../../agent/hook/query.ts'
 import { claimsOf } from '../../../agent/rules/members/claim.ts'
@@ -177,7 +179,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
     return () => {
       const { store, sink } = createSliceStore()
       for (const fact of facts) sink.set(fact)
-      for (const uid of store.terminatingPods()) store.terminating({ uid, namespace: 'shop' })
+      store.terminatingPods(createPodStore(systemClock).store)
       for (const fact of facts) sink.gone(fact.uid, undefined)
     }
   },
