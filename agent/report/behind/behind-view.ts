@@ -10,7 +10,7 @@ import { followedService, type Followed } from '../../upkeep/expected.ts'
 import type { Sync } from '../../upkeep/sync/sync.ts'
 import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
 import { createDifferences, type Compared } from './differences.ts'
-import { createFollowers, nameOf } from './followers.ts'
+import { serviceName } from '../../rules/members/claim.ts'
 import { holderClock, QUIET, type HolderClock } from './holder-clock.ts'
 
 /**
@@ -56,7 +56,8 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   const { slices } = cluster
   const differences = createDifferences(sources)
   const known = new Map<HolderKey, Known>()
-  const followers = createFollowers()
+  /** The Services (`namespace/name`) that holders follow; `undefined`: they may have changed. */
+  let services: ReadonlySet<string> | undefined
   /** Due for a comparison with Kubernetes, in order. */
   const due = new Set<HolderKey>()
   /** Holders whose clock may move although neither they nor any slice has changed. */
@@ -111,8 +112,8 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   }
 
   const forget = (key: HolderKey): void => {
-    followers.moved(known.get(key)?.followed?.service, undefined)
     known.delete(key)
+    services = undefined
     due.delete(key)
     measured.delete(key)
     unsettled.delete(key)
@@ -131,7 +132,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     const current = slicesOf(followed)
     const differs = differences(one, { holder, followed, slices: current }, now)
     const clocks = seenAtOwner(one.clocks, { revision: holder.revision, differs }, gateways, now)
-    followers.moved(one.followed?.service, followed?.service)
+    if (!same(one.followed?.service, followed?.service)) services = undefined
     Object.assign(one, { holder, followed, slices: current, checkedAt: now, clocks } satisfies Partial<Known>)
   }
 
@@ -206,9 +207,14 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     of: key => shown.get(key) ?? QUIET,
     serviceOf(key) {
       const service = known.get(key)?.followed?.service
-      return service ? nameOf(service) : null
+      return service ? serviceName(service) : null
     },
-    isFollowed: service => followers.has(service),
+    isFollowed(service) {
+      services ??= new Set(
+        known.values().flatMap(({ followed }) => (followed ? [serviceName(followed.service)] : []))
+      )
+      return services.has(serviceName(service))
+    },
     all: () => shown.values()
   }
 }

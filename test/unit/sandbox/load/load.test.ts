@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -11,7 +9,6 @@ import { startLoad } from '../../../../sandbox/load/generate.ts'
 import { nextShot } from '../../../../sandbox/load/mix.ts'
 import type { LoadOptions, LoadResult, Traffic } from '../../../../sandbox/load/options.ts'
 import { openWebsocket } from '../../../../sandbox/load/websocket.ts'
-import { forkLoad } from '../../../../sandbox/load/process.ts'
 import { createRandom } from '../../../../sandbox/random.ts'
 import { eventually } from '../kubelet/harness.ts'
 
@@ -30,14 +27,6 @@ async function serve(listener: RequestListener | Server): Promise<string> {
   await once(server, 'listening')
   servers.push(server)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-/** An address that refuses connections. A server in this process could not serve the load, because this process is blocked. */
-const REFUSES = 'http://127.0.0.1:1'
-
-/** Blocks this process until the process `pid` has ended and waits to be reaped (proc_pid_stat(5)). */
-function untilDefunct(pid: number | undefined) {
-  while (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')) continue
 }
 
 const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOptions => ({
@@ -171,40 +160,6 @@ describe('sandbox/load', () => {
     const targets = [await count(0), await count(1)]
     await load(targets[0]!, 100, { targets })
     expect(Math.abs(hits[0]! - hits[1]!)).to.be.at.most(1)
-  })
-
-  it('runs as a separate process', async () => {
-    const url = await serve(createApp('web-1', () => {}).server)
-    const running = forkLoad(options(url))
-    await eventually('it reports', () => (running.counts()?.requests ?? 0) >= 20)
-    const result = await running.stop()
-    expect(result.failed).to.equal(0)
-    expect(result.latencyMs.max).to.be.at.least(result.latencyMs.p50)
-    await running.close()
-  })
-
-  it('reports its figures if this process sees the end of the load together with that of another child', async () => {
-    for (let round = 0; round < 5; round++) {
-      const running = forkLoad(options(REFUSES))
-      await eventually('it reports', () => (running.counts()?.requests ?? 0) > 0)
-      const other = spawn('true', { stdio: ['ignore', 'pipe', 'ignore'] })
-      const stopped = Promise.withResolvers<LoadResult>()
-      // In one turn of the event loop, this process learns of the end of `other`, stops the load, and reaps both processes.
-      other.stdout.resume().once('end', () => {
-        stopped.resolve(running.stop())
-        untilDefunct(running.pid)
-      })
-      untilDefunct(other.pid)
-      expect((await stopped.promise).requests).to.be.above(0)
-    }
-  })
-
-  it('reports that its process has died', async () => {
-    const url = await serve(createApp('web-1', () => {}).server)
-    const running = forkLoad(options(url))
-    await running.close()
-    const problem = await running.stop().catch((error: unknown) => String(error))
-    expect(problem).to.contain('ended by itself')
   })
 })
 
