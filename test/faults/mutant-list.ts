@@ -471,13 +471,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'plugin: a request connects without a look at the deny-list',
     lua: [{ file: 'pick.lua', from: '    local level = level_of(set, addr)', to: '    local level' }],
-    found: { file: 'test/unit/sandbox/apisix/upload.test.ts', title: 'move away from a node that is ' }
+    found: { file: 'test/unit/plugin/uploads.test.ts', title: 'move away from a node that is ' }
   },
   {
     name: 'plugin: a request that is over stays counted',
     lua: [{ file: 'inflight.lua', from: '        add(self, counter, -1)\n', to: '' }],
     found: {
-      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      file: 'test/unit/plugin/api.test.ts',
       title: 'avoids a denied node on retries too'
     }
   },
@@ -490,13 +490,13 @@ export const MUTANTS: readonly Mutant[] = [
         to: '    if not till then\n        if entry then'
       }
     ],
-    found: { file: 'test/unit/sandbox/apisix/barrier-api.test.ts', title: 'lets an entry expire' }
+    found: { file: 'test/unit/plugin/api.test.ts', title: 'lets an entry expire' }
   },
   {
     name: 'plugin: an upgraded connection is an ordinary request',
     lua: [{ file: 'kinds.lua', from: 'ngx.status == 101', to: 'false' }],
     found: {
-      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      file: 'test/unit/plugin/api.test.ts',
       title: 'counts an upgraded connection as long-lived, until it closes'
     }
   },
@@ -510,7 +510,7 @@ export const MUTANTS: readonly Mutant[] = [
       }
     ],
     found: {
-      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      file: 'test/unit/plugin/api.test.ts',
       title: 'refuses bodies that are not JSON, other paths and methods, long bodies, and a wrong token'
     }
   },
@@ -518,7 +518,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'plugin: an entry may live for a day',
     lua: [{ file: 'request.lua', from: 'local MAX_TTL   = 3600', to: 'local MAX_TTL   = 86400' }],
     found: {
-      file: 'test/unit/sandbox/apisix/barrier-api.test.ts',
+      file: 'test/unit/plugin/api.test.ts',
       title: 'refuses bad input, storing nothing'
     }
   },

@@ -121,7 +121,7 @@ end
 -- that, so this function reports the server to the picker, as APISIX does before a retry.
 local function tried_again(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
-    if not HAS_MORE[offered]
+    if offered == _M.BYPASS
        or not (state and state.tried and state.tried[addr.id])
        or not (picker and picker.after_balance) then
         return false

@@ -13,6 +13,7 @@ local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs
 local next         = next
+local max          = math.max
 local min          = math.min
 
 -- half of the plans that are stored at most. APISIX caches as many pickers
@@ -134,8 +135,9 @@ local function denied(self, last, name, key, base, set)
         local named = name .. "#drain" .. self.serial
         local retries = base.retries and base.retries >= 0 and base.retries or nil
         if not retries then
-            -- APISIX's default would count only the nodes of one variant, not those of all three
-            retries = #free + #soft + min(#following, TRIES) - 1
+            -- APISIX's default would count only the nodes of one variant. A denied node counts too:
+            -- the present configuration may have another one by the time of a retry (pick.lua)
+            retries = max(#base.nodes, #free + #soft + min(#following, TRIES)) - 1
         end
         plan = put(self.plans, name, {
             denied = true, mark = mark,
