@@ -6,7 +6,7 @@ import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'
 import { health, ready } from './health.ts'
 import type { Vouch } from '../round/hold/holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
-import { reply } from '../round/hold/reply.ts'
+import { ALWAYS, reply } from '../round/hold/reply.ts'
 import type { Snapshot } from '../report/snapshot/snapshot.ts'
 
 export interface ServeParts extends PrestopParts {
@@ -46,9 +46,15 @@ const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
  */
 export function createApp(parts: ServeParts, served: Served = 'all'): App {
   const app = new Hono<Env>({ getPath: pathOf })
-  // This route comes before the middleware that adds headers to all other answers. Hook answers get their headers in reply.ts.
-  if (served !== 'pages') {
+  // These routes come before the middleware that adds headers to all other answers: theirs are there from the start (reply.ts).
+  if (served !== 'pages')
     app.on(['GET', 'POST'], '/v1/prestop', c => (isTooLarge(c) ? tooLarge() : prestop(parts, callOf(c))))
+  if (served !== 'hooks') {
+    const { exposition } = parts
+    const headers = { 'content-type': exposition.contentType, ...ALWAYS }
+    app.get('/metrics', async c =>
+      isTooLarge(c) ? tooLarge() : new Response(await exposition.metrics(), { headers })
+    )
   }
   app.use(async (c, next) => {
     if (isTooLarge(c)) return tooLarge()
@@ -59,7 +65,7 @@ export function createApp(parts: ServeParts, served: Served = 'all'): App {
   })
 
   if (served !== 'pages') addHooks(app, parts)
-  if (served !== 'hooks') addPages(app, parts)
+  if (served !== 'hooks' && parts.dashboard) addDashboard(app, parts.dashboard, parts.snapshot)
   const dashboard = served === 'hooks' ? '' : parts.dashboard ? DASHBOARD : NO_DASHBOARD
   const why = `there are ${PATHS[served]}${dashboard}`
   app.notFound(() => Response.json({ error: 'not-found', why }, { status: 404 }))
@@ -84,14 +90,6 @@ function addHooks(app: Hono<Env>, { barrier, alive, readiness }: ServeParts): vo
       { status: 405, headers: { allow: 'GET, POST' } }
     )
   )
-}
-
-function addPages(app: Hono<Env>, { exposition, dashboard, snapshot }: ServeParts): void {
-  app.get('/metrics', async () => {
-    const text = await exposition.metrics()
-    return new Response(text, { headers: { 'content-type': exposition.contentType } })
-  })
-  if (dashboard) addDashboard(app, dashboard, snapshot)
 }
 
 /** The path, with runs of slashes merged: old kubelets call an httpGet hook at `//v1/prestop`. */

@@ -2,7 +2,7 @@ import { isOwnLimit, type Ack } from '../../rules/drain/ack.ts'
 import type { Hook } from '../../rules/drain/drain.ts'
 
 /** Headers of every answer. */
-const ALWAYS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+export const ALWAYS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 /**
  * A hook's answer. A Response made from a string with all of its headers goes straight to the socket. With `Response.json`, or with
