@@ -15,7 +15,7 @@ import { checkGateways } from './checks/check-gateways.ts'
 import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
 import { checkInjection } from './checks/check-injection.ts'
 import { createClusterLists } from './checks/cluster-lists.ts'
-import { answersThatL4IsCovered } from './checks/l4-cover.ts'
+import { everyWorkerCoversL4 } from '../round/gather/hidden-places.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
 import { checkKubernetes, checkNamespaces } from './rights/check-kubernetes.ts'
 import { checkLease } from './rights/check-lease.ts'
@@ -53,13 +53,17 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       return createLists(admin, { current: () => ({ mode }) })
     }
   })
+  /** Whether every gateway answers that it seals and counts L4 sessions too. */
   const coversL4 = async (signal: AbortSignal) => {
+    if (!barrier) return false
     const gateways = await gatewayCalls.list(signal)
-    return await answersThatL4IsCovered(
-      barrier,
-      gateways.map(({ ip }) => ip),
-      signal
+    const states = gateways.map(({ ip }) =>
+      barrier
+        .at(ip)
+        .state(signal)
+        .catch(() => undefined)
     )
+    return everyWorkerCoversL4(await Promise.all(states))
   }
   const now = () => clock.now()
   const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs

@@ -55,7 +55,7 @@ describe('a replacement that its owner adds before our cut-off write is applied'
         revision: 0
       })
       const uid = 'old' as PodUid
-      writer.submit({ kind: 'remove', holder: holder as Holder, nodes: [{ key: '10.0.0.1:80', uid }] })
+      writer.submit({ holder: holder as Holder, nodes: [{ key: '10.0.0.1:80', uid }] })
       await writer.idle()
       apisix.put('upstreams', 'web', value('10.0.0.2', '10.0.0.3'))
       await look()

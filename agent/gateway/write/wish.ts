@@ -42,10 +42,8 @@ function joined(drained: Edit | undefined, wish: Wish, holder: Holder): Edit {
   return { path: holder.path, holder, add, remove, mayEmpty: true }
 }
 
-/** The node to put, in the holder's form. A listed node keeps everything but its weight. A new node gets the priority of the node that it is like. */
+/** A new node, in the holder's form, with the priority of the node that it is like. */
 export function nodeFor({ key, weight, like, metadata }: NewNode, holder: Holder): HolderNode {
-  const present = holder.nodes.find(node => node.key === key)
-  if (present) return reweighed(present, weight)
   const made = nodeOf(key, { ...(like ?? BARE), weight }, holder.form)
   if (typeof made.raw === 'string' || !metadata) return made
   return { ...made, raw: { ...made.raw, metadata } }
@@ -53,9 +51,3 @@ export function nodeFor({ key, weight, like, metadata }: NewNode, holder: Holder
 
 /** The template for a node that is like no other. */
 const BARE: HolderNode = { key: '', host: '', port: undefined, weight: 1, raw: {} }
-
-const reweighed = (node: HolderNode, weight: number): HolderNode => ({
-  ...node,
-  weight,
-  raw: typeof node.raw === 'string' ? node.raw : { ...node.raw, weight }
-})

@@ -14,8 +14,6 @@ export interface WriteStatus {
 interface WriteStatuses {
   get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void
-  /** Whether a removal of this node from this holder is known, for any pod. */
-  has(holder: HolderKey, node: NodeKey): boolean
   forget(uid: PodUid): void
 }
 
@@ -33,7 +31,6 @@ export function createWriteStatuses(): WriteStatuses {
       all.set(key, { uid, status })
       ofPod.set(uid, (ofPod.get(uid) ?? new Set()).add(key))
     },
-    has: (holder, node) => all.has(name(holder, node)),
     forget(uid) {
       for (const key of ofPod.get(uid) ?? []) if (all.get(key)?.uid === uid) all.delete(key)
       ofPod.delete(uid)

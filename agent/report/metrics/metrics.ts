@@ -161,13 +161,6 @@ export function createMetrics() {
       'inventory_last_success_timestamp_seconds',
       'When a complete inventory of the holders was last read.'
     ),
-    lacking: gauge(
-      'workloads_lacking',
-      'Routed workloads with pods that lack a hook, or whose hook lacks a fallback.',
-      {
-        lacks: ['hook', 'fallback']
-      }
-    ),
     syncProblems: gauge(
       'sync_problems',
       'Services that ask for an upstream and do not get it: see their Events.'

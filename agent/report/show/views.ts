@@ -216,9 +216,6 @@ export function createViews(options: ViewsOptions): Views {
         : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
     },
     collect(loop) {
-      const { without, bare } = hooks().counts
-      metrics.lacking.set({ lacks: 'hook' }, without)
-      metrics.lacking.set({ lacks: 'fallback' }, bare)
       const gone = ghostsNow(loop)
         .values()
         .flatMap(nodes => nodes.values())

@@ -3,7 +3,6 @@ import type { Holder, HolderKey } from './holder.ts'
 
 /** One holder, and all nodes to remove from it in one write. A plan never holds two changes for one holder. */
 export interface Change {
-  readonly kind: 'remove'
   readonly holder: Holder
   readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
   /** Until this time the agent leaves the holder to its owner and only reads it. Absent: the agent writes at once. */

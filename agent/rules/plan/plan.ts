@@ -41,7 +41,7 @@ function changeOf(matches: readonly Match[]): Change {
   )
   const byKey = new Map(livingLast.map(({ node, drain }) => [node.key, { key: node.key, uid: drain.uid }]))
   const [{ holder }] = matches as readonly [Match]
-  return { kind: 'remove', holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
+  return { holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
 }
 
 /** How likely the pod still has its address: 0 if its object is gone or its phase is final, 1 otherwise, 2 if it is Ready. */

@@ -24,35 +24,19 @@ export interface ClaimPlanOptions {
   readonly isPodRange: (host: string) => boolean
 }
 
-/** Compares claimed holders with the EndpointSlices of their Services. */
-interface ClaimPlan {
-  /** The nodes that the holder should list. */
-  members(claim: Claim): ReadonlySet<NodeKey>
-  /** The changes that make the holder equal to the slices. */
-  edits(claim: Claim, holder: Holder): ReturnType<typeof planSync>
-  /** Whether a check is due, and the holder differs. */
-  needsWrite(claim: Claim, now: Millis): boolean
-  /** Forgets all other claims. */
-  keep(claims: ReadonlyMap<HolderKey, Claim>): void
-}
-
-/** What a check was about. */
-interface Look {
-  readonly holder: Holder | undefined
-  readonly slices: readonly EndpointFact[]
-  readonly at: Millis
-}
-
 /** A claim is checked when its holder or a slice changes. For other changes, it is checked at this interval, in ms. */
 const EVERY_MS = 1000
 
-export function createClaimPlan({ cluster, inventory, drains, isPodRange }: ClaimPlanOptions): ClaimPlan {
+/** Compares claimed holders with the EndpointSlices of their Services. */
+export function createClaimPlan({ cluster, inventory, drains, isPodRange }: ClaimPlanOptions) {
   const { pods, slices } = cluster
   /** By holder: former members that are still listed. They identify leftover nodes of pods that are gone. */
   const former = new Map<HolderKey, ReadonlySet<NodeKey>>()
-  const looks = new Map<HolderKey, Look>()
+  /** By holder: what its last check was about. */
+  const looks = new Map<HolderKey, { holder?: Holder; slices: readonly EndpointFact[]; at: Millis }>()
 
   const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
+  /** The nodes that the holder should list. */
   const members = (claim: Claim): ReadonlySet<NodeKey> =>
     membersOf(claim, slicesOf(claim), {
       pod: uid => pods.get(uid),
@@ -65,6 +49,7 @@ export function createClaimPlan({ cluster, inventory, drains, isPodRange }: Clai
       .values()
       .some(drain => isEnding(drain) && drain.phase !== 'gone' && drain.pod.ips.includes(host))
 
+  /** The changes that make the holder equal to the slices. */
   const edits = (claim: Claim, holder: Holder) => {
     const wanted = members(claim)
     const listed = new Set(holder.nodes.map(node => node.key))
@@ -102,17 +87,20 @@ export function createClaimPlan({ cluster, inventory, drains, isPodRange }: Clai
   return {
     members,
     edits,
-    needsWrite(claim, at) {
-      const now = { holder: inventory.holders().get(claim.holder), slices: slicesOf(claim) }
+    /** Whether a check is due, and the holder differs. */
+    needsWrite(claim: Claim, at: Millis): boolean {
+      const holder = inventory.holders().get(claim.holder)
+      const now = { ...(holder && { holder }), slices: slicesOf(claim) }
       const before = looks.get(claim.holder)
-      const isSame = before?.holder === now.holder && same(before?.slices, now.slices)
+      const isSame = before?.holder === holder && same(before?.slices, now.slices)
       if (before && isSame && at < before.at + EVERY_MS) return false
       looks.set(claim.holder, { ...now, at })
-      if (!now.holder) return false
-      const { add, remove } = edits(claim, now.holder)
+      if (!holder) return false
+      const { add, remove } = edits(claim, holder)
       return add.length + remove.length > 0
     },
-    keep(claims) {
+    /** Forgets all other claims. */
+    keep(claims: ReadonlyMap<HolderKey, Claim>): void {
       for (const key of former.keys()) if (!claims.has(key)) former.delete(key)
       for (const key of looks.keys()) if (!claims.has(key)) looks.delete(key)
     }

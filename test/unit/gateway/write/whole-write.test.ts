@@ -84,7 +84,7 @@ describe('an object that can only be written whole', () => {
             const value = apisix.value(resource, id)!
             const [holder] = holdersOf({ resource, id: id, value, revision: 0 })
             const uid = 'uid-web-1' as PodUid
-            writer.submit({ kind: 'remove', holder: holder!, nodes: [{ key: '10.0.0.1:80', uid }] })
+            writer.submit({ holder: holder!, nodes: [{ key: '10.0.0.1:80', uid }] })
             await writer.idle()
             expect(writer.status(holder!.key, '10.0.0.1:80', uid)?.state).to.equal('removed')
             const left = { id, ...own(id), ...objectOf(theirs, ['10.0.0.2'], isLabelled) }

@@ -38,20 +38,6 @@ describe('nodes wished for a holder', () => {
     expect(withWishes([], [wish], [found])).to.deep.equal([])
   })
 
-  it('change a weight in place and keep the rest of the node', () => {
-    const raw = [
-      { host: '10.0.0.1', port: 80, weight: 1, priority: 2, metadata: { rack: 'a' } },
-      { host: '10.0.0.2', port: 80, weight: 1 }
-    ]
-    const array = {
-      ...WEB,
-      form: 'array' as const,
-      nodes: WEB.nodes.map((one, i) => ({ ...one, raw: raw[i]! }))
-    }
-    const put = [nodeFor({ key: '10.0.0.1:80', weight: 9, like: undefined }, array)]
-    expect(editNodes(raw, { remove: new Set(), add: put })).to.deep.equal([{ ...raw[0], weight: 9 }, raw[1]])
-  })
-
   it('give a new node the priority of the node that it is like, and its own mark', () => {
     const raw = { host: '10.0.0.1', port: 80, weight: 1, priority: 2, metadata: { rack: 'a' } }
     const array = { ...WEB, form: 'array' as const, nodes: [{ ...WEB.nodes[0]!, raw }] }

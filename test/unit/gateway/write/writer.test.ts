@@ -59,7 +59,7 @@ describe('writer', () => {
     return found
   }
   const remove = (of: Holder, ...nodes: NodeKey[]) =>
-    writer.submit({ kind: 'remove', holder: of, nodes: nodes.map(key => ({ key, uid: uid(key) })) })
+    writer.submit({ holder: of, nodes: nodes.map(key => ({ key, uid: uid(key) })) })
   const state = (key: HolderKey, node: NodeKey) => writer.status(key, node, uid(node))?.state
   const result = (key: HolderKey, node: NodeKey) => {
     const status = writer.status(key, node, uid(node))

@@ -79,7 +79,6 @@ describe('a holder that can only be written whole', () => {
   it('is not sealed for a drain that was undone, or is not known', () => {
     const listed = holder('web', ['10.0.0.1:80'], SPLIT)
     const change = {
-      kind: 'remove',
       holder: listed,
       nodes: [{ key: '10.0.0.1:80', uid: ENDING.uid }]
     } as const
