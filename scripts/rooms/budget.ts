@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 26044,
+  'agent: lines': 26042,
   'agent: files': 310,
   'agent/base: lines': 595,
   'agent/base: files': 12,
@@ -34,8 +34,8 @@ export const BUDGET: Figures = {
   'sandbox: files': 144,
   'sandbox in Lua: lines': 1880,
   'sandbox in Lua: files': 9,
-  'tests: lines': 57421,
-  'tests: files': 507,
+  'tests: lines': 57222,
+  'tests: files': 505,
   'Markdown: bytes': 248109,
   settings: 50,
   metrics: 37,
