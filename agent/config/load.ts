@@ -85,17 +85,16 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
     problems.push(`${path}:${line}:${col}: is no YAML: ${error.message}`)
   }
   if (document.errors.length > 0) return {}
-  let tree: unknown
   try {
-    tree = document.toJS()
+    const tree: unknown = document.toJS()
+    if (tree === null) return {}
+    if (typeof tree === 'object' && !Array.isArray(tree)) return withoutEmpty(tree as Record<string, unknown>)
   } catch (err) {
     problems.push(
       `${path}: cannot be read: ${(err as Error).message}; write its parts out instead of aliases`
     )
     return {}
   }
-  if (tree === null) return {}
-  if (typeof tree === 'object' && !Array.isArray(tree)) return withoutEmpty(tree as Record<string, unknown>)
   problems.push(`${path}: must hold sections such as apisix: and drain:`)
   return {}
 }

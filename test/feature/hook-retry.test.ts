@@ -126,10 +126,10 @@ async function run(
     POD_NAMESPACE: pod.namespace,
     http_proxy: 'http://127.0.0.1:1'
   }
+  const from = performance.now()
   const child = spawn(join(programs, 'sh'), ['-c', text], { env })
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
-  const from = performance.now()
   const [code] = (await once(child, 'close')) as [number]
   rmSync(programs, { recursive: true })
   return { code, out, ms: performance.now() - from, ranMs: ranMs(from) }

@@ -252,6 +252,9 @@ srve: {}
       /nowhere.yaml: cannot be read \(ENOENT\); check --config/
     )
     expect(problems('a: [1\nb: 2')[0]).to.match(/config.yaml:2:1: is no YAML/)
+    expect(problems('apisix: &a { admin: *a }')[0]).to.match(
+      /cannot be read: .*; write its parts out instead/
+    )
     expect(problems('- a')[0]).to.match(/must hold sections/)
     expect(problems('apisix: 7')[0]).to.match(/^apisix: expected object/)
   })
