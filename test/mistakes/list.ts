@@ -1,7 +1,5 @@
 import type { Mistake, Place } from './mistake.ts'
 
-// `npm run mistakes` prints the operator's view; with `--main <other checkout>/agent/main.ts`, that of another version.
-
 const HOOK = 'http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 const CURL = 'curl -fsS --noproxy "*"'
 

@@ -15,7 +15,7 @@ import { GATEWAY_NAMESPACE } from '../../sandbox/manifests.ts'
 import { startRig } from '../build/rig.ts'
 import type { Mistake, Place } from './mistake.ts'
 
-export const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 /** The time limit of a command, in ms. */
 const LONGEST_MS = 120_000
 
@@ -25,8 +25,8 @@ export interface Printed {
   readonly text: string
 }
 
-/** Runs the real program `main` against stand-ins, in a separate process, and returns its output. */
-export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
+/** Runs the real program against stand-ins, in a separate process, and returns its output. */
+export async function play(mistake: Mistake): Promise<Printed> {
   const ends: Ends = []
   try {
     const rig = await startRig({ gateways: 2, barrier: true, agent: false })
@@ -86,7 +86,7 @@ export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
     }
     const file = join(directory, 'config.yaml')
     if (mistake.file !== undefined) await writeFile(file, mistake.file)
-    return await run(main, [...mistake.args, ...(mistake.file === undefined ? [] : ['--config', file])], {
+    return await run([...mistake.args, ...(mistake.file === undefined ? [] : ['--config', file])], {
       KEY: rig.barrierToken,
       BARRIER: rig.barrierToken,
       ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`APISIX_DRAIN_${name}`, value])),
@@ -103,9 +103,9 @@ async function listen(server: NetServer): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-async function run(main: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
+async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
   const given = Object.entries(env).filter(([, value]) => value !== undefined)
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [MAIN, ...args], {
     env: { PATH: process.env['PATH'], ...Object.fromEntries(given) },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: LONGEST_MS,

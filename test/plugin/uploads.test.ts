@@ -106,25 +106,6 @@ describe('A request whose body was still being read when the drain began', () =>
     expect(backends(await finish())).to.deep.equal([b.name])
   })
 
-  it('prefers a free node that was listed since to a bypass', async () => {
-    await gateway.configured({ u: { nodes: [a.node] } })
-    const finish = await uploads(4)
-    await barrier().put(a.entry())
-    await gateway.configured({ u: { nodes: [a.node, b.node] } })
-    expect(backends(await finish())).to.deep.equal([b.name])
-    expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(0)
-  })
-
-  it('stays on a draining node when there is no other', async () => {
-    await gateway.configured({ u: { nodes: [a.node] } })
-    const before = await counts()
-    const finish = await uploads(2)
-    await barrier().put(a.entry())
-    for (const reply of await finish()) expect(reply).to.include({ status: 200, backend: a.name })
-    const after = await counts()
-    expect([after.moved - before.moved, after.bypasses - before.bypasses]).to.deep.equal([0, 2])
-  })
-
   const nowhere: Record<string, [Config, (pod: Backend) => Config]> = {
     'nothing else is listed': [{ u: {} }, pod => ({ u: { nodes: [pod.node] } })],
     'the upstream is gone': [{ u: {} }, () => ({})],

@@ -201,23 +201,6 @@ describe('the Barrier API, in the VM', () => {
       expect([answer.body['entries'], answer.body['unknown']]).to.deep.equal([[], ['nobody']])
     })
 
-    it('drops the share of a worker that was killed', async () => {
-      const node = all.add(await slowNode())
-      await apisix.route({ [node.address]: 1 })
-      const request = send(`${apisix.gateway.urls.proxy}/`).catch(() => 'broken')
-      await eventually(() => finish.length === 1)
-      await put(entry())
-      const poll = ask(5)
-      for (const { id } of apisix.gateway.workers) apisix.gateway.killWorker(id)
-      expect(apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)).to.deep.equal({
-        requests: 0,
-        long: 0
-      })
-      expect(told(await poll)[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
-      expect(await request).to.equal('broken')
-      expect(apisix.gateway.workers.length).to.equal(2)
-    })
-
     it('tries another node if one refuses an upgraded connection', async () => {
       const node = all.add(await httpNode())
       node.server.on('upgrade', (_, socket) => {
@@ -258,34 +241,6 @@ describe('the Barrier API, in the VM', () => {
     })
   })
 
-  it('an unfit worker reports it', async () => {
-    for (const { pid } of apisix.gateway.workers)
-      apisix.gateway.barrier?.setUnfit(pid, 'balancer.run has no pick_server')
-    expect((await put(entry({ state: 'sealed' }))).body['fit']).to.equal(false)
-    const told = await state()
-    expect([told['fit'], told['unfit']]).to.deep.equal([
-      false,
-      [0, 1].map(id => `worker ${id}: balancer.run has no pick_server`)
-    ])
-  })
-
-  it('reports the state of each worker', async () => {
-    await apisix.route({ '127.0.0.1:1': 1 })
-    apisix.gateway.workers[1]?.loseWatch()
-    await apisix.admin('PUT', 'upstreams/v', { nodes: {} })
-    type Told = { id: number; revision: number; seen: number; fit: boolean }
-    const workers = async () => (await state())['workers'] as Told[]
-    await eventually(async () => (await workers())[0]?.revision === 3)
-    expect((await workers()).map(({ id, revision, fit }) => [id, revision, fit])).to.deep.equal([
-      [0, 3, true],
-      [1, 2, true]
-    ])
-    apisix.gateway.workers[1]?.freeze()
-    const [first, frozen] = await workers()
-    await eventually(async () => (await workers())[0]!.seen > first!.seen)
-    expect((await workers())[1]?.seen).to.equal(frozen?.seen)
-  })
-
   const bad: [string, unknown][] = [
     ['entries missing', {}],
     ['no uid', { entries: [entry({ uid: '' })] }],
@@ -322,16 +277,6 @@ describe('the Barrier API, in the VM', () => {
     ]
     expect(replies.map(({ status }) => status)).to.deep.equal([400, 404, 405, 413, 401])
     for (const { body } of replies) expect(JSON.parse(body)).to.have.property('error_msg')
-  })
-
-  it('answers 507 when the dictionary is full, and names the setting to enlarge', async () => {
-    const small = all.add(await testGateway({ dictionaryBytes: 1100 }))
-    const answer = await small.barrier('PUT', 'entries', {
-      entries: ['a', 'b', 'c'].map(uid => entry({ uid }))
-    })
-    expect(answer.status).to.equal(507)
-    expect(told(answer).map(one => one.state ?? 'error')).to.deep.equal(['draining', 'draining', 'error'])
-    expect(answer.body['error_msg']).to.contain('custom_lua_shared_dict')
   })
 })
 

@@ -3,12 +3,7 @@ import * as fc from 'fast-check'
 import type { Deployment, Pod } from '../../../../../sandbox/kubernetes/objects.ts'
 import { isActive, isReady } from '../../../../../sandbox/kubernetes/controllers/owned.ts'
 import { startControllers } from '../../../../../sandbox/kubernetes/controllers/start.ts'
-import {
-  boundsOf,
-  newSetSize,
-  oldSetSizes,
-  type Arm
-} from '../../../../../sandbox/kubernetes/controllers/rollout.ts'
+import { boundsOf, newSetSize, type Arm } from '../../../../../sandbox/kubernetes/controllers/rollout.ts'
 import { createStore } from '../../../../../sandbox/kubernetes/store.ts'
 import { deployment, turns } from './workload.ts'
 
@@ -37,17 +32,6 @@ describe('sandbox/kubernetes rollout', () => {
     expect(newSetSize(arm('n', 0), [], bounds(4, 1, 0))).to.equal(4)
     expect(newSetSize(arm('n', 6), [], bounds(4, 1, 0))).to.equal(4)
     expect(newSetSize(arm('n', 1), [arm('o', 3, 4, 4)], bounds(4, 1, 0))).to.equal(1)
-  })
-  it('shrinks old sets by the pods available beyond the bound; pods that do not serve go first', () => {
-    const sizes = (fresh: Arm, old: Arm[], surge: number, unavailable: number) => [
-      ...oldSetSizes(fresh, old, bounds(4, surge, unavailable)).values()
-    ]
-    expect(sizes(arm('n', 1, 0), [arm('o', 4)], 1, 0)).to.deep.equal([4])
-    expect(sizes(arm('n', 1, 1), [arm('o', 4)], 1, 0)).to.deep.equal([3])
-    expect(sizes(arm('n', 0), [arm('o', 4)], 0, 1)).to.deep.equal([3])
-    expect(sizes(arm('n', 1, 0), [arm('o', 3, 1), arm('p', 1, 1)], 1, 1)).to.deep.equal([2, 1])
-    // The old set has already been scaled down, but still counts the pod as available. The pod must not count twice.
-    expect(sizes(arm('n', 1, 1), [arm('o', 3, 4, 4)], 1, 0)).to.deep.equal([3])
   })
 
   it('never has too few available nor too many pods, in whatever order pods become ready and go (law)', async () => {
