@@ -5,7 +5,7 @@ import { playAll } from './run.ts'
 
 /**
  * Shows that every check can fail. Each mutant is an agent with one fault, which a few random runs, or one test, must find.
- * Ends with `N passed, N failed`. An argument selects mutants by a part of their name.
+ * Ends with `N passed, N failed`. An argument selects mutants by a part of their name; `--by-tests` those that one test finds, in seconds.
  */
 /** The most runs for a mutant. The search ends with the first run that finds it. About every sixth run finds the rarest mutant. */
 const RUNS = 96
@@ -72,8 +72,9 @@ async function missedByTest(name: string, { file, title }: FoundByTest): Promise
     : `passed all the same: ${title}`
 }
 
-const part = process.argv[2] ?? ''
-const waiting = MUTANTS.filter(({ name }) => name.includes(part))
+const [part = ''] = process.argv.slice(2).filter(argument => argument !== '--by-tests')
+const byTests = process.argv.includes('--by-tests')
+const waiting = MUTANTS.filter(({ name, found }) => name.includes(part) && (!byTests || 'file' in found))
 if (waiting.length === 0) {
   console.error(
     `no mutant has "${part}" in its name; they are:\n${MUTANTS.map(({ name }) => name).join('\n')}`
