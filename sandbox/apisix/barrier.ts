@@ -72,8 +72,8 @@ export interface Barrier {
   close(): void
 }
 
-/** How often a gateway looks for what it confirms, in ms. */
-const CONFIRM_MS = 2
+/** How often a gateway looks by itself for what it confirms, in ms. */
+const CONFIRM_MS = 50
 
 /** @param stream starts the stream subsystem of each worker, or ends it */
 export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void): Barrier {
@@ -149,18 +149,24 @@ export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void
       stream(on)
     },
     onConfirmed: listener => {
+      const busy = new Set<string>()
       const confirm = (uid: string, what: Confirmed): void => {
         if (confirmed.has(`${what} ${uid}`)) return
         confirmed.add(`${what} ${uid}`)
         listener(uid, what)
       }
-      timer ??= setInterval(() => {
+      const look = (): void => {
+        busy.clear()
         for (const [uid, requests] of Object.entries(see('sealed') as Record<string, number | false>)) {
           if (requests === false) continue
           confirm(uid, 'sealed')
           if (requests === 0) confirm(uid, 'idle')
+          else busy.add(uid)
         }
-      }, CONFIRM_MS)
+      }
+      gateway.onAct(what => (what === 'answer' || busy.size > 0) && look())
+      // The requests of a worker that is killed do not end one by one.
+      timer ??= setInterval(look, CONFIRM_MS)
       timer.unref()
     },
     close: () => clearInterval(timer)

@@ -124,20 +124,6 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('shows the Service whose claim on an upstream changes nothing, and the next step', async () => {
-    const { url } = await start(scene())
-    const { page } = await stage.open(url)
-    await page.getByRole('searchbox', { name: 'Search holders' }).fill('shop/old-13')
-    const table = page.getByRole('table', { name: 'Holders' })
-    await table
-      .getByText(
-        'it follows pay/web-13: the claim of shop/old-13 changes nothing. Remove apisix-drain.io/upstream there, or name another upstream'
-      )
-      .waitFor()
-    expect(await table.getByRole('row').count()).to.equal(2)
-    await page.close()
-  })
-
   it('shows the long-lived connections that are left to each pod, and how many in all', async () => {
     const one = scene({ live: 2 })
     const [first, second] = one.drains

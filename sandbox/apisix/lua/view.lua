@@ -158,9 +158,12 @@ function _M.of(gateway)
     function see.sealed()
         local pods = {}
         for _, entry in ipairs(entries:all()) do
-            local sum = inflight(entry.ip, entry.port).requests
-            pods[entry.uid] = not (entry.sealed and pods[entry.uid] ~= false) and false
-                              or (pods[entry.uid] or 0) + sum
+            local uid = entry.uid
+            if not entry.sealed or pods[uid] == false then
+                pods[uid] = false
+            else
+                pods[uid] = (pods[uid] or 0) + inflight(entry.ip, entry.port).requests
+            end
         end
         return pods
     end

@@ -52,8 +52,12 @@ export interface LuaGateway {
   /** Calls a function of lua/view.lua. */
   see(name: string, ...args: readonly Json[]): Json
   nextId(): number
+  /** Calls `listener` right after the Barrier API answers (`answer`), or a request ends (`end`). */
+  onAct(listener: (what: Act) => void): void
   close(): void
 }
+
+type Act = 'answer' | 'end'
 
 interface LuaGatewayOptions {
   readonly plugin: boolean
@@ -73,6 +77,7 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
   const gateway = vm.next()
   const workers = new Map<number, Worker>()
   let lastRef = gateway * REFS
+  let acted: (what: Act) => void = () => {}
   vm.gateways.set(gateway, {
     ...options,
     soon: (ref, run) => workers.get(ref)?.run(run)
@@ -112,11 +117,18 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
         Number(call('access', id, uri, host, client, place.kind, place.id, place.rule, place.choice)),
       balance: id => balanced(String(call('balance', id))),
       header: (id, status, contentType) => void call('header', id, status, contentType),
-      log: id => void call('log', id),
+      log: id => {
+        call('log', id)
+        acted('end')
+      },
       ask: request =>
         new Promise(resolve => {
           const id = vm.next()
-          vm.answers.set(id, resolve)
+          vm.answers.set(id, answer => {
+            // Lua calls this function, so the VM cannot be entered before it has returned.
+            queueMicrotask(() => acted('answer'))
+            resolve(answer)
+          })
           call('ask', id, luaLiteral(request))
         }),
       freeze: frozen => void (workers.has(ref) && vm.call('freeze', gateway, ref, frozen)),
@@ -133,6 +145,7 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
     worker: (worker, subsystem = 'http') => start(worker, subsystem),
     see: (name, ...args) => JSON.parse(String(vm.call('see', gateway, name, JSON.stringify(args)))) as Json,
     nextId: () => vm.next(),
+    onAct: listener => void (acted = listener),
     close: () => {
       vm.call('gone', gateway)
       vm.gateways.delete(gateway)
