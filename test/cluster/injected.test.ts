@@ -14,7 +14,7 @@ const FALLBACK_MS = 5000
 const WAIT_MS = 60_000
 /** The values of the installation. `injecting` adds the value that enables the injection. */
 const VALUES = {
-  'config.apisix.barrier': {},
+  'config.apisix.barrier': { scheme: 'http' },
   'injection.helper.image.repository': REPOSITORY,
   'injection.helper.image.tag': TAG
 }

@@ -37,7 +37,7 @@ describe('the chart on the cluster', () => {
   })
 
   it('proves by the barrier once the plugin is configured', async () => {
-    await installAgent(world(), { 'config.apisix.barrier': {} })
+    await installAgent(world(), { 'config.apisix.barrier': { scheme: 'http' } })
     const { load, ended } = await endOne()
     expect(ended.length).to.equal(1)
     expect(load.failed, JSON.stringify(load.failures)).to.equal(0)

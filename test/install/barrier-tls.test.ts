@@ -37,7 +37,7 @@ onEachKubernetes('the certificate of the barrier on a real API server', version 
   let first: Awaited<ReturnType<typeof secret>>
 
   it('is made with the plugin while agents and gateways still use plain HTTP', async () => {
-    const plain = helm('install', ...RELEASE, CHART, '--set-json=config.apisix.barrier={}')
+    const plain = helm('install', ...RELEASE, CHART, '--set=config.apisix.barrier.scheme=http')
     expect(plain).not.to.include('plugin values')
     expect((await api.call('GET', SECRET)).status).to.equal(404)
 
