@@ -79,7 +79,7 @@ describe(`ends of pods under load, beside the real ingress controller ${CONTROLL
       endedInTime(result, WITHOUT_PLUGIN.ends)
       answered(result, 'removed/observed', 'not-routed/observed')
     } finally {
-      await installAgent(world(), { 'config.apisix.barrier': {} })
+      await installAgent(world(), { 'config.apisix.barrier': { scheme: 'http' } })
     }
   })
 })
