@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 144,
   'sandbox in Lua: lines': 1880,
   'sandbox in Lua: files': 9,
-  'tests: lines': 57222,
+  'tests: lines': 57000,
   'tests: files': 505,
   'Markdown: bytes': 248109,
   settings: 50,

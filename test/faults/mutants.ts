@@ -72,7 +72,7 @@ async function missedByTest(name: string, { file, title }: FoundByTest): Promise
     : `passed all the same: ${title}`
 }
 
-const [part = ''] = process.argv.slice(2).filter(argument => argument !== '--by-tests')
+const part = process.argv.slice(2).find(argument => argument !== '--by-tests') ?? ''
 const byTests = process.argv.includes('--by-tests')
 const waiting = MUTANTS.filter(({ name, found }) => name.includes(part) && (!byTests || 'file' in found))
 if (waiting.length === 0) {

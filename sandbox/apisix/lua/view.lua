@@ -159,11 +159,8 @@ function _M.of(gateway)
         local pods = {}
         for _, entry in ipairs(entries:all()) do
             local uid = entry.uid
-            if not entry.sealed or pods[uid] == false then
-                pods[uid] = false
-            else
-                pods[uid] = (pods[uid] or 0) + inflight(entry.ip, entry.port).requests
-            end
+            local sealed = pods[uid] ~= false and not not entry.sealed
+            pods[uid] = sealed and (pods[uid] or 0) + inflight(entry.ip, entry.port).requests
         end
         return pods
     end
