@@ -61,7 +61,13 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
   const ghosts = ghostsOf(parts)
-  const amends = createAmends({ isLeaving, now: () => clock.now() })
+  const podsAt = (node: NodeKey) =>
+    cluster.pods
+      .byIp(addressOf(node).host)
+      .map(({ uid }) => uid)
+      .toSorted()
+      .join(' ')
+  const amends = createAmends({ podsAt, isLeaving, now: () => clock.now() })
   const upkeep = createUpkeep({
     restore,
     amends,

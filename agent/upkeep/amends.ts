@@ -24,6 +24,8 @@ export interface Amends {
 }
 
 interface AmendsOptions {
+  /** The pods at the node's address, by name. */
+  readonly podsAt: (node: NodeKey) => string
   /** The node leads to a pod that ends, or that has ended. */
   readonly isLeaving: (node: NodeKey) => boolean
   readonly now: () => Millis
@@ -33,8 +35,8 @@ interface AmendsOptions {
 interface OpenWrite {
   /** The lists of nodes that those writes would leave in it. */
   readonly sent: Set<string>
-  /** The last reading that was not the result of one of those writes. */
-  seen: ReadonlyMap<NodeKey, HolderNode>
+  /** The last reading that was not the result of one of those writes, with the pods of that moment. */
+  seen: ReadonlyMap<NodeKey, { readonly node: HolderNode; readonly pods: string }>
 }
 
 interface OpenWrites {
@@ -44,7 +46,7 @@ interface OpenWrites {
   looks: number
 }
 
-export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
+export function createAmends({ podsAt, isLeaving, now }: AmendsOptions): Amends {
   const all = new Map<string, OpenWrites>()
   const nameOf = ({ resource, id }: Target) => `${resource}/${id}`
 
@@ -88,11 +90,14 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
         const write = open.holders.get(holder.key)
         if (!write || holder.discovery) return []
         if (!write.sent.has(listOf(holder.nodes.map(({ key }) => key)))) {
-          write.seen = new Map(holder.nodes.map(node => [node.key, node]))
+          write.seen = new Map(holder.nodes.map(node => [node.key, { node, pods: podsAt(node.key) }]))
           return []
         }
         const listed = new Set(holder.nodes.map(({ key }) => key))
-        const lost = [...write.seen.values()].filter(({ key }) => !listed.has(key) && !isLeaving(key))
+        // Another agent may have removed a pod that is gone, and another pod may have its address by now.
+        const lost = [...write.seen]
+          .filter(([key, { pods }]) => !listed.has(key) && !isLeaving(key) && podsAt(key) === pods)
+          .map(([, { node }]) => node)
         return lost.length > 0
           ? [{ holder: holder.key, put: lost.map(node => inForm(holder, node)), remove: [] }]
           : []

@@ -25,6 +25,7 @@ describe('a replacement that its owner adds before our cut-off write is applied'
       const value = (...hosts: string[]) => ({ type: 'roundrobin', nodes: array(...hosts) })
       apisix.put('upstreams', 'web', value('10.0.0.1', '10.0.0.2'))
       const amends = createAmends({
+        podsAt: () => '',
         isLeaving: node => node.startsWith('10.0.0.1'),
         now: () => systemClock.now()
       })

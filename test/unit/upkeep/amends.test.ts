@@ -10,8 +10,12 @@ const [OLD, STAYS, NEW] = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
 const listing = (nodes: readonly string[], form: Holder['form'] = 'array') => holder('web', nodes, { form })
 
 function world() {
-  const state = { now: 0, leaving: new Set<NodeKey>([OLD]) }
-  const amends = createAmends({ isLeaving: node => state.leaving.has(node), now: () => state.now })
+  const state = { now: 0, leaving: new Set<NodeKey>([OLD]), uid: '1' }
+  const amends = createAmends({
+    podsAt: () => state.uid,
+    isLeaving: node => state.leaving.has(node),
+    now: () => state.now
+  })
   const wrote = (before: Holder, answered: boolean, remove: readonly NodeKey[] = [OLD], add?: Holder) =>
     amends.wrote({
       target: TARGET,
@@ -68,6 +72,18 @@ describe('amends', () => {
     wrote(listing([OLD, STAYS]), false)
     expect([read(STAYS, NEW, '10.0.0.4:80'), read(STAYS, '10.0.0.4:80')]).to.deep.equal([[], []])
     expect(read(STAYS), 'only what was read last').to.deep.equal(['10.0.0.4:80=1'])
+  })
+
+  it('a node whose address another pod has by now is not restored: another agent has removed it', () => {
+    const { state, wrote, read } = world()
+    wrote(listing([OLD, STAYS]), false)
+    // The owner puts the old node back, the other agent removes it, and then a pod of another tenant gets its address.
+    read(OLD, STAYS)
+    state.leaving.clear()
+    state.uid = '2'
+    expect(read(STAYS)).to.deep.equal([])
+    state.uid = '1'
+    expect(read(STAYS)).to.deep.equal([`${OLD}=1`])
   })
 
   it('a restored node is not restored again', () => {
