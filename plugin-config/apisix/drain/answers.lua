@@ -6,7 +6,6 @@ local totals   = require("apisix.drain.totals")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
 local words    = require("apisix.drain.word_store")
-local speaker  = require("apisix.drain.speaker")
 local l4       = require("apisix.drain.l4")
 local successors = require("apisix.drain.successors")
 local ngx      = ngx
@@ -83,7 +82,7 @@ function _M.entry(barrier, entry, mute)
         -- read after the count: each request that the count leaves out has stored its end by then
         body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
     end
-    if mute or not speaker.wanted(barrier.counts) then
+    if mute then
         return body
     end
     barrier.words = barrier.words or words.read(barrier.counts, barrier.living, barrier.l4)

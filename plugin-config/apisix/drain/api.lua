@@ -124,8 +124,6 @@ local function put(barrier, list)
 
     -- everything is written; only now is anything read (steps 3 and 4 of the guarantee)
     local body = answers.base(barrier)
-    -- also after a restart: the words about sealed entries tell the agent when to remove them
-    speaker.want(barrier.counts)
     if #conditional > 0 or ngx.var.arg_words == "true" then
         local heard = speaker.hear(barrier, newest(barrier, list))
         seal(barrier, list, conditional, failed)

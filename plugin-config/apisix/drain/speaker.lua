@@ -12,13 +12,12 @@ local HEAR  = 0.004     -- how long a put waits for all workers, seconds
 local PAUSE = 0.001
 
 local _M = {}
--- a key in the dictionary of counts, set by an agent's first put. Until then no worker makes words
-local WANTED = "words-wanted"
 local word, deps
 
 
 local function look(premature)
-    if premature or not deps.holds() or not (word or deps.counts:get(WANTED)) then
+    -- words are about entries: until the first one comes, this worker makes none
+    if premature or not deps.holds() or not (word or deps.entries:current().n > 0) then
         return
     end
     if not word then
@@ -34,19 +33,6 @@ end
 function _M.start(with)
     deps = with
     ngx.timer.every(LOOK, look)
-end
-
-
---- Call it once an agent puts an entry.
--- @tparam table counts
-function _M.want(counts)
-    counts:safe_add(WANTED, true)
-end
-
-
---- Has an agent put an entry?
-function _M.wanted(counts)
-    return counts:get(WANTED) == true
 end
 
 
