@@ -52,6 +52,11 @@ export class Backend {
     return this.entry({ state: 'sealed' })
   }
 
+  /** Lets the pod answer the calls that it holds. */
+  release(): void {
+    this.#process.send('release')
+  }
+
   /** Sends SIGTERM, at which the program decides when to end. Resolves when the process is gone. */
   async terminate(): Promise<void> {
     const gone = once(this.#process, 'exit')

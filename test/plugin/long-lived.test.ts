@@ -77,6 +77,7 @@ describe('Requests that do not end by themselves', () => {
       const call = grpcCall(gateway)
       open.push(await grpcStream(gateway))
       await become('the stream is one, the call is a request', { requests: 1, streams: 1 })
+      pod.release()
       expect(await call).to.equal('hello')
       await become('only the stream is left', { requests: 0, streams: 1 })
     })

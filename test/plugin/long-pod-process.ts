@@ -10,8 +10,8 @@ import { WebSocketServer } from 'ws'
 
 /**
  * A pod with connections that do not end by themselves: websockets at `/u`, server-sent events at `/u/sse`, a download of `?ms=` that begins
- * at once at `/u/download`, and gRPC (`/g/Chat`, `/g/Once`). At SIGTERM it ends each in its own protocol, and exits. Reports each request by
- * a message.
+ * at once at `/u/download`, and gRPC (`/g/Chat`; `/g/Once` is answered once the test releases it). At SIGTERM it ends each in its own
+ * protocol, and exits. Reports each request by a message.
  */
 const [host = '', name = ''] = process.argv.slice(2)
 const report = (request: string): void => void process.send?.({ request })
@@ -66,7 +66,7 @@ grpc.addService(
     },
     once: (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>) => {
       report('/g/Once')
-      setTimeout(() => answer(null, call.request), 1500)
+      process.once('message', () => answer(null, call.request))
     }
   }
 )

@@ -31,7 +31,7 @@ function _M.of(gateway)
     local dict, counts = gateway.shared["apisix-drain"], gateway.shared["apisix-drain-counts"]
     local entries = entries_mod.new(dict)
     local held = {}     -- requests that `enter` has counted, by kind and address
-    local see = {}
+    local see, idle = {}, {}
 
     local function numbers()
         return workers.numbers((workers.list(counts)))
@@ -149,19 +149,20 @@ function _M.of(gateway)
     function see.instance() return instance.of(dict) end
 
     function see.wire(version)
-        for _, worker in pairs(gateway.workers) do
-            worker.env.require("apisix.drain.request").WIRE = version
-        end
+        for _, one in pairs(gateway.workers) do one.env.require("apisix.drain.request").WIRE = version end
     end
 
-    -- The pods of which every entry is sealed, and how many requests each has in flight.
+    -- The pods of which every entry is sealed, with their requests in flight; once 0, no more.
     function see.sealed()
         local pods = {}
         for _, entry in ipairs(entries:all()) do
-            local uid = entry.uid
-            local sealed = pods[uid] ~= false and not not entry.sealed
-            pods[uid] = sealed and (pods[uid] or 0) + inflight(entry.ip, entry.port).requests
+            local uid, sum = entry.uid, pods[entry.uid]
+            if not idle[uid] then
+                pods[uid] = sum ~= false and not not entry.sealed
+                            and (sum or 0) + inflight(entry.ip, entry.port).requests
+            end
         end
+        for uid, sum in pairs(pods) do idle[uid] = sum == 0 end
         return pods
     end
 
