@@ -148,8 +148,8 @@ function _M.of(gateway)
 
     function see.instance() return instance.of(dict) end
 
-    function see.wire(version)
-        for _, one in pairs(gateway.workers) do one.env.require("apisix.drain.request").WIRE = version end
+    function see.wire(v)
+        for _, w in pairs(gateway.workers) do w.env.require("apisix.drain.request").WIRE = v end
     end
 
     -- The pods of which every entry is sealed, with their requests in flight; once 0, no more.
