@@ -5,4 +5,6 @@ include_files = { "plugin-config/**/*.lua", "test/plugin/fake/**/*.lua", "sandbo
 files["test/plugin/fake"] = { read_globals = { "FAKE_ATTR", "FAKE_PLUGINS", "take_parts" } }
 files["sandbox"] = { read_globals = { "FAKE_ATTR" } }
 -- a plain Lua 5.1
-files["sandbox/apisix/lua/vm.lua"] = { std = "lua51", globals = { "js", "vm" } }
+for _, name in ipairs({ "dict", "nginx", "tasks", "vm" }) do
+    files["sandbox/apisix/lua/" .. name .. ".lua"] = { std = "lua51", globals = { "js", "vm" } }
+end
