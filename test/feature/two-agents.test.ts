@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
+import { createBarrierClient } from '../../agent/gateway/apisix/barrier-api.ts'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
 import { get } from '../build/load.ts'
@@ -82,6 +83,40 @@ describe('feature: two agents that share nothing', () => {
         await way.close()
       }
     })
+
+  test('one takes back a successor that the other has named, once its address is another pod’s', async start => {
+    const rig = await start({ barrier: true })
+    const workload = { owner: { kind: 'ReplicaSet', name: 'web-1a' } }
+    const [old, next, last] = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, workload))
+    if (!old || !next || !last) throw new Error('no pods')
+    await rig.serve(next)
+    rig.service('web', [old, next])
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ evidence: 'barrier' })
+    const named = () =>
+      rig.gateways.map(
+        ({ barrier }) => barrier!.entries.ofUid(old.uid)[0]?.successors?.[old.port]?.toSorted() ?? []
+      )
+    await until('the successor is named', () => named().every(nodes => nodes.join() === next.node))
+
+    // As an agent does that has lost its API server meanwhile: this one never names the pod itself.
+    for (const { urls, barrierApi } of rig.gateways) {
+      const { port } = barrierApi!.listener
+      const api = { port, scheme: 'http' as const, token: () => rig.barrierToken, timeoutMs: 5000 }
+      const client = createBarrierClient(api)
+      const successors = { [old.port]: [next.node, last.node] }
+      const { uid, ip } = old
+      await client.at(new URL(urls.proxy).hostname).put([{ uid, ip, state: 'sealed', ttl: 60, successors }])
+      client.close()
+    }
+    const both = [next.node, last.node].toSorted().join()
+    await until('both are named', () => named().every(nodes => nodes.join() === both))
+    rig.gone(last)
+    rig.pod('bank-1', { namespace: 'bank', ip: last.ip, owner: { kind: 'ReplicaSet', name: 'bank-1a' } })
+    await until('only the other one is named', () => named().every(nodes => nodes.join() === next.node))
+  })
 
   describe('of which one lags, because its watch is silent', () => {
     const workload = { owner: { kind: 'ReplicaSet', name: 'web-1a' } }

@@ -22,6 +22,8 @@ export interface BarrierLane {
   /** Puts all entries again, because the gateway may have been restarted. */
   readonly again: () => void
   readonly reading: (uid: PodUid) => BarrierReading | undefined
+  /** Whether the gateway names a successor whose address is another pod's. */
+  readonly namesTaken: () => boolean
   stop(): Promise<void>
 }
 
@@ -250,6 +252,7 @@ export function createBarrierLane({
       look()
     },
     reading: uid => table.reading(uid),
+    namesTaken: () => table.namesTaken(),
     async stop() {
       ended.abort()
       bell.ring()

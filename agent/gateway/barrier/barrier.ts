@@ -133,7 +133,7 @@ export function createBarrierKeeper({
         const before = wanted.entries
         wanted.entries = desireAt(id, before)
         const isNew = wanted.entries.values().some(entry => before.get(entry.uid) !== entry)
-        if (isNew || wanted.entries.size !== before.size) lane.look()
+        if (isNew || wanted.entries.size !== before.size || lane.namesTaken()) lane.look()
       }
     },
     gateways(list) {

@@ -13,6 +13,8 @@ export interface DesiredEntry {
   readonly sealIf?: readonly string[]
   /** The successors' nodes, by port of the pod. The same object until a successor changes. Absent: not known. */
   readonly successors?: Successors | undefined
+  /** Whether the address of a node that a gateway names as a successor is another pod's by now, whoever has named it. */
+  readonly isTaken?: (node: NodeKey) => boolean
   /** Kept as the gateways hold it: neither put nor renewed nor removed, because the agent cannot see whose the address is. */
   readonly frozen?: boolean
   /** A hook still waits for this drain. Then the entry is polled, and after its seal long-polled while requests are in flight. */

@@ -14,13 +14,14 @@ import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {
-  /** Entries to put now: they are new, changed, or a third of their ttl old. A sealed entry changes if it must not name a successor any more. */
+  /** Entries to put now: they are new, changed, or a third of their ttl old. A sealed entry changes if it must not name a successor any more, whoever has named it. */
   due(now: Millis): readonly DesiredEntry[]
   /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
   /**
    * Whether a put has the field `successors`. An empty field removes the successors that another agent named, and this agent may only be
-   * late to see them. So it sends an empty field only after it has named successors itself, or with a renewal if it knows that there are none.
+   * late to see them. So it sends an empty field only after it has named successors itself, if the address of one is another pod's, or with
+   * a renewal if it knows that there are none.
    */
   tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
   /** Uids whose entries the gateway holds and that are not desired any more. */
@@ -50,6 +51,8 @@ interface EntryTable {
   failed(why: string, now: Millis): void
   /** Takes the gateway's list of its entries. `true`: some entries are not as this agent has put them, and are due again. */
   compare(list: readonly BarrierState[], askedAt: Millis): boolean
+  /** Whether the gateway names a successor whose address is another pod's. */
+  namesTaken(): boolean
 }
 
 type Answer = Pick<BarrierAnswer, 'entries'>
@@ -89,11 +92,16 @@ export function createEntryTable(
   const held = new Map<PodUid, Millis>()
   /** The uids of `held` for which the gateway may hold successors that this agent named. */
   const followed = new Set<PodUid>()
+  /** The successors that the gateway's entries name, as last read: another agent may have named them, and be blind by now. */
+  const named = new Map<PodUid, readonly NodeKey[]>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
 
   const isFrozen = (uid: PodUid): boolean => desired().get(uid)?.frozen === true
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
+
+  const isTaken = ({ uid, isTaken: isAnothers }: DesiredEntry): boolean =>
+    isAnothers !== undefined && named.get(uid)?.some(isAnothers) === true
 
   const release = (uid: PodUid): void => {
     held.delete(uid)
@@ -114,7 +122,7 @@ export function createEntryTable(
     const isDue = (entry: DesiredEntry): boolean => {
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
-      if (!known || isOld(entry.uid, at)) return true
+      if (!known || isOld(entry.uid, at) || isTaken(entry)) return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
       // the renewal. So does the end of one that has an entry of its own: the plugin goes on to the successors that this entry names.
@@ -136,6 +144,11 @@ export function createEntryTable(
     if (!before || !saysTheSame(before, reading)) movedAt = told.at
   }
 
+  const namesTaken = (): boolean =>
+    desired()
+      .values()
+      .some(entry => !entry.frozen && isTaken(entry))
+
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
   /** Until an entry is sealed, requests continue, and the agent needs the workers' words about it. */
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
@@ -147,6 +160,7 @@ export function createEntryTable(
     tellsSuccessors: (entry, at) =>
       hasSuccessors(entry) ||
       followed.has(entry.uid) ||
+      isTaken(entry) ||
       (entry.successors !== undefined && isOld(entry.uid, at)),
     over(at) {
       for (const [uid, until] of held) if (until <= at) release(uid)
@@ -171,6 +185,7 @@ export function createEntryTable(
       for (const entry of entries) {
         held.set(entry.uid, at + ttlMs)
         if (hasSuccessors(entry)) followed.add(entry.uid)
+        named.delete(entry.uid)
       }
     },
     put(entries, answer, told, isStale) {
@@ -224,6 +239,12 @@ export function createEntryTable(
     compare(list, askedAt) {
       const states = Map.groupBy(list, ({ uid }) => uid)
       let differs = false
+      named.clear()
+      for (const [uid, found] of states)
+        named.set(
+          uid as PodUid,
+          found.flatMap(({ successors = {} }) => Object.values(successors).flat())
+        )
       for (const [uid, known] of stored) {
         // What was put after the question may be missing in the answer.
         if (known.refused || known.storedAt > askedAt || !desired().has(uid) || isFrozen(uid)) continue
@@ -231,8 +252,9 @@ export function createEntryTable(
         stored.delete(uid)
         differs = true
       }
-      return differs
-    }
+      return differs || namesTaken()
+    },
+    namesTaken
   }
 }
 

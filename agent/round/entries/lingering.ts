@@ -41,12 +41,16 @@ interface Ended {
   entry: DesiredDrain
 }
 
-export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = LINGER_MS): Lingering {
+export function createLingering(
+  succession: Pick<Succession, 'of' | 'takenFor'>,
+  lingerMs = LINGER_MS
+): Lingering {
   const over = new Map<PodUid, Ended>()
   const keep = (ended: Omit<Ended, 'entry'>, nodes: readonly NodeKey[]): void => {
     const { uid } = ended.pod
     const { successors } = ended.memory
-    over.set(uid, { ...ended, entry: { uid, nodes, successors, state: 'sealed', watch: false } })
+    const isTaken = succession.takenFor(ended.pod)
+    over.set(uid, { ...ended, entry: { uid, nodes, successors, isTaken, state: 'sealed', watch: false } })
   }
   return {
     add({ phase, pod }, { ports, standing, successors }, now) {

@@ -8,7 +8,6 @@ import { letGoOf } from './let-go.ts'
 import { leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memory } from '../gather/memory.ts'
-import type { Successors } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
 import type { Succession } from './succession.ts'
 
@@ -30,7 +29,7 @@ export interface EntryContext {
   readonly world: World
   /** Whether the node, `address:port`, may serve according to Kubernetes. */
   readonly serves: (node: string) => boolean
-  readonly successors: (drain: Drain, memory: Memory) => Successors
+  readonly successors: (drain: Drain, memory: Memory) => Pick<DesiredDrain, 'successors' | 'isTaken'>
   readonly now: Millis
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
@@ -44,7 +43,7 @@ export function entryContext(
   barrier: Pick<BarrierKeeper, 'reading'>,
   world: World,
   drains: Drains,
-  succession: Pick<Succession, 'of'>,
+  succession: Pick<Succession, 'of' | 'takenFor'>,
   now: Millis,
   foreignHoldMs?: number,
   held: ReadonlySet<PodUid> = new Set()
@@ -57,7 +56,10 @@ export function entryContext(
     known.set(node, found)
     return found
   }
-  const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
+  const successors = ({ pod }: Drain, memory: Memory) => ({
+    successors: succession.of(pod, memory, drains),
+    isTaken: succession.takenFor(pod)
+  })
   return { cluster, barrier, world, serves: mayServe, successors, now, held, foreignHoldMs }
 }
 
@@ -66,7 +68,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (drain.phase === 'undone') return undefined
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
-  const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
+  const entry = { uid: drain.uid, nodes, ...context.successors(drain, memory) }
   // A hook that is held after the proof waits for a gateway that has restarted or joined. So the entry is still watched.
   if (drain.phase !== 'draining')
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }

@@ -106,6 +106,14 @@ export function createSuccession(
   }
 
   return {
+    /** Says of a node that was named as a successor of the pod whether its address is a pod's that may not follow it. */
+    takenFor:
+      (pod: PodFact) =>
+      (node: NodeKey): boolean => {
+        const owners = pods.byIp(addressOf(node).host)
+        const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
+        return owners.length > 0 && !owners.some(other => mayFollow(pod, other, isWhole))
+      },
     /** Called at the end of a round: forgets groups without drains. */
     keep(): void {
       groups = next

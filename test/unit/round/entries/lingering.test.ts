@@ -17,16 +17,21 @@ describe('lingering entries', () => {
     isPodsPlace: () => false,
     portsOf: () => []
   })
+  const isTaken = () => false
+  const succession: Parameters<typeof createLingering>[0] = {
+    of: (_, { successors }) => successors,
+    takenFor: () => isTaken
+  }
   const at = (now: number | 'unseen', isChosen = false) => ({ now, isChosen: () => isChosen })
   const added = (fact = ended, ports: readonly number[] = []) => {
-    const lingering = createLingering({ of: (_, { successors }) => successors })
+    const lingering = createLingering(succession)
     lingering.add(drainOf(seen(fact, { gone: true })), { ports, standing: [], successors }, 1000)
     return lingering
   }
 
   it('stay sealed, and delay nothing', () => {
     expect(added().entries(worldOf(), new Map(), at(1001))).to.deep.equal([
-      { uid: ended.uid, nodes: ['10.0.0.1'], successors, state: 'sealed', watch: false }
+      { uid: ended.uid, nodes: ['10.0.0.1'], successors, isTaken, state: 'sealed', watch: false }
     ])
   })
 
@@ -51,7 +56,7 @@ describe('lingering entries', () => {
     expect(lingering.entries(worldOf(), new Map(), at('unseen'))).to.have.length(1)
     const next = worldOf(pod('web-2', { ips: ['10.0.0.1'] }))
     expect(lingering.entries(next, new Map(), at('unseen'))).to.deep.equal([])
-    const adopted = createLingering({ of: (_, { successors }) => successors })
+    const adopted = createLingering(succession)
     adopted.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] })
     expect(
       adopted.entries(worldOf(), new Map(), at('unseen')),

@@ -26,7 +26,7 @@ function barred(drained: PodFact, ...others: readonly PodFact[]) {
   } as never)?.nodes
 }
 
-const NO_SUCCESSION = { of: () => ({}) }
+const NO_SUCCESSION = { of: () => ({}), takenFor: () => () => false }
 
 describe('nodes that stay barred after a drain', () => {
   const ended = { ...terminating(0), ips: ['10.0.0.1'] }
