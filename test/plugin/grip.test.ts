@@ -97,6 +97,47 @@ describe("APISIX's plugin ai, which routes simple requests without apisix.balanc
   })
 })
 
+describe('A plugin of APISIX that sends to the picked node by itself, as http-dubbo does,', () => {
+  let gateway: Gateway
+  let a: Backend
+  let b: Backend
+
+  before(async () => {
+    gateway = await Gateway.start({ workers: 1, plugins: ['http-dubbo'] })
+    a = await Backend.start()
+    b = await Backend.start()
+    await gateway.configured({ u: { nodes: [a.node] } })
+  })
+  after(() => stopAll(gateway, a, b))
+  afterEach(() => emptied(gateway, a, b))
+
+  for (const reloaded of [false, true])
+    it(`is counted in flight, from its connect on, and sends nothing to a sealed node (reloaded: ${reloaded})`, async () => {
+      if (reloaded) await gateway.door('/plugins/reload?names=http-dubbo')
+      const slow = send(`${gateway.url}/u?ms=1000`)
+      await eventually('it is counted', async () => (await inflight(gateway, a)) === 1)
+      expect((await slow).status).to.equal(200)
+      expect(await inflight(gateway, a)).to.equal(0)
+      const reached = a.requests.length
+      await gateway.barrier.put(a.sealed)
+      expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+      await gateway.barrier.put({
+        ...a.sealed,
+        successors: { [a.node.port]: [`${b.node.host}:${b.node.port}`] }
+      })
+      const before = b.requests.length
+      expect((await send(`${gateway.url}/u`)).status).to.equal(200)
+      expect([a.requests.length, b.requests.length]).to.deep.equal([reached, before + 1])
+    })
+
+  it('is counted once if it leaves the request to nginx', async () => {
+    const slow = send(`${gateway.url}/u?pass=1&ms=1000`)
+    await eventually('it is counted', async () => (await inflight(gateway, a)) === 1)
+    expect((await slow).status).to.equal(200)
+    expect(await inflight(gateway, a)).to.equal(0)
+  })
+})
+
 describe('A worker that connects a request without the plugin', () => {
   let gateway: Gateway | undefined
   let a: Backend

@@ -9,12 +9,16 @@ local pcall    = pcall
 local ngx      = ngx
 local require  = require
 local getenv   = os.getenv
+local ipairs   = ipairs
 
 local STARTS = {
     http = { module = "apisix.balancer", func = "init_worker" },
     stream = { module = "apisix", func = "stream_init_worker" },
 }
 local START = STARTS[ngx.config.subsystem]
+-- plugins of APISIX that send a request to the picked node in `before_proxy`, without nginx's
+-- balancer (docs/ways.md)
+local SENDERS = { "http-dubbo", "ext-plugin-post-resp" }
 local _M = {}
 
 
@@ -51,6 +55,20 @@ local function hang_on(module)
         require("apisix.drain.runtime").start()
     end
     return module
+end
+
+
+-- A preloader stays when APISIX reloads its plugins.
+for _, name in ipairs(SENDERS) do
+    local own = package.preload["apisix.plugins." .. name] or load
+    package.preload["apisix.plugins." .. name] = function(module)
+        local plugin = own(module)
+        local send = plugin.before_proxy
+        plugin.before_proxy = function(conf, ctx)
+            return require("apisix.drain.runtime").around(send, conf, ctx)
+        end
+        return plugin
+    end
 end
 
 

@@ -205,7 +205,7 @@ end
 
 
 local function make_hooks(own)
-    return hooks.make(own, {
+    here.hooks = hooks.make(own, {
         pick     = here.pick,
         inflight = here.inflight,
         kinds    = here.kinds,
@@ -217,6 +217,16 @@ local function make_hooks(own)
         turn_away = turn_away,
         recreate = require("ngx.balancer").recreate_request,
     })
+    return here.hooks
+end
+
+
+--- See wrappers.around. A worker whose barrier is not on changes nothing.
+function _M.around(send, ...)
+    if not here.active then
+        return send(...)
+    end
+    return here.hooks.around(send, ...)
 end
 
 

@@ -178,15 +178,22 @@ function _M.make(own, deps)
     end
 
 
+    -- Right before the first connect. Returns nil if the request was turned away.
+    local function admit(route, ctx, server)
+        local ok, settled = pcall(settle, pick, ctx, server)
+        if not ok then
+            caught(settled)
+            keep_counted(ctx, server)
+        end
+        return not ok or settled or move(route, ctx, server)
+    end
+
+
     function wrapped.run(route, ctx, plugin_funcs)
         local server = ctx.picked_server
         ctx._drain_run = INSIDE
         if server then
-            local ok, settled = pcall(settle, pick, ctx, server)
-            if not ok then
-                caught(settled)
-                keep_counted(ctx, server)
-            elseif not settled and not move(route, ctx, server) then
+            if not admit(route, ctx, server) then
                 return
             end
             if is_session then
@@ -195,6 +202,21 @@ function _M.make(own, deps)
             end
         end
         return own_run(route, ctx, plugin_funcs)
+    end
+
+
+    --- Around a plugin of APISIX that connects to the picked node by itself (hook.lua).
+    function wrapped.around(send, conf, ctx)
+        local server = ctx.picked_server
+        if server then
+            admit(ctx.matched_route, ctx, server)
+        end
+        local code, body = send(conf, ctx)
+        if server and not code and not body then
+            -- the request may go on to `run`, which counts it
+            leave(inflight, ctx, true)
+        end
+        return code, body
     end
 
 

@@ -9,7 +9,7 @@ local ngx     = ngx
 
 local dict = ngx.shared["stand-in"]
 local load_balancer
-local upstreams, revision = {}, 0
+local upstreams, revision, loaded = {}, 0, {}
 local stashed
 local _M = {}
 
@@ -72,9 +72,6 @@ function _M.http_init_worker()
     end)
     _M.load(FAKE_PLUGINS)
 end
-
-
-local loaded = {}
 
 
 local function unload()
@@ -225,6 +222,13 @@ function _M.handle_upstream(ctx, route)
     end
     if ngx.var.arg_forbid then
         return core.response.exit(403)
+    end
+    for _, name in ipairs(loaded) do
+        local before = package.loaded["apisix.plugins." .. name].before_proxy
+        local code = before and before({}, ctx)
+        if code then
+            return core.response.exit(code)
+        end
     end
     if conf.scheme == "grpc" then
         stashed = ngx.ctx
