@@ -28,7 +28,7 @@ interface Controller {
   readonly labels?: Readonly<Record<string, string>>
   /** The workload as a user sees it. */
   readonly of: string
-  readonly deed: (pod: { readonly name: string; readonly host: string }) => string | undefined
+  readonly deed: (pod: { readonly name: string; readonly host: string | undefined }) => string | undefined
 }
 const same = () => 'the same as all'
 const made = (kind: string, name: string, label: string, hash: string): Controller => ({
@@ -60,7 +60,7 @@ const CONTROLLERS: readonly (Controller | undefined)[] = [
   itself('CloneSet', 'apps.kruise.io/v1alpha1', 'web', same),
   itself('StatefulSet', 'apps/v1', 'web', ({ name }) => `shard ${name}`),
   itself('StatefulSet', 'apps.kruise.io/v1beta1', 'web', ({ name }) => `shard ${name}`),
-  itself('DaemonSet', 'apps/v1', 'web', ({ host }) => `what runs on ${host}`),
+  itself('DaemonSet', 'apps/v1', 'web', ({ host }) => host && `what runs on ${host}`),
   itself('Job', 'batch/v1', 'web', () => undefined),
   undefined
 ]
@@ -69,7 +69,7 @@ const CONTROLLERS: readonly (Controller | undefined)[] = [
 const podArb = fc.record({
   namespace: fc.constantFrom('shop', 'shop', 'shop', 'test'),
   name: fc.constantFrom('web-0', 'web-1'),
-  host: fc.constantFrom('host-1', 'host-2'),
+  host: fc.constantFrom('host-1', 'host-1', 'host-2', undefined),
   /** The controller of most pods of a scene is the same. */
   isStrange: fc.constantFrom(false, false, true),
   stranger: fc.constantFrom(...CONTROLLERS),
