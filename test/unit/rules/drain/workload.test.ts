@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { hasFixedAddress } from '../../../../agent/rules/drain/workload.ts'
+import { hasFixedAddress, isOfRole } from '../../../../agent/rules/drain/workload.ts'
 import { pod } from '../../../build/pod.ts'
 
 it('A DaemonSet or a mirror pod with hostNetwork has one address for each host', () => {
@@ -10,4 +10,9 @@ it('A DaemonSet or a mirror pod with hostNetwork has one address for each host',
   expect(fixed('DaemonSet/web', false)).to.equal(false)
   expect(fixed('ReplicaSet/web-5d7f', true)).to.equal(false)
   expect(fixed(undefined, true)).to.equal(false)
+})
+
+it('A pod of a DaemonSet without a host has no role', () => {
+  const waiting = pod('web-1', { workload: 'DaemonSet.apps/proxy', host: undefined })
+  expect(isOfRole(waiting, waiting)).to.equal(false)
 })

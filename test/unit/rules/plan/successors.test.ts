@@ -118,14 +118,7 @@ function factOf(
         ...(controller?.kind === 'CloneSet' && generated),
         ...controller?.labels
       },
-      ...(controller && {
-        ownerReferences: [
-          {
-            ...controller,
-            controller: true
-          }
-        ]
-      }),
+      ...(controller && { ownerReferences: [{ ...controller, controller: true }] }),
       ...(refuses && { annotations: { 'apisix-drain.io/successors': 'false' } }),
       ...((ends || i === 0) && { deletionTimestamp: '2026-11-21T10:00:30Z' })
     },
