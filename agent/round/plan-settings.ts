@@ -1,7 +1,7 @@
 import type { Drains } from '../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../rules/drain/facts.ts'
 import type { Plan } from '../rules/plan/change.ts'
-import { returnsUntil, sealedUntil } from '../rules/plan/policies.ts'
+import { sealedUntil } from '../rules/plan/policies.ts'
 import type { PlanSettings } from '../rules/plan/world.ts'
 import type { Sources } from './gather/sources.ts'
 
@@ -39,7 +39,6 @@ export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): 
   return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)
     if (drain && why === 'deferred') return [drain.since + deferMs]
-    if (drain && why === 'whole-write') return [sealedUntil(drain)]
-    return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
+    return drain && why === 'whole-write' ? [sealedUntil(drain)] : []
   })
 }

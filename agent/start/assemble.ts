@@ -9,7 +9,7 @@ import { meter } from '../report/metrics/round-metrics.ts'
 import { narrate } from '../report/tell/drain-log.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import { createFirsts } from '../round/hold/reply.ts'
-import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import { upkeepObserver, type UpkeepParts } from '../upkeep/upkeep.ts'
 import { tell } from '../report/tell/drain-events.ts'
 import { createViews } from '../report/show/views.ts'
 import { metered } from '../report/metrics/client-metrics.ts'
@@ -93,7 +93,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       meter(metrics, clock),
       narrate(log.child({ part: 'drain' })),
       views.observer,
-      sources.upkeep.observer(sources.writer),
+      upkeepObserver(sources, sources.writer, () => clock.now()),
       ...(events ? [tell(events, sources.leader, clock)] : [])
     ]
   })

@@ -87,7 +87,7 @@ export function startSources(options: SourceOptions): StartedSources {
   mode.onChange(() => void inventory.refresh())
   const drains = createDrainStore(worldFrom({ cluster, inventory }, syncSettings.podRanges))
   const asking = createAsking({ cluster, clock, log: part('writer') })
-  const { upkeep, sync } = startUpkeep({
+  const { ghosts, sync } = startUpkeep({
     config,
     cluster,
     inventory,
@@ -107,10 +107,8 @@ export function startSources(options: SourceOptions): StartedSources {
     log: part('writer'),
     isRemovable: (uid, node, holder) => drains.isRemovable(uid, node, holder),
     wasAwaySince: at => resumedAt() > at,
-    prepare: target => upkeep.prepare(target),
-    wishes: (target, found) => upkeep.wishes(target, found),
-    taken: one => upkeep.taken(one),
-    wrote: one => upkeep.wrote(one),
+    prepare: async target => sync?.prepare(target),
+    wishes: (target, found) => sync?.wishes(target, found) ?? [],
     stillEnding: createStillEnding({ cluster, asking, drains, resumedAt }),
     leader
   })
@@ -141,7 +139,7 @@ export function startSources(options: SourceOptions): StartedSources {
     mode,
     barrier,
     leader,
-    upkeep,
+    ghosts,
     sync,
     hangUp() {
       stopVanished()

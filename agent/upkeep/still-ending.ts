@@ -1,4 +1,4 @@
-import { isOver, saysThatItEnds } from '../rules/drain/eligible.ts'
+import { isOver } from '../rules/drain/eligible.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../rules/drain/facts.ts'
 import { addressOf } from '../gateway/apisix/nodes.ts'
 import type { CurrentDrains } from '../round/drain-store.ts'
@@ -29,8 +29,9 @@ export function createStillEnding({ cluster, asking, drains, resumedAt }: StillE
     if (isCurrent && drain.phase === 'draining' && drain.pod.deletionAt !== undefined) return true
     const itself = await asking.pod(drain.pod)
     if (!itself) return undefined
-    // A slice or a condition reported the end, and may have reverted since. The agent then undoes the drain in a moment.
-    if (itself.pod?.uid === uid && !isOver(itself.pod)) return saysThatItEnds(itself.pod) || undefined
+    // Only a deletion is never taken back, and nobody adds a node again that was removed for a pod that stays.
+    if (itself.pod?.uid === uid && !isOver(itself.pod))
+      return itself.pod.deletionAt !== undefined || undefined
     const { host, port } = addressOf(node)
     const owners = await asking.ownersOf(host)
     if (owners === undefined) return undefined

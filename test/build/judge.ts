@@ -21,8 +21,6 @@ export interface Judge {
 
 /** An answer that needs no waiting, in ms. */
 const AT_ONCE_MS = 250
-/** An agent's round and its read-back, in ms, including pauses between tries, without faults. */
-const ROUND_MS = 3000
 /**
  * From the agent's read of an array to its write, in ms. The write overwrites nodes that were added in between, and the
  * Admin API cannot detect that (docs/decisions/0024). A round trip takes 2 ms; here all stand-ins share a process.
@@ -33,7 +31,7 @@ export function createJudge(options: {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
   readonly byHand: () => boolean
-  /** How much of the time `from` to `to` the agent may lose before it repairs a write, in ms. Default: the stalls of this process. */
+  /** How much of the time `from` to `to` the agent may lose between read and write, in ms. Default: the stalls of this process. */
   readonly excusedMs?: (from: number, to: number) => number
   /** `drain.reserve`, in ms; default 0. */
   readonly reserveMs?: number
@@ -41,8 +39,6 @@ export function createJudge(options: {
   const { kubernetes, apisix, byHand, excusedMs = stalledMs, reserveMs = 0 } = options
   measureStalls()
   const violations: string[] = []
-  /** Removals of pods that stay. The agent's next write may restore nodes that its own write overwrote (docs/decisions/0024). */
-  const wrong = new Map<string, { readonly at: number; readonly what: string }>()
   /** When each pod was deleted, by the monotonic clock: a change of the API server's clock does not affect that. */
   const endedAt = new Map<string, number>()
   /** When each pod was last deleted. That delete may have moved the deadline into the past. */
@@ -69,14 +65,6 @@ export function createJudge(options: {
           )
       )
 
-  const putBack = (key: string) => {
-    const lost = wrong.get(key)
-    if (!lost || !wrong.delete(key)) return
-    const now = performance.now()
-    const ms = now - lost.at - excusedMs(lost.at, now)
-    if (ms > ROUND_MS) violations.push(`${lost.what}, and was put back after ${Math.round(ms)} ms only`)
-  }
-
   apisix.watch(event => {
     const key = event.kind === 'put' ? event.item.key : event.key
     const old = before.get(key) ?? {}
@@ -98,7 +86,6 @@ export function createJudge(options: {
       const from = listedAt.get(place) ?? -Infinity
       return at - from - excusedMs(from, at) <= WINDOW_MS
     }
-    for (const [holder, nodes] of Object.entries(now)) for (const node of nodes) putBack(`${holder} ${node}`)
     for (const [holder, nodes] of Object.entries(old)) {
       const left = now[holder] ?? []
       if (nodes.length > 0 && left.length === 0)
@@ -106,11 +93,7 @@ export function createJudge(options: {
       for (const node of nodes.filter(one => !left.includes(one))) {
         const pod = staysAt(node)
         if (pod && inWindow(`${holder} ${node}`)) overwritten.set(`${holder} ${node}`, node)
-        else if (pod)
-          wrong.set(`${holder} ${node}`, {
-            at,
-            what: `${node} was taken out of ${holder}, but ${pod.metadata.name} stays`
-          })
+        else if (pod) violations.push(`${node} was taken out of ${holder}, but ${pod.metadata.name} stays`)
       }
     }
   })
@@ -150,7 +133,7 @@ export function createJudge(options: {
           ? [`${after.length} requests reached ${pod.name} after an ack of grade barrier`]
           : []
       })
-      return [...violations, ...[...wrong.values()].map(({ what }) => what), ...late]
+      return [...violations, ...late]
     }
   }
 }

@@ -8,6 +8,7 @@ import { createAsking } from '../../agent/upkeep/asking.ts'
 import type { Sources } from '../../agent/round/gather/sources.ts'
 import { worldFrom } from '../../agent/round/gather/world-from.ts'
 import { startUpkeep } from '../../agent/start/start-upkeep.ts'
+import { upkeepObserver } from '../../agent/upkeep/upkeep.ts'
 import { createPodStore } from '../../agent/kubernetes/facts/pod-store.ts'
 import { createServiceStore } from '../../agent/kubernetes/facts/service-store.ts'
 import { createSliceStore } from '../../agent/kubernetes/facts/slice-store.ts'
@@ -145,7 +146,7 @@ function startSyncAgent({
     onChange: () => () => {},
     stop() {}
   }
-  const { upkeep } = startUpkeep({
+  const parts = startUpkeep({
     config: settings,
     cluster,
     inventory,
@@ -162,9 +163,8 @@ function startSyncAgent({
     inventory,
     clock,
     log,
-    prepare: target => upkeep.prepare(target),
-    wishes: (target, found) => upkeep.wishes(target, found),
-    taken: one => upkeep.taken(one),
+    prepare: async target => parts.sync?.prepare(target),
+    wishes: (target, found) => parts.sync?.wishes(target, found) ?? [],
     stillEnding: (uid, node) => drains.isEnding(uid, node)
   })
   const probe: Sources['probe'] = {
@@ -205,7 +205,7 @@ function startSyncAgent({
     },
     clock,
     log,
-    observers: [upkeep.observer(writer)]
+    observers: [upkeepObserver(parts, writer, () => clock.now())]
   })
   inventory.start()
   loop.wake()

@@ -275,11 +275,11 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
-    name: 'P5: what was taken out at a fixed address is not put back',
-    edits: [{ file: 'start/start-sources.ts', name: 'startSources.writer.taken', replace: '{}' }],
+    name: 'P5: a node at a fixed address is taken out, and nobody adds it again',
+    edits: [{ file: 'rules/plan/policies.ts', name: 'fixedAddress', replace: 'plan' }],
     found: {
       file: 'test/feature/fixed-addresses.test.ts',
-      title: 'an upstream of three nodes has the same three nodes and weights after a full rollout'
+      title: 'without the plugin the upstream is not written either'
     }
   },
   {
@@ -436,7 +436,7 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'start/start-sources.ts',
         name: 'startSources.writer.wishes',
         replace:
-          '[...upkeep.wishes(target, found), ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))]',
+          '[...(sync?.wishes(target, found) ?? []), ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))]',
         imports: [
           "import { expectedNodes } from '../upkeep/expected.ts'",
           "import { nodeOf } from '../gateway/apisix/nodes.ts'"

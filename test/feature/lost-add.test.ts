@@ -1,74 +1,9 @@
 import { expect } from 'chai'
-import { systemClock } from '../../agent/base/clock.ts'
-import { CodedError } from '../../agent/base/errors.ts'
-import { holdersOf } from '../../agent/gateway/apisix/holders.ts'
-import { createWriter } from '../../agent/gateway/write/writer.ts'
-import { createAmends } from '../../agent/upkeep/amends.ts'
-import type { Holder } from '../../agent/rules/plan/holder.ts'
-import type { PodUid } from '../../agent/rules/drain/facts.ts'
-import { silent, startAdmin, until } from '../build/apisix.ts'
+import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-// The Admin API has no conditional writes. The agent restores only nodes that its own write has certainly removed,
-// because only the owner knows the nodes that a holder should list (docs/decisions/0024).
-
-const array = (...hosts: string[]) => hosts.map(host => ({ host, port: 80, weight: 100 }))
-
-describe('a replacement that its owner adds before our cut-off write is applied', () => {
-  let apisix: Awaited<ReturnType<typeof startAdmin>>
-  beforeEach(async () => (apisix = await startAdmin()))
-  afterEach(() => apisix.close())
-
-  for (const looksAgain of [true, false])
-    it(looksAgain ? 'is put back unchanged' : 'would be lost without another check', async () => {
-      const value = (...hosts: string[]) => ({ type: 'roundrobin', nodes: array(...hosts) })
-      apisix.put('upstreams', 'web', value('10.0.0.1', '10.0.0.2'))
-      const amends = createAmends({
-        podsAt: () => '',
-        isLeaving: node => node.startsWith('10.0.0.1'),
-        now: () => systemClock.now()
-      })
-      let late: (() => Promise<unknown>) | undefined
-      const writer = createWriter({
-        admin: {
-          ...apisix.client,
-          patch: (...all) => {
-            if (late) return apisix.client.patch(...all)
-            late = () => apisix.client.patch(...all)
-            return Promise.reject(new CodedError('ADMIN_TIMEOUT', 'PATCH upstreams/web'))
-          }
-        },
-        inventory: { learn() {}, forget() {} },
-        clock: systemClock,
-        log: silent,
-        wrote: one => amends.wrote(one),
-        wishes: (target, found) => amends.wishes(target, found)
-      })
-      const look = async () => {
-        for (const target of amends.targets(systemClock.now() + 100_000)) writer.tend(target)
-        await writer.idle()
-      }
-      const [holder] = holdersOf({
-        resource: 'upstreams',
-        id: 'web',
-        value: apisix.value('upstreams', 'web') ?? {},
-        revision: 0
-      })
-      const uid = 'old' as PodUid
-      writer.submit({ holder: holder as Holder, nodes: [{ key: '10.0.0.1:80', uid }] })
-      await writer.idle()
-      apisix.put('upstreams', 'web', value('10.0.0.2', '10.0.0.3'))
-      await look()
-      await late?.()
-      expect(apisix.nodes('web')).to.deep.equal(array('10.0.0.2'))
-      if (looksAgain) await look()
-      await writer.stop()
-      expect(apisix.nodes('web')).to.deep.equal(
-        looksAgain ? array('10.0.0.2', '10.0.0.3') : array('10.0.0.2')
-      )
-    })
-})
+// Only the owner knows the nodes that a holder should list (docs/decisions/0024).
 
 describe('feature: one Service, and an upstream for each of its two versions', () => {
   const test = sideBySide({ config: { DRAIN_DEFER_WRITES: '0s' } })

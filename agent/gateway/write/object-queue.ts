@@ -100,7 +100,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
         join(wanted, waiting)
         waiting = new Map()
       }
-      return { wanted, sent: new Map(), more }
+      return { wanted, more }
     },
     ended(now, { removed, progress }) {
       underWay = new Map()

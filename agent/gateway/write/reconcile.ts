@@ -1,20 +1,13 @@
 import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
-import type { HolderEdit } from './edit.ts'
-import { nodeOf } from '../apisix/nodes.ts'
-import { writerOf } from '../apisix/owner.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
+import type { Edit } from './wish.ts'
 
-/** Removals from one object that are carried out together, and their tries so far. */
+/** Removals from one object that are carried out together. */
 export interface Removal {
   /** The nodes to remove, oldest first, each with its pod. */
   readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
   /** Adds the removals that were requested meanwhile. So no write lists a node again that is known to leave. */
   readonly more: () => void
-  /** Holders as they were before the agent's last write to them; `accepted` once APISIX has answered that write with 200. */
-  readonly sent: Map<
-    HolderKey,
-    { readonly before: Holder; readonly removed: ReadonlySet<NodeKey>; accepted: boolean }
-  >
 }
 
 export interface Outcome {
@@ -27,46 +20,31 @@ export interface Outcome {
 
 /** The edits that an object, as just read, still needs, and the outcomes that are already certain. */
 interface Reconciliation {
-  readonly edits: readonly (HolderEdit & { readonly holder: Holder })[]
+  readonly edits: readonly Edit[]
   readonly outcomes: readonly Outcome[]
 }
 
 /**
- * Compares an object, as just read, with the nodes that should have left it. It is called before every write, so that the last-node
- * rule applies to the present object, not to the planned one. It is also called after the write, so it is the read-back too:
- *
- *     read -> reconcile -> write -> read -> reconcile -> nothing left to write
- *
- * If another writer and the agent have emptied a holder together, the holder gets back a node that the agent removed. No other node is
- * ever added here, because only the owner knows the nodes that a holder should list (docs/decisions/0024).
+ * Compares an object, as just read, with the nodes that should have left it. It is called before a write, so that the last-node rule
+ * applies to the present object, not to the planned one. It is called after the write too, as its read-back. No node is ever added
+ * here, because only the owner knows the nodes that a holder should list (docs/decisions/0024).
  */
-export function reconcile(
-  removal: Pick<Removal, 'wanted' | 'sent'>,
-  found: readonly Holder[]
-): Reconciliation {
-  const edits: (HolderEdit & { holder: Holder })[] = []
+export function reconcile({ wanted }: Pick<Removal, 'wanted'>, found: readonly Holder[]): Reconciliation {
+  const edits: Edit[] = []
   const outcomes: Outcome[] = []
-  for (const [key, wanted] of removal.wanted) {
+  for (const [key, nodes] of wanted) {
     const holder = found.find(h => h.key === key)
-    const sent = removal.sent.get(key)
-    const say = (node: NodeKey, state: Outcome['state'], why: string) => {
-      const uid = wanted.get(node)
-      if (uid !== undefined) outcomes.push({ holder: key, node, uid, state, why })
-    }
     const listed = new Set(holder?.nodes.map(n => n.key))
-    const back = new Set(sent?.accepted ? [...sent.removed].filter(n => listed.has(n)) : [])
-    const present = [...wanted.keys()].filter(n => listed.has(n) && !back.has(n))
+    const present = [...nodes.keys()].filter(n => listed.has(n))
     const kept = holder && lastToLeave(holder, present)
-    const add = holder && sent ? owed(holder, sent) : []
-    const remove = new Set(present.filter(n => n !== kept))
-    const returned = new Set(add.map(n => n.key))
-
-    for (const node of wanted.keys()) {
-      if (returned.has(node) || node === kept) say(node, 'kept-last', 'the last node of the holder')
-      else if (holder && back.has(node)) say(node, 'failed', `put back at once by ${writerOf(holder)}`)
-      else if (!listed.has(node)) say(node, 'removed', holder ? '' : 'the holder is gone')
+    for (const [node, uid] of nodes) {
+      const about = { holder: key, node, uid }
+      if (node === kept) outcomes.push({ ...about, state: 'kept-last', why: 'the last node of the holder' })
+      else if (!listed.has(node))
+        outcomes.push({ ...about, state: 'removed', why: holder ? '' : 'the holder is gone' })
     }
-    if (holder && (remove.size > 0 || add.length > 0)) edits.push({ path: holder.path, remove, add, holder })
+    const remove = new Set(present.filter(n => n !== kept))
+    if (holder && remove.size > 0) edits.push({ path: holder.path, remove, add: [], holder })
   }
   return { edits, outcomes }
 }
@@ -82,17 +60,3 @@ function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | und
   const candidates = drawing.length > 0 ? drawing : holder.nodes
   return leaving.findLast(key => candidates.some(n => n.key === key))
 }
-
-/** If the holder is empty now, a node that the agent's last write removed from it; otherwise none. */
-function owed(
-  holder: Holder,
-  sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> }
-): readonly HolderNode[] {
-  const last =
-    holder.nodes.length === 0 ? sent.before.nodes.findLast(n => sent.removed.has(n.key)) : undefined
-  return last ? [inForm(holder, last)] : []
-}
-
-/** The node in the current form of the holder, which may have changed since the last write. */
-export const inForm = (holder: Holder, node: HolderNode): HolderNode =>
-  (typeof node.raw === 'string') === (holder.form === 'map') ? node : nodeOf(node.key, node, holder.form)

@@ -2,11 +2,12 @@ import pRetry from 'p-retry'
 
 import type { Clock } from '../../base/clock.ts'
 import { isConflict, isGone, isRefused, isTransient } from '../../base/errors.ts'
-import type { Holder, HolderKey, HolderNode, Resource } from '../../rules/plan/holder.ts'
+import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { writeFor } from './edit.ts'
 import { holdersOf } from '../apisix/holders.ts'
+import { writerOf } from '../apisix/owner.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { reconcile, type Outcome, type Removal } from './reconcile.ts'
 import { withWishes, type Edit, type Wish } from './wish.ts'
@@ -26,18 +27,8 @@ export interface RemovalTools {
   readonly prepare: (target: Target) => Promise<unknown>
   /** The wishes for this object, besides the removals of drains. `found`: the holders of the object as just read. */
   readonly wishes: (target: Target, found: readonly Holder[]) => readonly Wish[]
-  /** Called if the agent has removed a drained node, or may have removed it (no answer). Gets the node as it was before. */
-  readonly taken: (taken: Taken) => void
-  readonly wrote: (written: Written) => void
   readonly giveUpMs: number
   readonly signal: AbortSignal
-}
-
-/** A write. If it was not `answered`, it may still take effect. */
-export interface Written {
-  readonly target: Target
-  readonly edits: readonly Edit[]
-  readonly answered: boolean
 }
 
 type MayBe<T> = T | Promise<T>
@@ -45,13 +36,6 @@ type MayBe<T> = T | Promise<T>
 export interface Target {
   readonly resource: Resource
   readonly id: string
-}
-
-export interface Taken {
-  readonly target: Target
-  readonly holder: Holder
-  readonly node: HolderNode
-  readonly uid: PodUid
 }
 
 /** The result of a removal. `wished`: how many nodes were added, changed or removed because of a wish. */
@@ -63,8 +47,6 @@ interface Result {
   readonly content: boolean
 }
 
-/** The most writes in one attempt: the removal, and repairs of its result. */
-const WRITES = 4
 /** A refusal (400) means that the object has changed since the read. After this many refusals, the cause is another one: no retry. */
 const REFUSALS = 3
 /** The pause after "value changed", in ms. With it, 50 simultaneous writers all finished within 253 ms (APISIX 3.18). */
@@ -110,71 +92,56 @@ export async function readBack(
   removal: Pick<Removal, 'wanted'>
 ): Promise<readonly Outcome[]> {
   const object = await read(tools, target)
-  const { outcomes } = reconcile({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
+  const { outcomes } = reconcile(removal, object ? holdersOf(object) : [])
   // The agent that writes chooses the node to keep, so `kept-last` does not count here.
   return outcomes.filter(({ state }) => state === 'removed')
 }
 
 /**
- * One attempt of `carryOut`. Kubernetes is asked first, and the object is read right before the write. An array is written as a whole,
- * and the Admin API has no conditional writes. So nodes that another writer adds between read and write are lost (docs/decisions/0024).
+ * One attempt of `carryOut`: ask Kubernetes, read, write, read back. Kubernetes is asked first, and the object is read right before the
+ * write. An array is written as a whole, and the Admin API has no conditional writes. So nodes that another writer adds between read
+ * and write are lost (docs/decisions/0024).
  */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
-  const done = { removed: 0, wished: 0 }
-  for (let writes = 0; ; writes++) {
-    if (writes === 0) removal.more()
-    const askedAt = tools.clock.now()
-    const { answers, object } = await askThenRead(tools, target, removal)
-    if (tools.wasAwaySince(askedAt)) continue
-    const found = object ? holdersOf(object) : []
-    const unsure = dropWhatStays(removal, found, answers, tools.isRemovable)
-    const { edits: drained, outcomes } = reconcile(removal, found)
-    const edits = withWishes(drained, tools.wishes(target, found), found)
-    const nothing = edits.length === 0
-    if (!object || nothing || writes === WRITES) {
-      return { outcomes: [...outcomes, ...unsure], ...done, content: nothing }
-    }
-    const taken = begun(removal, target, drained)
-    try {
-      await write(tools, object, edits)
-    } catch (error) {
-      // A missing answer is no refusal: the write may have been applied.
-      if (isTransient(error)) {
-        taken.forEach(tools.taken)
-        tools.wrote({ target, edits, answered: false })
-      }
-      throw error
-    }
-    taken.forEach(tools.taken)
-    tools.wrote({ target, edits, answered: true })
-    for (const { holder, remove } of drained) {
-      accept(removal, holder.key)
-      done.removed += remove.size
-    }
-    done.wished += sizeOf(edits) - sizeOf(drained)
+  removal.more()
+  const askedAt = tools.clock.now()
+  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
+  const object = await read(tools, target)
+  if (tools.wasAwaySince(askedAt)) return attempt(tools, target, removal)
+  const found = object ? holdersOf(object) : []
+  const unsure = dropWhatStays(removal, found, answers, tools.isRemovable)
+  const { edits: drained, outcomes } = reconcile(removal, found)
+  const edits = withWishes(drained, tools.wishes(target, found), found)
+  if (!object || edits.length === 0)
+    return { outcomes: [...outcomes, ...unsure], removed: 0, wished: 0, content: edits.length === 0 }
+  await write(tools, object, edits)
+  const after = await read(tools, target)
+  const left = after ? holdersOf(after) : []
+  const now = reconcile(removal, left)
+  const back = now.edits.flatMap(({ holder, remove }) => putBack(removal, holder, remove))
+  const removed = drained.reduce((sum, { remove }) => sum + remove.size, 0)
+  return {
+    outcomes: [...now.outcomes, ...back, ...unsure],
+    removed,
+    wished: sizeOf(edits) - removed,
+    content: withWishes([], tools.wishes(target, left), left).length === 0
   }
 }
 
-/** Asks Kubernetes, then reads the object. In this order, the read shows the writes that others made while Kubernetes was asked. */
-async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
-  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
-  return { answers, object: await read(tools, target) }
-}
+/** What is listed again in the read-back of a write that removed it. */
+const putBack = ({ wanted }: Removal, holder: Holder, nodes: ReadonlySet<NodeKey>): readonly Outcome[] =>
+  [...(wanted.get(holder.key) ?? [])]
+    .filter(([node]) => nodes.has(node))
+    .map(([node, uid]) => ({
+      holder: holder.key,
+      node,
+      uid,
+      state: 'failed',
+      why: `put back at once by ${writerOf(holder)}`
+    }))
 
 const sizeOf = (edits: readonly Edit[]): number =>
   edits.reduce((sum, { add, remove }) => sum + add.length + remove.size, 0)
-
-/** Records the coming write, and returns the nodes that it removes, as they were. */
-function begun(removal: Removal, target: Target, edits: readonly Edit[]): readonly Taken[] {
-  return edits.flatMap(({ holder, remove }) => {
-    removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
-    const wanted = removal.wanted.get(holder.key)
-    return holder.nodes.flatMap(node => {
-      const uid = remove.has(node.key) ? wanted?.get(node.key) : undefined
-      return uid === undefined ? [] : [{ target, holder, node, uid }]
-    })
-  })
-}
 
 type Answers = ReadonlyMap<string, boolean | undefined>
 
@@ -215,11 +182,6 @@ function dropWhatStays(
 }
 
 const UNSURE = 'left alone: Kubernetes did not confirm that the address is still that of a pod that ends'
-
-function accept(removal: Removal, key: HolderKey): void {
-  const sent = removal.sent.get(key)
-  if (sent) sent.accepted = true
-}
 
 async function read({ admin, inventory, signal }: RemovalTools, { resource, id }: Target) {
   try {

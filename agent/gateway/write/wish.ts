@@ -33,10 +33,8 @@ export function withWishes(
 }
 
 function joined(drained: Edit | undefined, wish: Wish, holder: Holder): Edit {
-  const owed = drained?.add ?? []
-  const owedKeys = new Set(owed.map(({ key }) => key))
-  const add = [...owed, ...wish.put.filter(({ key }) => !owedKeys.has(key) && !drained?.remove.has(key))]
-  const remove = new Set([...(drained?.remove ?? []), ...wish.remove.filter(key => !owedKeys.has(key))])
+  const add = wish.put.filter(({ key }) => !drained?.remove.has(key))
+  const remove = new Set([...(drained?.remove ?? []), ...wish.remove])
   const empties = add.length === 0 && holder.nodes.every(({ key }) => remove.has(key))
   if (drained) return { path: holder.path, holder, add, remove: empties ? drained.remove : remove }
   return { path: holder.path, holder, add, remove, mayEmpty: true }

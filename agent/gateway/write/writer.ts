@@ -61,10 +61,6 @@ export interface WriterOptions {
   readonly prepare?: RemovalTools['prepare']
   /** Called for every object that is read, before a write and after it, so that the result is never older than the object. */
   readonly wishes?: RemovalTools['wishes']
-  /** See `RemovalTools.taken`. */
-  readonly taken?: RemovalTools['taken']
-  /** Called after every write of nodes, even if it was not answered. */
-  readonly wrote?: RemovalTools['wrote']
   /**
    * With several agents: while another agent leads (`yields`), this agent only reads the object, often, until the leader has removed
    * the nodes. If the leader is late, this agent writes too, and reports the delay (`missed`). Absent: no other agent leads.
@@ -90,8 +86,6 @@ export function createWriter(options: WriterOptions): Writer {
     wasAwaySince: options.wasAwaySince ?? (() => false),
     prepare: options.prepare ?? (() => Promise.resolve()),
     wishes: options.wishes ?? (() => []),
-    taken: options.taken ?? (() => {}),
-    wrote: options.wrote ?? (() => {}),
     giveUpMs,
     signal: ended.signal
   }

@@ -107,7 +107,7 @@ export function createViews(options: ViewsOptions): Views {
   const ghostsNow = (loop: Loop) =>
     listedGhosts({
       holders: inventory.holders(),
-      found: sources.upkeep.ghosts(),
+      found: sources.ghosts.found(),
       drains: loop.drains().values(),
       memory: uid => loop.memory(uid)
     })

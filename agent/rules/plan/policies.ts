@@ -37,25 +37,15 @@ const deferToOwner: Policy = (plan, { drains, now, settings }) =>
     return now < drain.since + settings.deferMs
   })
 
-/** How long after its deadline a pod at a fixed address is removed anyway, in ms, because its next pod may never come. */
-const RETURNS_MS = 60_000
-
-/** Until when a node stays listed for the next pod of the same address. */
-export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
-
 /**
- * The next pod of a DaemonSet on the same host has the same address, and so has the next mirror pod. While the barrier keeps requests away,
- * the node can stay listed. Then no writer has to add the node again.
+ * The next pod of a DaemonSet on the same host has the same address, and so has the next mirror pod. So the node stays: nobody would
+ * list it again.
  */
-const fixedAddress: Policy = (plan, { drains, now, settings }) =>
-  keep(plan, 'fixed-address', change =>
-    change.holder.owner !== 'unknown'
-      ? []
-      : change.nodes.filter(({ uid }) => {
-          const drain = drains.get(uid)
-          const stays = drain !== undefined && hasFixedAddress(drain.pod) && now < returnsUntil(drain)
-          return stays && !settings.unbarred?.has(uid)
-        })
+const fixedAddress: Policy = (plan, { drains }) =>
+  keep(plan, 'fixed-address', ({ holder, nodes }) =>
+    holder.owner === 'unknown'
+      ? nodes.filter(({ uid }) => hasFixedAddress((drains.get(uid) as Drain).pod))
+      : []
   )
 
 /**
