@@ -120,6 +120,15 @@ const PLACES: Readonly<Record<string, Hidden>> = {
   'discovery by another registry': {
     upstream: { type: 'roundrobin', discovery_type: 'nacos', service_name: 'WEB' },
     why: 'its nodes are found by nacos (WEB), which may list the pod'
+  },
+  'a plugin that connects by itself': {
+    upstream: onlyNode('192.0.2.7:80'),
+    make: rig => rig.put('routes', 'r', { plugins: { 'forward-auth': { uri: 'http://web.shop.svc:80/' } } }),
+    why: 'routes/r/plugins/forward-auth: web.shop.svc:80 is a name of Service shop/web'
+  },
+  'an upstream of Kafka': {
+    upstream: ({ node }) => ({ nodes: { [node]: 1, '192.0.2.7:80': 1 }, scheme: 'kafka' }),
+    why: ({ node }) => `upstreams/web/kafka: ${node} is its address`
   }
 }
 

@@ -45,7 +45,7 @@ function splits(object: AdminObject, base: string): Holder[] {
   })
 }
 
-function found(object: AdminObject, key: string, path: Path, upstream: unknown): Holder[] {
+export function found(object: AdminObject, key: string, path: Path, upstream: unknown): Holder[] {
   if (!isRecord(upstream)) return []
   const nodes = readNodes(upstream.nodes)
   const discovery =

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
+import { connectorsOf } from '../apisix/connectors.ts'
 import { holdersOf } from '../apisix/holders.ts'
 import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
 
@@ -19,6 +20,8 @@ interface HolderIndex {
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
+  /** What connects to this host past the balancer. */
+  readonly connectors: (host: string) => readonly Holder[]
   /** The holders whose nodes APISIX discovers. They list no nodes, but lead to pods. */
   readonly discovered: () => Iterable<Holder>
   /** The domain names that holders list. */
@@ -41,6 +44,7 @@ interface Known {
 export function createHolderIndex(): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
+  const connectors = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
   const discovered = new Map<HolderKey, Holder>()
   const names = new Set<string>()
@@ -55,6 +59,7 @@ export function createHolderIndex(): HolderIndex {
     const { owner } = ownershipOf(holder, ofSecond)
     return owner === holder.owner ? holder : { ...holder, owner }
   }
+  const placesOf = (object: AdminObject) => [...holdersOf(object).map(owned), ...connectorsOf(object)]
   /** The list of services shows which upstreams controller 2.x owns (`ownershipOf`). */
   const learnServices = (services: readonly AdminObject[]): void => {
     const next = servicesOfSecond(services)
@@ -69,6 +74,7 @@ export function createHolderIndex(): HolderIndex {
   const drop = (holder: Holder): void => {
     holders.delete(holder.key)
     discovered.delete(holder.key)
+    connectors.delete(holder.key)
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host)
       keys?.delete(holder.key)
@@ -78,7 +84,8 @@ export function createHolderIndex(): HolderIndex {
     }
   }
   const add = (holder: Holder): void => {
-    holders.set(holder.key, holder)
+    if (holder.connects) connectors.set(holder.key, holder)
+    else holders.set(holder.key, holder)
     if (holder.discovery) discovered.set(holder.key, holder)
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host) ?? new Set()
@@ -118,7 +125,7 @@ export function createHolderIndex(): HolderIndex {
         const known = objects.get(name)
         // The same revision means the same content. Most objects in a listing are unchanged.
         if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
-        const found = holdersOf(object).map(owned)
+        const found = placesOf(object)
         set(
           name,
           found.length === 0
@@ -131,7 +138,7 @@ export function createHolderIndex(): HolderIndex {
       const name = `${object.resource}/${object.id}`
       const known = objects.get(name)
       const same = known !== undefined && object.revision !== 0 && object.revision === known.revision
-      const holders = same ? known.holders : holdersOf(object).map(owned)
+      const holders = same ? known.holders : placesOf(object)
       if (!same) set(name, { resource: object.resource, holders, revision: object.revision, at: now })
       else objects.set(name, { ...known, at: now })
       return !same
@@ -147,6 +154,7 @@ export function createHolderIndex(): HolderIndex {
     names: () => names,
     version: () => version,
     isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
+    connectors: host => [...(hosts.get(host) ?? [])].flatMap(key => connectors.get(key) ?? []),
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }
 }

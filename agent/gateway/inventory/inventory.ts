@@ -26,6 +26,7 @@ export interface Inventory {
   /** The holders whose nodes APISIX finds by discovery. */
   discovered(): Iterable<Holder>
   /** See `HolderIndex`. */
+  connectors(host: string): readonly Holder[]
   names(): Iterable<string>
   isL4(holder: HolderKey): boolean
   version(): number
@@ -145,6 +146,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
     holders: index.holders,
     byHost: index.byHost,
     discovered: index.discovered,
+    connectors: index.connectors,
     names: index.names,
     isL4: index.isL4,
     version: index.version,

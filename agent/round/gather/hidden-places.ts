@@ -11,7 +11,10 @@ import type { Sources } from './sources.ts'
 /** The sources in which hidden places are found (`HiddenPlace`). */
 export interface HiddenParts {
   readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
-  readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
+  readonly inventory: Pick<
+    Sources['inventory'],
+    'holders' | 'byHost' | 'connectors' | 'names' | 'discovered' | 'isL4'
+  >
 }
 
 /** The facts about a pod's Services, and about names that may stand for the pod. */
@@ -30,6 +33,7 @@ function behindOf(
     servicesKnown: isCurrent && cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
     isNodePort: port => port !== undefined && cluster.services.isNodePort(port),
     hosts: () => cluster.pods.hosts(),
+    connectors: inventory.connectors,
     names: inventory.names(),
     discovered: inventory.discovered(),
     isListed

@@ -32,6 +32,8 @@ export interface Behind {
   readonly isNodePort: (port: number | undefined) => boolean
   /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
   readonly hosts: () => Iterable<string>
+  /** What APISIX connects to at this host past its balancer. */
+  readonly connectors: (host: string) => readonly Holder[]
   /** All hosts in holders that are domain names. */
   readonly names: Iterable<string>
   /** Holders whose nodes APISIX discovers. */
@@ -40,6 +42,7 @@ export interface Behind {
   readonly isListed: boolean
 }
 
+const OWN_WAY = 'give such pods a sleep instead of the hook: no barrier is in this way (docs/ways.md)'
 const ENDPOINTS =
   'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)'
 
@@ -58,15 +61,19 @@ export function hiddenPlaces(
   behind: Behind
 ): readonly HiddenPlace[] {
   const found: HiddenPlace[] = []
-  const at = (host: string, what: string, fits: (node: HolderNode) => boolean = () => true): void => {
-    for (const holder of world.holdersOf(host))
+  const at = (
+    host: string,
+    what: string,
+    fits: (node: HolderNode, holder: Holder) => boolean = () => true
+  ): void => {
+    for (const holder of [...world.holdersOf(host), ...behind.connectors(host)])
       for (const node of nodesAt(holder.nodes, host))
-        if (fits(node))
+        if (fits(node, holder))
           found.push({
             holder: holder.key,
             node: node.key,
             best: 'timer',
-            change: ENDPOINTS,
+            change: holder.connects ? OWN_WAY : ENDPOINTS,
             why: `${node.key} is ${what}`
           })
   }
@@ -83,6 +90,14 @@ export function hiddenPlaces(
     const service = names(host)
     if (service) at(host, `a name of Service ${service.namespace}/${service.name}`)
   }
+  const ports = portsOnHost(pod, world.portsOf(pod))
+  for (const ip of pod.ips)
+    at(
+      ip,
+      'its address',
+      ({ port }, { connects = false }) =>
+        connects && (!pod.hostNetwork || port === undefined || ports.includes(port))
+    )
   const { hostIp, hostPorts = [] } = pod
   if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
     at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
@@ -94,7 +109,7 @@ export function hiddenPlaces(
         'at its host’s address, and no pod declares this port',
         node => isFreePort(world, node) && !behind.isNodePort(node.port)
       )
-  if (pod.hostNetwork && portsOnHost(pod, world.portsOf(pod)).length > MOST_PORTS)
+  if (pod.hostNetwork && ports.length > MOST_PORTS)
     found.push({
       holder: `${pod.namespace}/${pod.name}`,
       best: 'timer',

@@ -45,6 +45,8 @@ export interface Holder {
    * knows this (`isL4`).
    */
   readonly l4?: boolean
+  /** What APISIX connects to past its balancer. The inventory lists it apart. */
+  readonly connects?: boolean
   readonly owner: Owner
   /**
    * The namespace of the Kubernetes objects from which an ingress controller made the holder. Absent: not known, such as for an object made

@@ -209,6 +209,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
       servicesKnown: true,
       isNodePort: () => false,
       hosts: () => [],
+      connectors: () => [],
       names: [`s${size}.shop`],
       discovered: [],
       isListed: true

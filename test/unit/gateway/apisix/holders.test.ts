@@ -3,6 +3,7 @@ import { expect } from 'chai'
 
 import type { AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
 import { observable } from '../../../../agent/gateway/apisix/control-api.ts'
+import { connectorsOf } from '../../../../agent/gateway/apisix/connectors.ts'
 import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
 import type { Resource } from '../../../../agent/rules/plan/holder.ts'
 
@@ -47,6 +48,27 @@ describe('holders', () => {
     expect(found.map(h => [h.key, h.form, h.name, h.revision])).to.deep.equal([
       ['routes/x/upstream', 'array', 'shop', 5],
       ['routes/x/plugins/traffic-split/0/1', 'map', 'shop', 5]
+    ])
+  })
+
+  it('finds what plugins connect to by themselves, in known fields of known plugins', () => {
+    const plugins = {
+      'forward-auth': { uri: 'http://a.shop.svc:80/x' },
+      'proxy-rewrite': { uri: '/no', host: 'no' },
+      'ai-proxy-multi': { instances: [{ override: { endpoint: 'https://u@b/v1' } }, { name: 'host' }] },
+      'kafka-logger': { brokers: [{ host: 'c', port: 9092 }], broker_list: { d: 9092 } },
+      'limit-count': { redis_cluster_nodes: ['10.0.0.1:6379', '[fd00::1]:6379'], policy: 'redis', count: 5 },
+      workflow: { rules: [{ actions: [['limit-count', { redis_host: 'e' }]] }] },
+      opa: { host: 7 }
+    }
+    const found = connectorsOf(object('routes', { plugins, upstream: { scheme: 'kafka', nodes } }))
+    expect(found.map(h => [h.key.slice('routes/x/'.length), h.nodes.map(({ key }) => key)])).to.deep.equal([
+      ['kafka', ['10.0.0.7:80']],
+      ['plugins/forward-auth', ['a.shop.svc:80']],
+      ['plugins/ai-proxy-multi', ['b']],
+      ['plugins/kafka-logger', ['c', 'd']],
+      ['plugins/limit-count', ['10.0.0.1:6379', '[fd00::1]:6379']],
+      ['plugins/workflow', ['e']]
     ])
   })
 

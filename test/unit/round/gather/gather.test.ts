@@ -40,7 +40,8 @@ describe('evidence about a pod', () => {
           names: () => [],
           discovered: () => [],
           holders: () => new Map(),
-          isL4: () => false
+          isL4: () => false,
+          connectors: () => []
         },
         writer: { status: () => undefined },
         mode: { current: () => ({ mode }) }

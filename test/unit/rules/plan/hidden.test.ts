@@ -32,6 +32,7 @@ function hiding(
     servicesKnown: true,
     isNodePort: () => false,
     hosts: () => [],
+    connectors: () => [],
     names: web.nodes.map(({ host }) => host).filter(host => /[a-z]/.test(host)),
     discovered: [],
     isListed: false,
@@ -135,6 +136,15 @@ describe('places that hide a pod', () => {
     expect(hiding([], { isListed: true }, onHost(251))).to.deep.equal(['more'])
     expect(nodesOf(onHost(20_000), ports(30_000))).to.have.length(250)
     expect(hiding([], { isListed: true }, pod('web-1', { containerPorts: ports(300) }))).to.deep.equal([])
+  })
+
+  it('are its own address where a plugin connects to it, at its host only its own ports', () => {
+    const own = { ...holder('web', ['10.0.0.1:80', '10.0.0.2:80']), connects: true }
+    const connectors = (host: string) => (host === '10.0.0.1' ? [own] : [])
+    expect(hiding([], { connectors, isListed: true })).to.deep.equal(['10.0.0.1:80'])
+    const onHost = (port: number) => pod('web-1', { hostNetwork: true, containerPorts: [port] })
+    expect(hiding([], { connectors, isListed: true }, onHost(80))).to.deep.equal(['10.0.0.1:80'])
+    expect(hiding([], { connectors, isListed: true }, onHost(90))).to.deep.equal([])
   })
 
   it('are unreadable registries and Services, for a pod that no holder lists', () => {

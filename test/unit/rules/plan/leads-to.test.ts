@@ -18,6 +18,7 @@ const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Pa
       servicesKnown: true,
       isNodePort: () => false,
       hosts: () => [],
+      connectors: () => [],
       names: holders.flatMap(({ nodes }) => nodes.map(({ host }) => host)).filter(host => /[a-z]/.test(host)),
       discovered: holders.filter(({ discovery }) => discovery),
       isListed
@@ -91,6 +92,7 @@ describe('places that lead to pods', () => {
       servicesKnown: false,
       isNodePort: () => false,
       hosts: () => [],
+      connectors: () => [],
       names: [],
       discovered: [],
       isListed: false
