@@ -3,7 +3,7 @@ import { marksOf } from '../../rules/members/node-mark.ts'
 import { settleClaims } from '../../rules/members/settle.ts'
 import { nameOfOwner } from '../../gateway/apisix/owner.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
-import { tellLeadsTo } from '../../rules/plan/leads-to.ts'
+import type { LeadsTo } from '../../rules/plan/leads-to.ts'
 import { ok, warn, wordsOf, type Check } from './finding.ts'
 import type { ClusterLists } from './cluster-lists.ts'
 
@@ -107,4 +107,11 @@ export function checkSync(
       ]
     }
   }
+}
+
+/** The place as one line of text, without the remedy. */
+export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string {
+  const others = count > pods.length ? ' and others' : ''
+  const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`
+  return `${holder}${name === null ? '' : ` (${name})`}: ${why}; it may lead to ${led}`
 }

@@ -2,6 +2,7 @@ import { neighbourhoodOf } from '../../base/address-ranges.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isOver, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import { withLabels } from '../../rules/drain/workload.ts'
 import { createMultiMap } from './multi-map.ts'
 import { same } from '../../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
@@ -95,11 +96,12 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     remove(pod)
     heard.delete(pod.uid)
     readied.delete(pod.uid)
-    entomb(last ?? pod)
+    entomb(last ? withLabels(last, pod, clock.now()) : pod)
   }
 
-  const set = (pod: PodFact) => {
-    const before = pods.get(pod.uid)
+  const set = (fact: PodFact) => {
+    const before = pods.get(fact.uid)
+    const pod = withLabels(fact, before, clock.now())
     if (before && same(before, pod)) return false
     // A name belongs to one pod at a time, so its previous pod is gone, even if its DELETED was lost in a relist.
     const namesake = names.get(pod.namespace)?.get(pod.name)

@@ -41,28 +41,24 @@ export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Mil
  */
 export function budgetProblems(
   pod: PodFact,
-  settings: BudgetSettings & { readonly needMs?: number }
+  { needMs: need = 0, ...settings }: BudgetSettings & { readonly needMs?: number }
 ): string[] {
   const options = readOptions(pod.annotations)
   if (options.skip) return [...options.problems]
   const reserve = reserveOf(pod, settings)
   const hold = pod.graceMs - reserve
-  const need = settings.needMs ?? 0
   const grace = `terminationGracePeriodSeconds (${formatDuration(pod.graceMs)})`
   const lower = options.reserveMs === undefined ? 'drain.reserve' : RESERVE
-  if (hold <= 0) {
-    return [
-      ...options.problems,
+  const problems = [...options.problems]
+  if (hold <= 0)
+    problems.push(
       `the reserve (${formatDuration(reserve)}) leaves nothing of ${grace}, so its hooks are answered at once: raise the grace or lower ${lower}`
-    ]
-  }
-  if (hold < need) {
-    return [
-      ...options.problems,
+    )
+  else if (hold < need)
+    problems.push(
       `a hook is held for at most ${formatDuration(hold)}, but the evidence may take ${formatDuration(need)}: raise ${grace} or lower ${lower}`
-    ]
-  }
-  return [...options.problems]
+    )
+  return problems
 }
 
 /** The part of its grace that this pod keeps for its own shutdown, in ms. */

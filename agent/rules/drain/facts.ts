@@ -49,7 +49,9 @@ export interface PodFact {
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
   /** The labels that distinguish pods of one workload, as one string, without those that controllers generate. */
-  readonly labelKey?: string
+  readonly labelKey?: string | undefined
+  /** That string before a change of labels, until the change counts as settled (`withLabels`). */
+  readonly before?: { readonly labelKey: string | undefined; readonly until: Millis }
 }
 
 /** The part of a Service that names the upstream for its endpoints, and the addresses that lead to its pods. */

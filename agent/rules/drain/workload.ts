@@ -1,4 +1,5 @@
-import type { PodFact } from './facts.ts'
+import { saysThatItEnds } from './eligible.ts'
+import type { Millis, PodFact } from './facts.ts'
 
 /** Controllers whose pods all do the same work. All ReplicaSets of a Deployment or a Rollout are one workload (`pod-fact.ts`). */
 const INTERCHANGEABLE: ReadonlySet<string> = new Set([
@@ -37,3 +38,19 @@ export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =
 /** Whether it is of this kind, in any API group. */
 const isKind = (controller: string, kind: string): boolean =>
   controller === kind || controller.startsWith(`${kind}.`)
+
+/** How long before its end a pod's labels may have changed because of that end, in ms. */
+const SETTLED_MS = 120_000
+
+/**
+ * A new copy of a pod; of one that ends, with the labels that it had before. Operators give the label of a role to another pod shortly
+ * before an end, or during it, and lists of nodes follow later.
+ */
+export function withLabels(pod: PodFact, last: PodFact | undefined, now: Millis): PodFact {
+  if (last && saysThatItEnds(last)) return { ...pod, labelKey: last.labelKey }
+  const changed = last && last.labelKey !== pod.labelKey
+  const since = last?.before && now < last.before.until ? last.before : undefined
+  const before = since ?? (changed ? { labelKey: last.labelKey, until: now + SETTLED_MS } : undefined)
+  if (before === undefined) return pod
+  return saysThatItEnds(pod) ? { ...pod, labelKey: before.labelKey } : { ...pod, before }
+}

@@ -32,7 +32,6 @@ export interface Plan {
 }
 
 /** Whether two plans keep the same nodes, for the same reasons. */
-export function keepsTheSame(a: Plan, b: Plan): boolean {
-  const kept = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')
-  return kept(a) === kept(b)
-}
+export const keepsTheSame = (a: Plan, b: Plan): boolean => keptBy(a) === keptBy(b)
+
+const keptBy = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')

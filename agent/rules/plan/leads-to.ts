@@ -67,10 +67,3 @@ export function leadsTo({ world, pods, isL4, behind }: LeadsToFacts): readonly L
 
 const isListedIn = (world: LeadsToFacts['world'], { ips }: PodFact): boolean =>
   ips.some(ip => world.holdersOf(ip).length > 0)
-
-/** The place as one line of text, without the remedy. */
-export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string {
-  const others = count > pods.length ? ' and others' : ''
-  const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`
-  return `${holder}${name === null ? '' : ` (${name})`}: ${why}; it may lead to ${led}`
-}

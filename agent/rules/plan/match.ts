@@ -74,18 +74,15 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
 }
 
 /**
- * Whether the node serves: a live pod that is Ready. An address outside of the pods' ranges
- * (a machine, a domain name) counts as serving, because the agent does not judge it. A node whose pod is gone or not known yet does not
- * serve.
+ * Whether the node serves: a live pod that is Ready, or an address outside of the pods' ranges, which the agent does not judge. A node whose
+ * pod is gone or not known yet does not serve.
  */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.isPodsPlace(node.host)
     : livePodsAt(world, drains, node).some(({ ready }) => ready)
 
-/**
- * Whether another pod, which the agent does not drain, has the node's address now. That pod may even be ending, if it opted out of drains.
- */
+/** Whether another pod has the node's address now, and is not drained. It may even be ending, if it opted out of drains. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>
   podsAt(world, node).some(pod => pod.uid !== drain.uid && isRunning(pod, drains))
 

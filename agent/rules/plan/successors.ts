@@ -206,10 +206,7 @@ function nodesIn(
 
 const familyOf = (ip: string): EndpointFact['family'] => (ip.includes(':') ? 'IPv6' : 'IPv4')
 
-/**
- * The index of the first candidate after this position. A binary search, because hundreds of pods may end at once, with thousands of
- * candidates.
- */
+/** The index of the first candidate after this position, by a binary search: hundreds of pods may end at once, with thousands of them. */
 function firstAfter(candidates: readonly Candidate[], at: number): number {
   let [low, high] = [0, candidates.length]
   while (low < high) {

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import type { PodPhase, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { createPodStore } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
-import { pod } from '../../../build/pod.ts'
+import { pod, terminating } from '../../../build/pod.ts'
 import { isOver, saysThatItEnds } from '../../../../agent/rules/drain/eligible.ts'
 
 const uid = (text: string) => text as PodUid
@@ -17,6 +17,29 @@ describe('watch: the pod store', () => {
     expect(sink.set(pod('a', { ready: false, annotations: { 'apisix-drain.io/x': '1' } }))).to.equal(true)
     expect(sink.gone('uid-a', undefined)).to.equal(true)
     expect(sink.gone('uid-a', undefined)).to.equal(false)
+  })
+
+  it('keeps the labels of a pod as they were before its end, and up to two minutes before it', () => {
+    const clock = manualClock()
+    const { store, sink } = createPodStore(clock)
+    const is = (labelKey: string, ends = false) =>
+      sink.set(pod('a', { labelKey, ...(ends && terminating(clock.now())) }))
+    const kept = () => store.get(uid('uid-a'))?.labelKey ?? store.gone(uid('uid-a'))?.fact.labelKey
+    is('role=replica')
+    is('role=primary')
+    clock.advance(120_000)
+    expect(is('role=primary'), 'the change is settled').to.equal(true)
+    expect(is('role=primary')).to.equal(false)
+    is('role=none')
+    is('role=replica')
+    expect(kept(), 'now').to.equal('role=replica')
+    clock.advance(119_000)
+    is('role=replica', true)
+    expect(kept(), 'it ends').to.equal('role=primary')
+    is('', true)
+    expect(kept(), 'while it ends').to.equal('role=primary')
+    sink.gone('uid-a', pod('a', { labelKey: '', ...terminating(clock.now()) }))
+    expect(kept(), 'gone').to.equal('role=primary')
   })
 
   it('finds pods by address, both families, and all that share one', () => {
