@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.ts'
+import { withLabels } from '../../../../agent/rules/drain/workload.ts'
 import {
   areWhole,
   candidatesOf,
@@ -75,6 +76,12 @@ const podArb = fc.record({
   stranger: fc.constantFrom(...CONTROLLERS),
   version: fc.constantFrom('v1', 'v1', 'v2'),
   services: fc.subarray(['web', 'web-stable', 'web-canary']),
+  /** What the ending pod was before an operator gave its role to another pod, or what it becomes while it ends. */
+  other: fc.record({
+    version: fc.constantFrom('v1', 'v2'),
+    services: fc.subarray(['web', 'web-stable', 'web-canary'])
+  }),
+  switches: fc.constantFrom('never', 'before', 'after'),
   /** The number of each named port; `undefined`: the pod has no port of that name. */
   ports: fc.record({
     http: fc.constantFrom(8080, 8080, 9090, undefined),
@@ -104,7 +111,8 @@ const sceneArb = fc
 /** The pod as the API server sends it. */
 function factOf(
   { namespace, name, host, controller, version, ip, ready, ends, refuses }: Draft,
-  i: number
+  i: number,
+  isEnding = ends || i === 0
 ): PodFact {
   const generated: Record<string, string> = { 'apps.kruise.io/cloneset-instance-id': `${i}` }
   const fact = toPodFact({
@@ -120,7 +128,7 @@ function factOf(
       },
       ...(controller && { ownerReferences: [{ ...controller, controller: true }] }),
       ...(refuses && { annotations: { 'apisix-drain.io/successors': 'false' } }),
-      ...((ends || i === 0) && { deletionTimestamp: '2026-11-21T10:00:30Z' })
+      ...(isEnding && { deletionTimestamp: '2026-11-21T10:00:30Z' })
     },
     spec: { nodeName: host },
     status: {
@@ -134,8 +142,12 @@ function factOf(
 }
 
 function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> ? T : never) {
-  const facts = pods.map(factOf)
-  const slices = pods.flatMap(({ namespace, services, ports, ip, readyInSlice, ends }, i) =>
+  const [first] = pods as [Draft]
+  const then = { ...first, ...first.other }
+  const facts = pods.map((draft, i) => factOf(draft, i))
+  if (first.switches === 'before') facts[0] = withLabels(facts[0]!, factOf(then, 0, false), 0)
+  if (first.switches === 'after') facts[0] = withLabels(factOf(then, 0), facts[0], 0)
+  const slicesOf = ({ namespace, services, ports, ip, readyInSlice, ends }: Draft, i: number) =>
     services.map((service): EndpointFact => {
       const terminates = ends || i === 0
       const fact = facts[i] as PodFact
@@ -157,7 +169,7 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
         ]
       }
     })
-  )
+  const slices = pods.flatMap(slicesOf)
   const [old] = facts as [PodFact]
   const drains = drainsOf(
     facts.filter(fact => fact.deletionAt !== undefined).map(fact => drainOf(seen(fact)))
@@ -165,7 +177,8 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
   const byUid = new Map(facts.map(fact => [fact.uid, fact]))
   const places = whole ? [holder('web', [], { owner: 'ingress-controller-2' })] : [holder('web', [])]
   const isWhole = areWhole(places)
-  const standing = servicePortsOf(old, slices)
+  const past = first.switches === 'before' ? slicesOf(then, 0) : []
+  const standing = servicePortsOf(old, slices, servicePortsOf(old, past))
   const found =
     groupOf(old, standing, isWhole) === ''
       ? {}
@@ -192,19 +205,24 @@ function objection(pods: readonly Draft[], i: number, from: number, to: number, 
   const next = pods[i]
   if (!old || !next) return 'no such pod'
   const deed = old.controller?.deed(old)
+  const was = old.switches === 'before' ? old.other : old
   const names = (['http', 'admin'] as const).filter(name => old.ports[name] === from)
   if (old.refuses || next.refuses) return 'refused'
   if (i === 0) return 'itself'
   if (old.namespace !== next.namespace) return 'another namespace'
   if (old.controller?.of !== next.controller?.of) return 'another workload'
   if (deed === undefined || next.controller?.deed(next) !== deed) return 'another role'
-  if (!whole && old.version !== next.version) return 'another version, which a subset may tell apart'
+  if (!whole && was.version !== next.version) return 'another version, which a subset may tell apart'
   if (!next.ready || !next.readyInSlice || next.ends) return 'it does not serve'
-  if (!old.services.every(service => next.services.includes(service))) return 'not in all Services'
+  if (![...old.services, ...was.services].every(service => next.services.includes(service)))
+    return 'not in all Services'
   if (names.length === 0 || !names.every(name => next.ports[name] === to)) return 'another port'
   if (pods.some((other, n) => n !== i && n !== 0 && other.ip === next.ip && !other.ends)) return 'its address'
   return ''
 }
+
+const isInService = ({ services, switches, other }: Draft): boolean =>
+  services.length > 0 || (switches === 'before' && other.services.length > 0)
 
 describe('successors', () => {
   it('are never the wrong pods, and none that may take over is missing', () =>
@@ -222,7 +240,7 @@ describe('successors', () => {
         for (const [i, { ip, ports }] of pods.entries())
           for (const port of new Set(Object.values(pods[0]!.ports)))
             for (const to of new Set(Object.values(ports)))
-              if (pods[0]!.services.length > 0 && port && to && objection(pods, i, port, to, whole) === '')
+              if (isInService(pods[0]!) && port && to && objection(pods, i, port, to, whole) === '')
                 expect(found, `${port} -> ${ip}:${to}`).to.deep.include({ port, node: `${ip}:${to}` })
       }),
       { numRuns: 3000 }
