@@ -1,3 +1,4 @@
+import type { Barrier } from '../../sandbox/apisix/barrier.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { Worker } from '../../sandbox/apisix/worker.ts'
 import { setClock } from './set-clock.ts'
@@ -26,15 +27,22 @@ const partition =
 /** How far an operator or NTP sets the clock, in ms: much more than the ttl of an entry. */
 const STEP_MS = 600_000
 
+/** Calls `change` with the gateway's barrier, and returns it for the end of the fault: a gateway that was restarted since has a new one. */
+const barrierOf = (gateway: Gateway | undefined, change: (barrier: Barrier) => void) => {
+  const barrier = gateway?.running ? gateway.barrier : undefined
+  if (barrier) change(barrier)
+  return (back: (barrier: Barrier) => void) => () => {
+    if (barrier && gateway?.running && gateway.barrier === barrier) back(barrier)
+  }
+}
+
 const step =
   (ms: number): Break =>
   (stage, which) => {
-    const barrier = runningGateway(stage, which)?.barrier
-    const set = (byMs: number) => {
-      if (barrier) for (const what of setClock(barrier, byMs)) stage.blame(what)
+    const set = (byMs: number) => (barrier: Barrier) => {
+      for (const what of setClock(barrier, byMs)) stage.blame(what)
     }
-    set(ms)
-    return () => set(-ms)
+    return barrierOf(runningGateway(stage, which), set(ms))(set(-ms))
   }
 
 export const GATEWAY_FAULTS = {
@@ -57,12 +65,8 @@ export const GATEWAY_FAULTS = {
   // The gateway reloads with requests in flight. Meanwhile its plugin reports that it is unfit, but still counts.
   'gateway: reloads': (stage, which) => {
     const gateway = runningGateway(stage, which)
-    const barrier = gateway?.barrier
     gateway?.reload()
-    if (barrier) barrier.second = true
-    return () => {
-      if (barrier) barrier.second = false
-    }
+    return barrierOf(gateway, barrier => (barrier.second = true))(barrier => (barrier.second = false))
   },
   'gateway: clock jumps ahead': step(STEP_MS),
   'gateway: clock jumps back': step(-STEP_MS),
