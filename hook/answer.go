@@ -24,7 +24,7 @@ func (a answer) String() string {
 }
 
 // ends is false for a pod that stays or opts out of drains. Its clients may still connect, so no quiet window follows.
-func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
+func (a answer) ends() bool { return a.Result != "stays" }
 
 // refusal is an answer that no retry changes, not even a call to another agent.
 type refusal struct{ message string }

@@ -14,13 +14,10 @@ func TestUnderstand(t *testing.T) {
 		want            string
 	}{
 		"drained":         {200, drained, true, false, "drained, evidence barrier, held for 13ms: sealed"},
-		"nothing proved":  {503, `{"result":"deadline","evidence":"none","why":"w"}`, false, false, "deadline, evidence none, held for 0s: w"},
-		"left alone":      {503, `{"result":"skipped","evidence":"none","why":"w"}`, false, false, "skipped, evidence none, held for 0s: w"},
-		"a last endpoint": {200, `{"result":"last-endpoint","evidence":"none","why":"w"}`, true, false, "last-endpoint, evidence none, held for 0s: w"},
-		"weak":            {200, `{"result":"deadline","evidence":"timer","why":"w"}`, true, false, "deadline, evidence timer, held for 0s: w"},
+		"nothing proved":  {503, `{"result":"unproved","evidence":"none","why":"w"}`, false, false, "unproved, evidence none, held for 0s: w"},
+		"stays":           {503, `{"result":"stays","evidence":"none","why":"w"}`, false, false, "stays, evidence none, held for 0s: w"},
 		"removed":         {200, `{"result":"removed","evidence":"observed","why":"w"}`, true, false, "removed, evidence observed, held for 0s: w"},
 		"not routed":      {200, `{"result":"not-routed","evidence":"barrier","why":"w"}`, true, false, "not-routed, evidence barrier, held for 0s: w"},
-		"stays":           {200, `{"result":"not-terminating","evidence":"none","why":"w"}`, true, false, "not-terminating, evidence none, held for 0s: w"},
 		"cannot vouch":    {503, `{"error":"cannot-vouch","why":"w"}`, false, false, "answered 503 cannot-vouch: w"},
 		"too many":        {429, `{"error":"too-many-hooks-of-pod","why":"w"}`, false, false, "answered 429 too-many-hooks-of-pod: w"},
 		"a proxy":         {502, "<html>", false, false, "answered 502, which is no answer of apisix-drain"},

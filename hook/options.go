@@ -16,7 +16,6 @@ type options struct {
 	connectTimeout time.Duration
 	// quiet is 0 without a quiet window.
 	quiet   time.Duration
-	until   string
 	pod     pod
 	logFile string
 	fail    bool
@@ -30,14 +29,13 @@ type pod struct{ name, namespace, uid string }
 type setting struct{ flag, env, byDefault string }
 
 var settings = struct {
-	url, budget, fallback, connectTimeout, quiet, until, pod, namespace, uid, log setting
+	url, budget, fallback, connectTimeout, quiet, pod, namespace, uid, log setting
 }{
 	url:            setting{"url", "APISIX_DRAIN_URL", "http://apisix-drain.apisix:8080"},
 	budget:         setting{"budget", "APISIX_DRAIN_BUDGET", "24s"},
 	fallback:       setting{"fallback", "APISIX_DRAIN_FALLBACK", "5s"},
 	connectTimeout: setting{"connect-timeout", "APISIX_DRAIN_CONNECT_TIMEOUT", "2s"},
 	quiet:          setting{"quiet", "APISIX_DRAIN_QUIET", "0s"},
-	until:          setting{"until", "APISIX_DRAIN_UNTIL", ""},
 	pod:            setting{"pod", "POD_NAME", ""},
 	namespace:      setting{"namespace", "POD_NAMESPACE", ""},
 	uid:            setting{"uid", "POD_UID", ""},
@@ -52,7 +50,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	values := map[string]string{}
 	value := func(s setting) { flags.Func(s.flag, "", func(text string) error { values[s.flag] = text; return nil }) }
 	for _, s := range []setting{settings.url, settings.budget, settings.fallback, settings.connectTimeout, settings.quiet,
-		settings.until, settings.pod, settings.namespace, settings.uid, settings.log} {
+		settings.pod, settings.namespace, settings.uid, settings.log} {
 		value(s)
 	}
 	fail := flags.Bool("fail", false, "")
@@ -101,10 +99,6 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	}
 	result.target = parsed
 
-	result.until, origin = get(settings.until)
-	if result.until != "" && result.until != "barrier" && result.until != "drained" {
-		complain("%s: %q must be barrier or drained", origin, result.until)
-	}
 	name, byFlag := get(settings.pod)
 	namespace, byOtherFlag := get(settings.namespace)
 	result.pod.uid, _ = get(settings.uid)

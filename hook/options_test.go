@@ -63,7 +63,6 @@ func TestWrongValues(t *testing.T) {
 		"unknown":        {[]string{"--bugdet", "1s"}, nil, "flag provided but not defined: -bugdet"},
 		"no value":       {[]string{"--budget"}, nil, "flag needs an argument"},
 		"a word":         {[]string{"now"}, nil, "\"now\" is no option"},
-		"until":          {[]string{"--until", "later"}, nil, "--until: \"later\" must be barrier or drained"},
 		"only one name":  {[]string{"--pod", "web-1"}, nil, "--pod and --namespace go together"},
 		"https":          {[]string{"--url", "https://agent"}, nil, "--url: \"https://agent\" must begin with http://"},
 		"no URL":         {nil, map[string]string{"APISIX_DRAIN_URL": "agent:8080"}, "APISIX_DRAIN_URL: \"agent:8080\" is no URL"},

@@ -58,9 +58,6 @@ func request(options options, left time.Duration) string {
 	if options.pod.uid != "" {
 		query.Set("uid", options.pod.uid)
 	}
-	if options.until != "" {
-		query.Set("until", options.until)
-	}
 	if wait := left - answerMargin; wait >= time.Millisecond {
 		query.Set("timeout", strconv.FormatInt(wait.Milliseconds(), 10)+"ms")
 	}

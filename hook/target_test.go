@@ -27,10 +27,9 @@ func TestRequest(t *testing.T) {
 	asked := options{
 		target: target{"agent", "8080", "agent:8080", "/a"},
 		pod:    pod{"web-1", "shop", "u-1"},
-		until:  "barrier",
 	}
 	want := strings.Join([]string{
-		"POST /a/v1/prestop?namespace=shop&pod=web-1&timeout=23500ms&uid=u-1&until=barrier HTTP/1.1",
+		"POST /a/v1/prestop?namespace=shop&pod=web-1&timeout=23500ms&uid=u-1 HTTP/1.1",
 		"Host: agent:8080",
 		"User-Agent: apisix-drain-hook/dev",
 		"Accept: application/json",

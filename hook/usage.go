@@ -13,8 +13,6 @@ If no agent answers, or nothing could be proved, it sleeps until --fallback has 
   --connect-timeout DURATION                                 APISIX_DRAIN_CONNECT_TIMEOUT  2s
   --quiet DURATION        then wait until no one has         APISIX_DRAIN_QUIET            0s: do not wait
                           connected for this long
-  --until barrier|drained barrier: do not wait for requests  APISIX_DRAIN_UNTIL            as the pod's annotation says,
-                          in flight                                                        else drained
   --pod, --namespace, --uid                                  POD_NAME, POD_NAMESPACE,      none: its address, which the
                           who asks (downward API)            POD_UID                       agent believes of few pods
   --log FILE              write the lines there too          APISIX_DRAIN_LOG              none; /proc/1/fd/2 is the log of

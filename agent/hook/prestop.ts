@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import { readOptions } from '../rules/drain/annotations.ts'
 import { isOwnLimit, type Ack } from '../rules/drain/ack.ts'
 import type { Hook } from '../rules/drain/drain.ts'
 import type { Log } from '../base/log.ts'
@@ -9,7 +8,7 @@ import type { Metrics } from '../report/metrics/metrics.ts'
 import { CannotVouch } from '../round/hold/cannot-vouch.ts'
 import { SHUTTING_DOWN, type HookSlots, type Slot } from './hook-slots.ts'
 import type { HoldRequest, Holds } from '../round/hold/holds.ts'
-import { identify, NAME_THE_POD } from './identify.ts'
+import { identify } from './identify.ts'
 import { parseQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal } from '../round/hold/refusal.ts'
 import { reply, type createFirsts } from '../round/hold/reply.ts'
@@ -90,8 +89,7 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   if (tooMany) return tooMany
 
   const { timeoutMs } = query
-  const until = query.until ?? readOptions(pod.annotations).until ?? 'drained'
-  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
+  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, timeoutMs }
   const isOwn = !pod.hostNetwork && pod.ips.includes(call.address)
   const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
@@ -99,10 +97,6 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
     return answer
   }
-  // Another pod, which does end, may have sent the call, and the pod with this address may only have forwarded its packets.
-  const mayBeForwarded = answer.result === 'not-terminating' && !identity.named
-  if (mayBeForwarded)
-    return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
   const { result, evidence, elapsedMs, status } = answer
   if (!parts.isFirst(hook, answer)) return answer
   log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')

@@ -4,13 +4,12 @@ import { refuse, type Refusal } from '../round/hold/refusal.ts'
 /** The parameters of a hook's call. All of them are optional. */
 export interface PrestopQuery {
   readonly ok: true
-  readonly until: 'barrier' | 'drained' | undefined
   readonly timeoutMs: number | undefined
   readonly named: { readonly namespace: string; readonly name: string } | undefined
   readonly uid: string | undefined
 }
 
-const KNOWN = ['until', 'timeout', 'namespace', 'pod', 'uid']
+const KNOWN = ['timeout', 'namespace', 'pod', 'uid']
 /** RFC 1123 subdomain, the form of pod names; a namespace is shorter. A text of another form is refused without a look-up. */
 const KUBERNETES_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 const UID = /^[A-Za-z0-9-]{1,128}$/
@@ -22,8 +21,6 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   if (unknown !== undefined)
     problems.push(`${printable(unknown)} is no parameter; there are ${KNOWN.join(', ')}`)
   for (const key of KNOWN) if (query.getAll(key).length > 1) problems.push(`${key} is given more than once`)
-  const until = query.get('until') ?? undefined
-  if (until !== undefined && !isGoal(until)) problems.push('until must be barrier or drained')
   const timeout = query.get('timeout')
   const timeoutMs = timeout === null ? undefined : parseDuration(timeout)
   if (timeout !== null && timeoutMs === undefined) problems.push(`timeout must be ${DURATION_FORM}`)
@@ -43,13 +40,10 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   if (problems.length > 0) return refuse('bad-request', problems.join('; '))
   return {
     ok: true,
-    until: until !== undefined && isGoal(until) ? until : undefined,
     timeoutMs,
     named: namespace !== null && name !== null ? { namespace, name } : undefined,
     uid: uid ?? undefined
   }
 }
-
-const isGoal = (text: string): text is 'barrier' | 'drained' => text === 'barrier' || text === 'drained'
 
 const printable = (text: string) => JSON.stringify(text.slice(0, 40))

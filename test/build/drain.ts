@@ -22,7 +22,6 @@ export const hook = (pod: PodFact, differs: Partial<Hook> = {}): Hook => ({
   id: 'hook-1',
   uid: pod.uid,
   receivedAt: 0,
-  until: undefined,
   timeoutMs: undefined,
   ...differs
 })

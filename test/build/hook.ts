@@ -1,10 +1,11 @@
 import { request } from 'node:http'
 import { ranMs } from './apisix.ts'
-import type { AckResult, Proved, Unproved } from '../../agent/rules/drain/ack.ts'
+import type { Ack, Proved, Unproved } from '../../agent/rules/drain/ack.ts'
 
 /** An ack, or a refusal: only a refusal has `error`. */
-export type HookBody = Partial<Omit<Proved, 'result'> & Omit<Unproved, keyof Proved>> & {
-  readonly result?: AckResult
+export type HookBody = Partial<Omit<Proved, 'result' | 'evidence'> & Omit<Unproved, keyof Proved>> & {
+  readonly result?: Ack['result']
+  readonly evidence?: Ack['evidence']
   readonly error?: string
 }
 

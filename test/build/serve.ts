@@ -20,8 +20,8 @@ export function memoryLog(): { readonly log: Log; readonly lines: Record<string,
 export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => ({
   status: 200,
   result: 'drained',
-  restsOn: 'gateways',
   evidence: 'barrier',
+  noReplacement: false,
   pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
   elapsedMs: 4,
   gateways: [],
@@ -34,11 +34,11 @@ export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => (
 
 /** An answer that proves nothing. */
 export const nothingFor = (pod: PodFact, differs: Partial<Unproved> = {}): Unproved => {
-  const { restsOn: _none, ...answered } = ackFor(pod)
+  const { noReplacement: _none, ...answered } = ackFor(pod)
   return {
     ...answered,
     status: 503,
-    result: 'deadline',
+    result: 'unproved',
     evidence: 'none',
     why: 'the time was up',
     change: 'give the pod a longer grace period',

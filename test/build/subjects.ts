@@ -178,8 +178,8 @@ function answering(
   if (told.kind === 'wait') return { wait: told.until, why: told.why }
   const { ack } = told
   const { status, result, evidence, elapsedMs, why } = ack
-  const basis = ack.status === 200 ? { restsOn: ack.restsOn } : { change: ack.change }
-  return { status, result, evidence, elapsedMs, why, ...basis }
+  const more = ack.status === 200 ? ack.noReplacement && { noReplacement: true } : { change: ack.change }
+  return { status, result, evidence, elapsedMs, why, ...more }
 }
 
 function planning(
@@ -279,9 +279,7 @@ function proving(
     return { kind, result: verdict.result, grade, ...forced, ...longLived, why, ...shown }
   }
   const { until, lastEndpoint, barred } = verdict
-  const marks = Object.fromEntries(
-    (['contrary', 'floorOver'] as const).filter(m => verdict[m]).map(m => [m, true])
-  )
+  const marks = verdict.floorOver ? { floorOver: true } : {}
   return {
     kind,
     grade: grade ?? 'none',

@@ -45,7 +45,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
       await isAskedAgain(web, name)
     }
   })
-  it('a liveness probe fails: the hook returns when Kubernetes was asked twice, and the pod goes on under its uid', async () => {
+  it('a liveness probe fails: the hook takes its own sleep, and the pod goes on under its uid', async () => {
     const observed = await restarted()
     // The pod gets requests until its container ends. Then the app closes its connections, and nginx does not retry a POST that
     // it has just sent on one of them. Only such requests fail, and only after the hook has returned.
@@ -54,7 +54,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
     for (const at of observed.failedAt) expect(at).to.be.at.least(observed.hooks[0]?.at ?? Infinity)
     expect(observed.load.failed, 'all were looked at').to.equal(observed.load.failures.length)
     endedInTime(observed, 0)
-    expect(observed.answers).to.deep.equal({ 'not-terminating/none': 1 })
+    expect(observed.answers).to.deep.equal({ 'stays/none': 1 })
     expect(observed.hooks).to.have.length(1)
     expect(observed.hooks[0]?.ms).to.be.within(HELD_MS, HELD_MS + FALLBACK_MS)
   })

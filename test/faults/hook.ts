@@ -48,13 +48,13 @@ export async function askHook(
     if (!mayProve && reply?.body.evidence === 'barrier')
       return [`${pod.name} was answered by the barrier of some gateways only`]
     const open = reply?.status === 200 ? await inFlight() : 0
-    if (reply?.status === 200 && open > 0 && reply.body.result !== 'deadline')
+    if (reply?.status === 200 && open > 0)
       return [`${pod.name} was answered ${reply.body.result} with ${open} requests in flight to it`]
     const heldMs = reply ? reply.ms - stalledMs(reply.calledAt, reply.at) : 0
-    if (isUnhurt && reply?.body.result === 'deadline' && heldMs > LONG_MS)
+    if (isUnhurt && reply?.body.result === 'unproved' && heldMs > LONG_MS)
       return [`${pod.name} was held until its deadline: ${reply.body.why}`]
-    if (reply?.status === 200)
-      return reply.body.result === 'not-terminating' ? [`${pod.name} ends, and was told that it stays`] : []
+    if (reply?.body.result === 'stays') return [`${pod.name} ends, and was told that it stays`]
+    if (reply?.status === 200) return []
     if (reply && reply.status !== 503) return [`the hook of ${pod.name} was answered ${reply.status}`]
     await wait(BETWEEN_MS)
   }

@@ -48,9 +48,9 @@ describe('feature: a broken Admin API', () => {
       expect(ranMs).to.be.below(LATEST.answeredMs)
       // If the agent's write succeeded, the gateways no longer show the node. Otherwise nothing is proved.
       const through = rig.nodes('upstreams/web').length === 1
-      expect(body.result).to.be.oneOf(['removed', 'deadline'])
-      expect(status).to.equal(body.evidence === 'none' ? 503 : 200)
-      if (!through) expect(body).to.include({ result: 'deadline', evidence: 'none' })
+      expect(body.result).to.be.oneOf(['removed', 'unproved'])
+      expect(status).to.equal(body.result === 'unproved' ? 503 : 200)
+      if (!through) expect(body).to.include({ result: 'unproved', evidence: 'none' })
       lift()
       await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
       expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
@@ -62,7 +62,7 @@ describe('feature: a broken Admin API', () => {
     rig.apisix.store.health = 'black-holed'
     rig.end(old)
     const { status, body, ranMs } = await rig.hook(old)
-    expect({ status, ...body }).to.include({ status: 503, result: 'deadline', evidence: 'none' })
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved', evidence: 'none' })
     expect(ranMs).to.be.below(LATEST.answeredMs)
     rig.apisix.store.health = 'up'
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
@@ -86,7 +86,7 @@ describe('feature: a broken Admin API', () => {
     const first = await held
     expect(second.body).to.include({ result: 'removed', evidence: 'observed' })
     expect(second.ranMs).to.be.below(1500)
-    expect(first.body.result).to.equal('deadline')
+    expect(first.body.result).to.equal('unproved')
     expect(first.body.holders?.map(({ key }) => key)).to.deep.equal(['upstreams/a'])
   })
 

@@ -121,7 +121,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
     const { gateway, backend, slow, hook } = await saidBusy(rig, 10)
     await gateway.partition({ barrier: 'silent' })
     const { body } = await hook
-    expect(body).to.include({ result: 'deadline' })
+    expect(body).to.include({ result: 'unproved' })
     // The reason is the last report, or its absence once the barrier's timeout is over.
     expect(body.why).to.match(/1 in flight|only its own 0 in flight counts/)
     backend.release()

@@ -22,7 +22,7 @@ describe('feature: nodes that APISIX finds by discovery', () => {
     await rig.settled()
     rig.end(old)
     const { status, body } = await rig.hook(old)
-    expect({ status, ...body }).to.include({ status: 503, result: 'deadline', evidence: 'none' })
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved', evidence: 'none' })
     expect(body.holders).to.deep.include({
       key: 'upstreams/found',
       state: 'foreign',

@@ -21,9 +21,9 @@ async function ending(rig: Rig) {
 const gradeAt = (body: HookBody, { name }: Gateway) =>
   body.gateways?.find(report => report.name === name)?.grade ?? 'none'
 
-/** Whether one gateway was seen without the node, the removal was accepted, and no gateway was seen with the node. */
-const isHalf = ({ grade, gateways, contrary }: Waiting) =>
-  grade === 'accepted' && !contrary && gateways.some(report => report.grade === 'observed')
+/** Whether one gateway was seen without the node, and the removal was accepted. */
+const isHalf = ({ grade, gateways }: Waiting) =>
+  grade === 'accepted' && gateways.some(report => report.grade === 'observed')
 const hasProof = ({ gateways }: Waiting) => gateways.some(({ grade }) => grade === 'barrier')
 
 describe('feature: gateways that cannot confirm (Control API)', () => {
@@ -40,7 +40,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
       const { old } = await ending(rig)
       await bad.partition({ control: reach })
       const { body } = await expires(rig, old, 'the other one has confirmed', isHalf)
-      expect(body).to.include({ result: 'deadline', evidence: 'accepted' })
+      expect(body).to.include({ result: 'unproved', evidence: 'none' })
       expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['observed', 'none'])
       expect(body.why).to.contain(bad.name)
     })
@@ -51,7 +51,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
     const { old } = await ending(rig)
     rig.gatewayIs(bad, 'not-ready')
     const { body } = await expires(rig, old, 'the other one has confirmed', isHalf)
-    expect(body).to.include({ result: 'deadline', evidence: 'accepted' })
+    expect(body).to.include({ result: 'unproved', evidence: 'none' })
     expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['observed', 'none'])
     expect(body.gateways?.[1]?.why).to.contain('not Ready')
   })
@@ -88,7 +88,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
       'it is seen there long after the floor',
       ({ why }) => why.includes('still lists') && performance.now() - from > 6000
     )
-    expect(body.result).to.equal('deadline')
+    expect(body.result).to.equal('unproved')
     expect(gradeAt(body, stale)).to.equal('none')
     expect(body.why).to.contain('still lists')
   })
@@ -119,7 +119,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     bad.workers[0]!.freeze()
     const { body } = await expires(rig, old, 'the other one has confirmed', hasProof)
     bad.workers[0]!.thaw()
-    expect(body.result).to.equal('deadline')
+    expect(body.result).to.equal('unproved')
     expect(gradeAt(body, bad)).to.equal('none')
     expect(gradeAt(body, good)).to.equal('barrier')
   })
@@ -130,7 +130,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     const { old } = await ending(rig)
     await bad.partition({ barrier: 'silent', control: 'silent' })
     const { body } = await expires(rig, old, 'the other one has confirmed', hasProof)
-    expect(body.result).to.equal('deadline')
+    expect(body.result).to.equal('unproved')
     expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
   })
 
@@ -207,7 +207,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     const { old } = await ending(rig)
     const joined = await rig.addGateway({ silent: true })
     const { body } = await expires(rig, old, 'it is waited for', ({ why }) => why.includes(joined.name))
-    expect(body.result).to.equal('deadline')
+    expect(body.result).to.equal('unproved')
     expect(gradeAt(body, joined)).to.equal('none')
     expect(body.why).to.contain(joined.name)
   })
@@ -296,7 +296,7 @@ describe('feature: gateways that answer what they want', () => {
       }
       const { old } = await ending(rig)
       const { body } = await expires(rig, old, 'all have answered', isTold)
-      expect(body).to.include({ result: 'deadline' })
+      expect(body).to.include({ result: 'unproved' })
       const grades = body.gateways?.map(({ grade }) => grade ?? 'none')
       // `isTold` has seen the good gateway's proof. No other gateway has one, and each is waited for.
       expect(grades?.filter(grade => grade === 'barrier')).to.have.lengthOf.at.most(1)

@@ -169,7 +169,7 @@ describe('feature: holders', () => {
 describe('feature: the last node', () => {
   const test = sideBySide()
 
-  test('is kept until the deadline, and the answer is last-endpoint', async start => {
+  test('is kept until the deadline, and nothing is proved without the plugin', async start => {
     const rig = await start()
     const old = rig.pod('web-1', { graceSeconds: 300 })
     rig.upstream('web', [old])
@@ -181,7 +181,7 @@ describe('feature: the last node', () => {
       'it is kept for a second',
       () => rig.agent.loop.lastPlan().kept.length === 1 && performance.now() - from > 1000
     )
-    expect(body).to.include({ result: 'last-endpoint' })
+    expect(body).to.include({ result: 'unproved' })
     expect(body.holders?.map(({ state }) => state)).to.deep.equal(['kept-last'])
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
   })
@@ -208,7 +208,7 @@ describe('feature: the last node', () => {
       await rig.settled()
       for (const one of both) rig.end(one)
       const results = await Promise.all(both.map(async one => (await rig.hook(one)).body.result))
-      expect(results).to.have.members(['last-endpoint', 'removed'])
+      expect(results).to.have.members(['unproved', 'removed'])
       expect(rig.nodes('upstreams/web')).to.have.length(1)
     })
 

@@ -46,7 +46,7 @@ describe('feature: hooks', () => {
     rig.end(old)
     const endsAt = Date.parse(rig.object(old)!.metadata.deletionTimestamp!) - performance.timeOrigin
     const { body, at } = await rig.hook(old, 'timeout=1h')
-    expect(body).to.include({ result: 'deadline' })
+    expect(body).to.include({ result: 'unproved' })
     expect(at).to.be.below(endsAt)
   })
 
@@ -56,7 +56,7 @@ describe('feature: hooks', () => {
     rig.end(old)
     const patient = rig.hook(old)
     const { body, ms, ranMs } = await rig.hook(old, 'timeout=200ms')
-    expect(body).to.include({ result: 'deadline' })
+    expect(body).to.include({ result: 'unproved' })
     expect(ms).to.be.at.least(190)
     expect(ranMs).to.be.below(1400)
     expect((await patient).body).to.include({ result: 'removed', evidence: 'observed' })
@@ -92,7 +92,8 @@ describe('feature: hooks', () => {
     const { old, fresh } = await two(rig)
     const unnamed = () => callHook({ port: rig.agent.port, from: old.ip })
     const stays = await unnamed()
-    expect([stays.status, stays.body.error]).to.deep.equal([400, 'not-named'])
+    expect([stays.status, stays.body.result]).to.deep.equal([503, 'stays'])
+    expect(stays.body.change).to.include('?namespace=…&pod=…')
     rig.end(old)
     const ends = await unnamed()
     expect([ends.status, ends.body.result]).to.deep.equal([200, 'removed'])
@@ -132,7 +133,7 @@ describe('feature: hooks', () => {
     const { old, fresh } = await two(rig)
     for (const restarts of [1, 2]) {
       const { status, body, ms, ranMs } = await rig.hook(old)
-      expect([status, body.result, body.evidence]).to.deep.equal([200, 'not-terminating', 'none'])
+      expect([status, body.result, body.evidence]).to.deep.equal([503, 'stays', 'none'])
       expect(body.why).to.match(/; asked twice, \S+ apart$/)
       expect(ms).to.be.at.least(1990)
       expect(ranMs).to.be.below(6000)
@@ -164,7 +165,7 @@ describe('feature: hooks', () => {
       endpoints: was.endpoints?.map(endpoint => ({ ...endpoint, conditions: { terminating: true } }))
     }))
     const { status, body } = await rig.hook(old)
-    expect([status, body.result]).to.deep.equal([200, 'not-terminating'])
+    expect([status, body.result]).to.deep.equal([503, 'stays'])
     expect(rig.agent.loop.drains().size).to.equal(0)
     expect(rig.nodes('upstreams/web')).to.have.members([old.node, fresh.node])
   })
@@ -186,7 +187,7 @@ describe('feature: hooks', () => {
     rig.condition(old, 'DisruptionTarget', 'False')
     rig.restarted(old, 1)
     const { status, body } = await hook
-    expect([status, body.result]).to.deep.equal([200, 'not-terminating'])
+    expect([status, body.result]).to.deep.equal([503, 'stays'])
     expect(body.why).to.match(/; asked twice, \S+ apart$/)
     await until('it is put back', () => rig.nodes('upstreams/web').length === 2)
     expect(rig.nodes('upstreams/web')).to.have.members([old.node, fresh.node])
@@ -195,7 +196,7 @@ describe('feature: hooks', () => {
   test('the status of a kubelet that comes after the answer still begins the drain', async start => {
     const rig = await start({ loop: { kubeletStatusDelayMs: 100 } })
     const { old, fresh } = await two(rig)
-    expect((await rig.hook(old)).body.result).to.equal('not-terminating')
+    expect((await rig.hook(old)).body.result).to.equal('stays')
     expect(rig.agent.loop.drains().size).to.equal(0)
     rig.evicted(old)
     await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
@@ -207,7 +208,7 @@ describe('feature: hooks', () => {
   test('a disruption without a hook, or after a restart that explains the hook, starts no drain', async start => {
     const rig = await start({ loop: { kubeletStatusDelayMs: 100 } })
     const { old, fresh } = await two(rig)
-    expect((await rig.hook(old)).body.result).to.equal('not-terminating')
+    expect((await rig.hook(old)).body.result).to.equal('stays')
     rig.restarted(old, 1)
     rig.condition(old, 'DisruptionTarget', 'True')
     rig.condition(fresh, 'DisruptionTarget', 'True')
@@ -288,7 +289,7 @@ describe('feature: hooks', () => {
       last = await rig.hook(old)
     undo()
     // Each call alone is refused after 1.5 s, before the deadline. Only the repeated calls reach the deadline.
-    expect([last.status, last.body.result]).to.deep.equal([503, 'deadline'])
+    expect([last.status, last.body.result]).to.deep.equal([503, 'unproved'])
   })
 
   test('a pod whose annotation disables the drain is left alone', async start => {
@@ -296,7 +297,7 @@ describe('feature: hooks', () => {
     const { old } = await two(rig, { annotations: { 'apisix-drain.io/skip': 'true' } })
     rig.end(old)
     const { status, body, ranMs } = await rig.hook(old)
-    expect({ status, ...body }).to.include({ status: 503, result: 'skipped', evidence: 'none' })
+    expect({ status, ...body }).to.include({ status: 503, result: 'stays', evidence: 'none' })
     expect(body.change).to.contain('apisix-drain.io/skip')
     expect(ranMs).to.be.below(1000)
     expect(rig.nodes('upstreams/web')).to.have.length(2)
@@ -311,7 +312,7 @@ describe('feature: hooks', () => {
     const { old, fresh } = await two(rig)
     rig.end(old)
     const { status, body, ms, ranMs } = await rig.hook(old)
-    expect({ status, ...body }).to.include({ status: 503, result: 'deadline', evidence: 'none' })
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved', evidence: 'none' })
     expect(body.holders?.map(({ state }) => state)).to.deep.equal(['dry-run'])
     expect(ms).to.be.at.least(550)
     expect(ranMs).to.be.below(3000)
@@ -327,7 +328,7 @@ describe('feature: hooks', () => {
     await rig.gateways[0]!.partition({ control: 'silent' })
     rig.end(old)
     const { body, ranMs } = await rig.hook(old)
-    expect(body.result).to.equal('deadline')
+    expect(body.result).to.equal('unproved')
     expect(ranMs).to.be.below(700)
   })
 })

@@ -66,7 +66,7 @@ describe('feature: figures of each gateway', () => {
     await waitFor('it is unfit', async () => (await value(rig, of('gateway_unfit', bad))) === 1, MS)
     rig.end(old)
     const { body } = await rig.hook(old)
-    expect(body.result).to.equal('deadline')
+    expect(body.result).to.equal('unproved')
     await waitFor('it counts', async () => (await value(rig, of('gateway_expired_total', bad))) === 1, MS)
     expect(await value(rig, of('gateway_expired_total', good))).to.equal(0)
     expect(await value(rig, of('gateway_unfit', good))).to.equal(0)

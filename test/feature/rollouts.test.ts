@@ -83,7 +83,7 @@ describe('feature: one replica under load', () => {
       22
     )
     await backend.terminate()
-    expect(body.result).to.equal('last-endpoint')
+    expect(body).to.include({ result: 'drained', evidence: 'barrier', noReplacement: true })
     const failedThen = load.result.failures.length
     await until('requests are refused', () => load.result.failures.length > failedThen + 5)
     const { failures } = await load.stop()

@@ -150,7 +150,7 @@ describe('feature: API-driven standalone', () => {
     rig.end(old)
     await put([fresh], 1)
     const { status, body } = await rig.hook(old)
-    expect({ status, ...body }).to.include({ status: 503, result: 'deadline', evidence: 'none' })
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved', evidence: 'none' })
     expect(rig.writes).to.deep.equal([])
   })
 })

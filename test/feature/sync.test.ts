@@ -69,7 +69,7 @@ describe('feature: an upstream that follows a Service', () => {
     rig.end(only)
     rig.service('web', [only])
     const { body } = await rig.hook(only)
-    expect(body.result).to.equal('last-endpoint')
+    expect(body.result).to.equal('unproved')
     expect(rig.nodes('upstreams/web')).to.deep.equal([only.node])
   })
 

@@ -39,8 +39,8 @@ describe('hook and agent', () => {
     const web = rig.pod('web-1')
     await rig.settled()
     const url = `http://127.0.0.1:${rig.agent.port}`
-    const stays = await runHook(['--url', url, '--quiet', '30s'], identity(web))
-    expect(stays.stderr).to.contain('not-terminating, evidence none')
+    const stays = await runHook(['--url', url, '--quiet', '30s', '--fallback', '200ms'], identity(web))
+    expect(stays.stderr).to.contain('stays, evidence none')
     expect(stays.stderr).not.to.contain('quiet')
     const other = await runHook(['--url', url, '--fallback', '200ms'], { ...identity(web), POD_UID: 'old' })
     expect(other.stderr).to.contain('refused with 403 forbidden: ')

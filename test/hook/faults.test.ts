@@ -69,13 +69,13 @@ describe('hook', () => {
   })
 
   it('names its pod, from its environment', async () => {
-    await against([answers], ['--until', 'barrier'], {
+    await against([answers], [], {
       POD_NAME: 'web-1',
       POD_NAMESPACE: 'shop',
       POD_UID: '7f3a'
     })
     const text = stub?.requests[0]?.text
-    expect(text).to.match(/\?namespace=shop&pod=web-1&timeout=\d+ms&uid=7f3a&until=barrier HTTP/)
+    expect(text).to.match(/\?namespace=shop&pod=web-1&timeout=\d+ms&uid=7f3a HTTP/)
   })
 
   it('reads an answer in chunks', async () => {

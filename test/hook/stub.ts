@@ -72,7 +72,7 @@ export const DRAINED = {
   why: 'every gateway avoids it'
 }
 export const NOTHING = {
-  result: 'deadline',
+  result: 'unproved',
   evidence: 'none',
   elapsedMs: 0,
   why: 'the reserve is all there is'

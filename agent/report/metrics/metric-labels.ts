@@ -1,25 +1,21 @@
-import type { AckResult, Proved } from '../../rules/drain/ack.ts'
-import { GRADES, type Drain } from '../../rules/drain/drain.ts'
+import type { Ack, Proved } from '../../rules/drain/ack.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
 import type { LongLived } from '../../rules/drain/long-lived.ts'
 import type { Kept } from '../../rules/plan/change.ts'
 
 /** The keys of a record that has every member of a union, and no other. */
 export const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
 
-type Evidence = Proved['evidence']
-
 /** The evidence that shows the state of the gateways. */
-export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Evidence[]
-export const EVIDENCE = [...GRADES, 'none'] as const satisfies readonly Evidence[]
+export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Proved['evidence'][]
+export const EVIDENCE = [...PROOFS, 'none'] as const
 /** The evidence that each result of a hook can have. */
-export const ANSWERS: Readonly<Record<AckResult, readonly Evidence[]>> = {
+export const ANSWERS: Readonly<Record<Ack['result'], readonly Ack['evidence'][]>> = {
   drained: ['barrier'],
   removed: PROOFS,
   'not-routed': PROOFS,
-  'last-endpoint': EVIDENCE,
-  'not-terminating': ['none'],
-  deadline: EVIDENCE,
-  skipped: ['none']
+  unproved: ['none'],
+  stays: ['none']
 }
 /** The phases of a drain. */
 export const PHASES = keysOf({
@@ -59,5 +55,5 @@ export const USUAL_RESULTS = [
   'drained',
   'removed',
   'not-routed',
-  'deadline'
-] as const satisfies readonly AckResult[]
+  'unproved'
+] as const satisfies readonly Ack['result'][]

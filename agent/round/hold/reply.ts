@@ -26,7 +26,7 @@ export const reply = (
 export function createFirsts(): (hook: Hook, ack: Ack) => boolean {
   const given = new Set<string>()
   return (hook, ack) => {
-    const key = `${isOwnLimit(hook, ack) ? 'limit' : ack.result} ${hook.uid}`
+    const key = `${isOwnLimit(hook, ack) ? 'limit' : ack.status} ${hook.uid}`
     const isFirst = !given.has(key)
     given.add(key)
     if (given.size > 10_000) given.delete(given.values().next().value!)

@@ -9,8 +9,6 @@ export const PREFIX = 'apisix-drain.io/'
 export const SKIP = `${PREFIX}skip`
 /** Overrides the configured reserve for this pod, a duration such as `5s`. */
 export const RESERVE = `${PREFIX}reserve`
-/** The default of `?until=` for hooks of this pod: `barrier` or `drained`. */
-const UNTIL = `${PREFIX}until`
 /** Overrides the configured minimum grade for this pod. */
 const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 /** The longest wait for websockets and streams of this pod, such as `10s`; overrides `drain.longLivedWait`. */
@@ -24,7 +22,6 @@ export const UPSTREAM = `${PREFIX}upstream`
 interface PodOptions {
   readonly skip: boolean
   readonly reserveMs: number | undefined
-  readonly until: 'barrier' | 'drained' | undefined
   readonly minimumGrade: Grade | undefined
   readonly longLivedMs: number | undefined
   readonly successors: boolean
@@ -64,7 +61,6 @@ export function readOptions(annotations: Annotations): PodOptions {
   return {
     skip: read(SKIP, oneOf({ true: true, false: false }), 'true or false') ?? false,
     reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
-    until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
     minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
     longLivedMs: read(LONG_LIVED_WAIT, parseDuration, DURATION_FORM),
     successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,

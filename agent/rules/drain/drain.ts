@@ -91,8 +91,6 @@ export interface Waiting {
   readonly lastEndpoint: boolean
   /** Every known gateway has sealed the entry: the pod gets no new request, and only requests in flight are left. */
   readonly barred: boolean
-  /** A gateway may still send requests to the pod, so no weaker grade counts. */
-  readonly contrary: boolean
   /** The floor is over, and no better grade is required or possible, so hooks are not held any longer. */
   readonly floorOver: boolean
   /** The change that an operator can make; absent if there is only the usual advice. */
@@ -115,9 +113,6 @@ export interface Hook {
   readonly id: string
   readonly uid: PodUid
   readonly receivedAt: Millis
-  /** `?until=`: whether the sealed gateways are enough (`barrier`), or requests in flight must have ended too (`drained`).
-   * `undefined`: not in the call, so the pod's annotation decides; the default is `drained`. */
-  readonly until: 'barrier' | 'drained' | undefined
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined
 }

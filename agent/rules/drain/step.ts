@@ -26,7 +26,6 @@ export const NOTHING_YET: Waiting = {
   grade: undefined,
   lastEndpoint: false,
   barred: false,
-  contrary: false,
   floorOver: false,
   until: undefined,
   why: 'nothing has been observed yet',

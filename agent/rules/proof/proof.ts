@@ -14,8 +14,7 @@ import { assess, type Assessment } from './gateway-proof.ts'
 /**
  * The verdict on a drain. Each grade holds from some time on (`undefined`: these facts do not support it). The best grade that holds is
  * taken if it reaches the pod's own minimum (annotation), or else the configured one. There are two more conditions:
- * - No holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain
- *   waits for a replacement until its deadline.
+ * - No holder keeps the node as its last one, or every gateway has sealed it (`barrier`). Until then the drain waits for a replacement.
  * - No gateway is known to send requests still. A weaker grade cannot outweigh this, because it only shows that time has passed.
  * In a dry run the agent writes nothing, but a proof can still be true, because another writer may remove the node.
  */
@@ -53,7 +52,7 @@ export function prove(
   const isEnough =
     grade !== undefined &&
     (atLeast(grade, minimum) || blind !== undefined) &&
-    (!lastEndpoint || (grade === 'barrier' && !evidence.sealForced)) &&
+    (!lastEndpoint || grade === 'barrier') &&
     !contrary
   if (isEnough && grade !== 'timer') {
     const isUnlisted = evidence.holders.length === 0 && evidence.absentSince !== undefined
@@ -89,7 +88,6 @@ export function prove(
     grade,
     lastEndpoint,
     barred: isComplete(evidence) && hidden.length === 0 && assessed.every(one => one.sealed),
-    contrary,
     floorOver: isEnough,
     ...(blind && { change: blind.change }),
     ...(longLived && { longLived }),

@@ -17,8 +17,8 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   description: "The agent answered {{ "{{ $labels.error }}" }}. What is missing is in its /readyz, and in `doctor`."
 - alert: ApisixDrainHooksAtDeadline
   severity: warning
-  expr: sum(increase(apisix_drain_hook_answers_total{ {{- .at -}} ,result="deadline"}[10m])) > 0
-  summary: Hooks were answered because the grace was over, not because it was proved
+  expr: sum(increase(apisix_drain_hook_answers_total{ {{- .at -}} ,result="unproved"}[10m])) > 0
+  summary: Hooks were answered 503, because nothing was proved
   description: The `why` of these answers, in the agent's log, says what was missing.
 - alert: ApisixDrainRequestsAfterAck
   severity: critical

@@ -37,7 +37,7 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
   },
   ApisixDrainHooksAtDeadline: {
     // A single hook must be enough for the alert, although it is the first increase of this series.
-    series: { 'apisix_drain_hook_answers_total{result="deadline",evidence="none"}': then(0, 1) },
+    series: { 'apisix_drain_hook_answers_total{result="unproved",evidence="none"}': then(0, 1) },
     at: '6m'
   },
   ApisixDrainRequestsAfterAck: {
@@ -119,7 +119,7 @@ export const GOOD_CASES: Readonly<Record<string, Readonly<Record<string, string>
   },
   'requests in flight for minutes, and a planned last endpoint': {
     apisix_drain_gateway_unconfirmed: then(0, 2),
-    'apisix_drain_hook_answers_total{result="last-endpoint",evidence="none"}': counting
+    'apisix_drain_hook_answers_total{result="stays",evidence="none"}': counting
   },
   'a writer that is a few seconds late': {
     apisix_drain_owner_behind_seconds: `0x${CALM} ${STEP_S}+${STEP_S}x2 0x${REST - 3}`,

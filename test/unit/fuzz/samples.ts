@@ -105,7 +105,7 @@ export const SAMPLES: readonly string[] = [
     { endpoints: dump },
     { request: { uid: 'r', kind: { kind: 'Pod' }, object: pod } }
   ].map(value => JSON.stringify(value)),
-  'namespace=shop&pod=web-1&uid=u1&timeout=5s&until=barrier'
+  'namespace=shop&pod=web-1&uid=u1&timeout=5s'
 ]
 
 export const INJECT: InjectSettings = {

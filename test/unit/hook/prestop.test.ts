@@ -49,11 +49,10 @@ describe('prestop', () => {
 
   it('waits for the answer and passes it on', async () => {
     const { holds, clock, call, waiting, metric, parts } = setUp()
-    const answer = call('/v1/prestop?until=barrier&timeout=5s', { method: 'POST' })
+    const answer = call('/v1/prestop?timeout=5s', { method: 'POST' })
     await waiting(1)
     expect(holds.held[0]?.hook).to.include({
       uid: web.uid,
-      until: 'barrier',
       timeoutMs: 5000,
       receivedAt: clock.now()
     })
@@ -79,31 +78,6 @@ describe('prestop', () => {
       evidence: 'barrier'
     })
     expect(clock.pending).to.equal(0)
-  })
-
-  it('never reports that a pod stays to a caller known only by address: a proxy may have that address', async () => {
-    const { holds, call, waiting, metric, parts } = setUp()
-    const stays = ackFor(web, { result: 'not-terminating', evidence: 'none', restsOn: 'kubernetes' })
-    const unnamed = call()
-    await waiting(1)
-    holds.held[0]?.answer(stays)
-    const refused = await unnamed
-    expect(refused.status).to.equal(400)
-    const { error, why } = await json(refused)
-    expect(error).to.equal('not-named')
-    expect(why).to.match(
-      /^the pod with the address 10.0.0.7 does not end; source NAT and proxies .*namespace=&pod=.*--noproxy/
-    )
-    expect(await metric('hook_answers')).to.deep.equal([])
-    expect(await metric('hook_refusals')).to.deep.equal([
-      'apisix_drain_hook_refusals_total{error="not-named"} 1'
-    ])
-    expect(parts.lines.at(-1)).to.include({ level: 'warn', msg: 'hook refused', error: 'not-named' })
-
-    const named = call('/v1/prestop?namespace=shop&pod=web-1')
-    await waiting(2)
-    holds.held[1]?.answer(stays)
-    expect((await named).status).to.equal(200)
   })
 
   it('goes on answering hooks without a name of pods that end', async () => {
@@ -134,7 +108,7 @@ describe('prestop', () => {
     expect(await calls('', ackFor(web))).to.equal(3)
     expect(await metric('hook_answers')).to.deep.equal([
       'apisix_drain_hook_answers_total{result="drained",evidence="barrier"} 1',
-      'apisix_drain_hook_answers_total{result="deadline",evidence="none"} 1'
+      'apisix_drain_hook_answers_total{result="unproved",evidence="none"} 1'
     ])
   })
 
@@ -147,7 +121,7 @@ describe('prestop', () => {
     await Promise.all(answers)
   })
 
-  for (const path of ['//v1/prestop', '/v1//prestop', '///v1/prestop?until=drained']) {
+  for (const path of ['//v1/prestop', '/v1//prestop', '///v1/prestop?timeout=9s']) {
     it(`answers to ${path}, as old kubelets write it`, async () => {
       const { holds, call, waiting } = setUp()
       const answer = call(`http://agent${path}`)
@@ -157,19 +131,8 @@ describe('prestop', () => {
     })
   }
 
-  it('waits as the pod’s annotation asks if the call does not say', async () => {
-    const { holds, call, waiting } = setUp(
-      pod('web-1', { ips: ['10.0.0.7'], annotations: { 'apisix-drain.io/until': 'barrier' } })
-    )
-    const answers = [call(), call('/v1/prestop?until=drained')]
-    await waiting(2)
-    expect(holds.held.map(held => held.hook.until)).to.deep.equal(['barrier', 'drained'])
-    for (const held of holds.held) held.answer()
-    await Promise.all(answers)
-  })
-
   const refusals: Record<string, [path: string, address: string, status: number, error: string]> = {
-    'a bad until': ['/v1/prestop?until=soon', '10.0.0.7', 400, 'bad-request'],
+    'an unknown parameter': ['/v1/prestop?until=barrier', '10.0.0.7', 400, 'bad-request'],
     'a bad timeout': ['/v1/prestop?timeout=25', '10.0.0.7', 400, 'bad-request'],
     'an unknown pod': ['/v1/prestop', '10.9.9.9', 404, 'unknown-pod'],
     'a pod of another namespace': ['/v1/prestop?namespace=bank&pod=web-1', '10.0.0.7', 403, 'forbidden']
@@ -235,7 +198,7 @@ describe('prestop', () => {
     const { holds, call, waiting } = setUp()
     const answer = call()
     await waiting(1)
-    const said = nothingFor(web, { result: 'skipped' })
+    const said = nothingFor(web, { result: 'stays' })
     holds.held[0]?.answer(said)
     const response = await answer
     expect(response.status).to.equal(503)

@@ -8,7 +8,6 @@ describe('prestop query', () => {
   it('has no required parameter', () => {
     expect(parse('')).to.deep.equal({
       ok: true,
-      until: undefined,
       timeoutMs: undefined,
       named: undefined,
       uid: undefined
@@ -16,9 +15,8 @@ describe('prestop query', () => {
   })
 
   it('reads every parameter', () => {
-    expect(parse('until=barrier&timeout=2.5s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
+    expect(parse('timeout=2.5s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
       ok: true,
-      until: 'barrier',
       timeoutMs: 2500,
       named: { namespace: 'shop', name: 'web-1.a' },
       uid: '0-a'
@@ -26,8 +24,6 @@ describe('prestop query', () => {
   })
 
   const wrong: Record<string, RegExp> = {
-    'until=now': /until must be barrier or drained/,
-    'until=': /until must be/,
     'timeout=25': /timeout must be a number and a unit, such as 3s/,
     'timeout=': /timeout must be/,
     'timeout=-1s': /timeout must be/,
@@ -38,7 +34,7 @@ describe('prestop query', () => {
     'namespace=shop&pod=..%2Fsecrets': /pod is no name that Kubernetes allows/,
     'namespace=Shop&pod=a': /namespace is no name/,
     'uid=%0a': /uid is no uid/,
-    'untill=barrier': /"untill" is no parameter; there are until, timeout/
+    'until=barrier': /"until" is no parameter; there are timeout, namespace/
   }
   for (const [text, why] of Object.entries(wrong)) {
     it(`refuses ?${text}`, () => {
@@ -50,8 +46,8 @@ describe('prestop query', () => {
   }
 
   it('reports all problems at once', () => {
-    const parsed = parse('until=x&timeout=y')
-    expect(parsed.ok ? '' : parsed.why).to.match(/until.*; timeout/)
+    const parsed = parse('uid=%0a&timeout=y')
+    expect(parsed.ok ? '' : parsed.why).to.match(/timeout.*; uid/)
   })
 })
 

@@ -73,8 +73,8 @@ describe('metrics', () => {
 
   it('have no series of an answer that cannot be', async () => {
     const text = await metrics.registry.metrics()
-    expect(text).to.include('apisix_drain_hook_answers_total{result="deadline",evidence="none"} 0')
-    expect(text).not.to.include('result="skipped",evidence="barrier"')
+    expect(text).to.include('apisix_drain_hook_answers_total{result="unproved",evidence="none"} 0')
+    expect(text).not.to.include('result="stays",evidence="barrier"')
   })
 
   it('can be scraped before and after the first drain', async () => {

@@ -115,7 +115,6 @@ describe('laws of drains', () => {
     law(({ drain, facts, now }, settings) => {
       const held = hook(facts.pod, {
         receivedAt: Math.max(0, now - 1_000),
-        until: 'drained',
         timeoutMs: 7_000
       })
       // The deadline of a drain that was undone does not count, so the deadline comes from the pod.
