@@ -2,11 +2,11 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 26042,
+  'agent: lines': 25750,
   'agent: files': 310,
   'agent/base: lines': 595,
   'agent/base: files': 12,
-  'agent/rules: lines': 3341,
+  'agent/rules: lines': 3260,
   'agent/rules: files': 43,
   'agent/config: lines': 1270,
   'agent/config: files': 16,
@@ -20,7 +20,7 @@ export const BUDGET: Figures = {
   'agent/upkeep: files': 10,
   'agent/report: lines': 5057,
   'agent/report: files': 55,
-  'agent/hook: lines': 1311,
+  'agent/hook: lines': 1294,
   'agent/hook: files': 18,
   'agent/start: lines': 1169,
   'agent/start: files': 12,
