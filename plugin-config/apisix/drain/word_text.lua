@@ -17,6 +17,9 @@ local OTHERS, LISTS, NAMES = 8, 16, 16
 -- reading this many nodes takes less time than requests may wait
 local MANY = 100
 
+-- the choices of places, by the list of their nodes, while the deny-list is `set`
+local known = {}
+
 local _M = { LISTS = LISTS, NAMES = NAMES }
 local mt = { __index = _M }
 
@@ -91,7 +94,7 @@ end
 
 
 -- The successors of a place without a free node. First result: the free ones as text, see free_of.
--- Second result: whether this entry's own address is among them, free or not.
+-- Second result: all of them, free or not: { [id of the address] = true }.
 local function next_of(self, list)
     local set, seen, found = self.set(), {}, {}
     for i, node in ipairs(list) do
@@ -101,12 +104,40 @@ local function next_of(self, list)
             set = self.set()
         end
     end
-    local is_one = false
-    for id in pairs(seen) do
-        local ip, port = str_match(id, "^(.*)|(%d+)$")
-        is_one = is_one or covers(self.entry, { { ip = ip, port = tonumber(port) } })
+    return free_of(self, found, false), seen
+end
+
+
+-- The other choices of a place are the same for all of its entries.
+-- @treturn string|nil see free_of @treturn table|nil see next_of, if the place has no free node
+local function choices_of(self, list)
+    local set = self.set()
+    if known.set ~= set then
+        known = { set = set }
     end
-    return free_of(self, found, false), is_one
+    local all = known[list]
+    if not all then
+        all = { free = free_of(self, list, false) or free_of(self, list, true) }
+        if not all.free then
+            all.free, all.successors = next_of(self, list)
+        end
+        -- after a pause the deny-list may be another
+        if self.set() == set then
+            known[list] = all
+        end
+    end
+    return all.free, all.successors
+end
+
+
+local function is_one(entry, following)
+    for id in pairs(following) do
+        local ip, port = str_match(id, "^(.*)|(%d+)$")
+        if covers(entry, { { ip = ip, port = tonumber(port) } }) then
+            return true
+        end
+    end
+    return false
 end
 
 
@@ -116,11 +147,9 @@ end
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
     local is_in = covers(self.entry, list)
-    local free = free_of(self, list, false) or free_of(self, list, true)
-    if not free then
-        local is_successor
-        free, is_successor = next_of(self, list)
-        is_in = is_in or is_successor
+    local free, following = choices_of(self, list)
+    if following then
+        is_in = is_in or is_one(self.entry, following)
         if free and is_in then
             self.succeeded[#self.succeeded + 1] = name
         end
