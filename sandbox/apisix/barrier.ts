@@ -157,8 +157,7 @@ export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void
       }
       const look = (): void => {
         busy.clear()
-        for (const [uid, requests] of Object.entries(see('sealed') as Record<string, number | false>)) {
-          if (requests === false) continue
+        for (const [uid, requests] of Object.entries(see('sealed') as Record<string, number>)) {
           confirm(uid, 'sealed')
           if (requests === 0) confirm(uid, 'idle')
           else busy.add(uid)

@@ -1,7 +1,6 @@
 --- What a worker's code sees of nginx and LuaJIT: `ngx`, its modules, and the room `host`.
 local tasks = ...
 local js, loadstring, setfenv, yield = js, loadstring, setfenv, coroutine.yield
-local null = newproxy()
 
 local _M = {}
 
@@ -11,22 +10,12 @@ local json_escapes = setmetatable({ ['"'] = '\\"', ["\\"] = "\\\\" }, {
 })
 
 
---- The value of a Lua expression that Node has written.
-function _M.value_of(code)
-    local chunk, err = loadstring("local N = ... return " .. code)
-    if not chunk then
-        return nil, err
-    end
-    return chunk(null)
-end
-
-
-function _M.decode(text)
-    local code = js.literal(text)
-    if not code then
+local function decode(text)
+    local value = js.parse(text)
+    if value == nil then
         return nil, "not JSON"
     end
-    return _M.value_of(code)
+    return value
 end
 
 
@@ -89,7 +78,7 @@ end
 local function new_ngx(worker)
     local gateway = worker.gateway
     local ngx = {
-        ERR = 4, WARN = 5, NOTICE = 6, INFO = 7, DEBUG = 8, null = null,
+        ERR = 4, WARN = 5, NOTICE = 6, INFO = 7, DEBUG = 8, null = js.null,
         shared = gateway.shared,
         config = { subsystem = worker.subsystem, prefix = function() return "" end },
         log = function(level, ...)
@@ -274,7 +263,7 @@ function _M.env(worker)
     loaded["apisix.drain.host"], loaded["apisix.drain.process"] = host, process
     loaded["apisix.drain.wake"] = wake
     loaded["cjson.safe"] = {
-        decode = _M.decode, null = null,
+        decode = decode, null = js.null,
         encode = function(text) return '"' .. text:gsub('[%c"\\]', json_escapes) .. '"' end,
     }
     loaded["ngx.balancer"] = {

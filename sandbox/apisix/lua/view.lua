@@ -31,7 +31,7 @@ function _M.of(gateway)
     local dict, counts = gateway.shared["apisix-drain"], gateway.shared["apisix-drain-counts"]
     local entries = entries_mod.new(dict)
     local held = {}     -- requests that `enter` has counted, by kind and address
-    local see, idle = {}, {}
+    local see, open = {}, {}
 
     local function numbers()
         return workers.numbers((workers.list(counts)))
@@ -152,17 +152,22 @@ function _M.of(gateway)
         for _, w in pairs(gateway.workers) do w.env.require("apisix.drain.request").WIRE = v end
     end
 
-    -- The pods of which every entry is sealed, with their requests in flight; once 0, no more.
+    -- The requests in flight to each pod whose entries are all sealed. A pod is told until that is
+    -- 0, and again once an entry of it changes.
     function see.sealed()
-        local pods = {}
-        for _, entry in ipairs(entries:all()) do
-            local uid, sum = entry.uid, pods[entry.uid]
-            if not idle[uid] then
-                pods[uid] = sum ~= false and not not entry.sealed
-                            and (sum or 0) + inflight(entry.ip, entry.port).requests
-            end
+        entries:current()
+        for id in pairs(entries:touched()) do
+            open[id:match("^[^|]+")] = true
         end
-        for uid, sum in pairs(pods) do idle[uid] = sum == 0 end
+        local pods = {}
+        for uid in pairs(open) do
+            local sum, found = 0, entries:of_uids({ uid })
+            for _, entry in ipairs(found) do
+                sum = sum and entry.sealed and sum + inflight(entry.ip, entry.port).requests
+            end
+            pods[uid] = found[1] and sum or nil
+            open[uid] = pods[uid] and sum > 0 or nil
+        end
         return pods
     end
 

@@ -28,7 +28,7 @@ local function discovery_of(gateway)
                 local one = known[name]
                 if not one or one.version ~= version then
                     one = { version = version,
-                            nodes = nginx.value_of(js.discovered_nodes(gateway.id, type, service)) }
+                            nodes = js.discovered_nodes(gateway.id, type, service) }
                     known[name] = one
                 end
                 if type == "kubernetes" and #one.nodes == 0 then
@@ -50,8 +50,7 @@ local function new_worker(gateway, ref, id, pid, subsystem)
     env.package.loaded["apisix.discovery.init"] = { discovery = gateway.discovery }
     worker.core = env.require("apisix.core")
     worker.core.resolver = { parse_domain_all = function(name)
-        local code = js.resolve(gateway.id, name)
-        return code and nginx.value_of(code) or nil
+        return js.resolve(gateway.id, name)
     end }
     worker.objects = env.require("apisix.objects")
     return worker
@@ -74,9 +73,8 @@ end
 
 
 --- A gateway starts: an nginx without workers.
--- @tparam string settings { plugin, count, dictionary, counts, attr }, as a Lua expression
-function ops.gateway(id, settings)
-    local gateway = nginx.value_of(settings)
+-- @tparam table gateway { plugin, count, dictionary, attr }
+function ops.gateway(id, gateway)
     gateway.id, gateway.ahead, gateway.version = id, 0, 0
     gateway.clock = function() return tasks.now end
     gateway.pids, gateway.listening, gateway.ips, gateway.workers = {}, {}, {}, {}
@@ -108,12 +106,12 @@ function ops.gone(id)
 end
 
 
---- A worker starts. @tparam string kinds { [kind] = { value, … } }, as a Lua expression
+--- A worker starts. @tparam table config a list of { kind, id, value, revision }
 function ops.worker(gateway_id, ref, id, pid, subsystem, config, revision)
     local gateway = gateways[gateway_id]
     local worker = new_worker(gateway, ref, id, pid, subsystem)
     gateway.workers[ref], gateway.pids[pid] = worker, true
-    for _, item in ipairs(nginx.value_of(config)) do
+    for _, item in ipairs(config) do
         worker.objects.event(worker.core, item.kind, item.id, item.value, item.revision)
     end
     worker.objects.revision(worker.core, revision)
@@ -155,12 +153,12 @@ end
 
 
 --- One event of etcd, as this worker applies it. No value: the object is gone.
-function ops.config(gateway_id, ref, kind, id, code, revision)
+function ops.config(gateway_id, ref, kind, id, value, revision)
     local gateway = gateways[gateway_id]
     local worker = gateway.workers[ref]
     tasks.in_phase(worker, "timer", {}, function()
         if kind ~= "" then
-            worker.objects.event(worker.core, kind, id, code and nginx.value_of(code), revision)
+            worker.objects.event(worker.core, kind, id, value, revision)
         end
         worker.objects.revision(worker.core, revision)
     end)
@@ -169,10 +167,8 @@ end
 
 
 --- A request of the Barrier API. Its answer goes to js.answer.
--- @tparam string request as a Lua expression
-function ops.ask(gateway_id, ref, id, request)
+function ops.ask(gateway_id, ref, id, asked)
     local worker = gateways[gateway_id].workers[ref]
-    local asked = nginx.value_of(request)
     asked.out, asked.header, asked.status = {}, {}, 200
     tasks.start({ worker = worker, request = asked, over = function(ok)
         js.answer(id, ok and asked.status or 500, asked.header["Allow"] or "",
@@ -250,14 +246,15 @@ function ops.log(gateway_id, ref, id)
 end
 
 
---- What a test or the demo sees and changes (view.lua). The arguments and the result are JSON.
+--- What a test or the demo sees and changes (view.lua). The result is JSON.
 function ops.see(gateway_id, name, args)
     local gateway = gateways[gateway_id]
     local result
     local code = tasks.in_phase(gateway.view, "timer", {}, function()
-        result = gateway.see[name](unpack(nginx.decode(args)))
+        result = gateway.see[name](unpack(args))
     end)
-    gateway.version = gateway.version + 1
+    -- all others may change something
+    gateway.version = gateway.version + (name == "sealed" and 0 or 1)
     return code and "" or gateway.view.env.require("apisix.drain.json").encode(result or false)
 end
 

@@ -5,7 +5,7 @@ import { APPLIED } from '../resources.ts'
 import type { Place } from '../router.ts'
 import { idOf, type Item } from '../store.ts'
 import type { Worker } from '../worker.ts'
-import { luaLiteral } from './literal.ts'
+import type { LuaValue } from './lua.ts'
 import { REFS, theVm, type Names, type VmAnswer } from './vm.ts'
 
 /** A node as the proxy connects to it. */
@@ -82,16 +82,12 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
     ...options,
     soon: (ref, run) => workers.get(ref)?.run(run)
   })
-  vm.call(
-    'gateway',
-    gateway,
-    luaLiteral({
-      plugin: options.plugin,
-      count: options.workers,
-      dictionary: options.dictionaryBytes,
-      attr: options.attr
-    })
-  )
+  vm.call('gateway', gateway, {
+    plugin: options.plugin,
+    count: options.workers,
+    dictionary: options.dictionaryBytes,
+    attr: options.attr
+  })
 
   const start = (worker: Worker, subsystem: 'http' | 'stream'): LuaWorker => {
     const ref = (lastRef += 1)
@@ -105,12 +101,12 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
         value: asApplied(item)
       }))
     )
-    vm.call('worker', gateway, ref, worker.id, worker.pid, subsystem, luaLiteral(items), config.revision)
+    vm.call('worker', gateway, ref, worker.id, worker.pid, subsystem, items, config.revision)
     const stop = config.onChange((kind, id, item, revision) => {
-      const value = item && luaLiteral(asApplied(item))
+      const value = item && asApplied(item)
       vm.call('config', gateway, ref, KINDS.has(kind) ? kind : '', id, value, revision)
     })
-    const call = (name: string, ...args: readonly (string | number | undefined)[]) =>
+    const call = (name: string, ...args: readonly LuaValue[]) =>
       workers.has(ref) ? vm.call(name, gateway, ref, ...args) : 0
     return {
       access: (id, place, { uri, host, client }) =>
@@ -129,7 +125,7 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
             queueMicrotask(() => acted('answer'))
             resolve(answer)
           })
-          call('ask', id, luaLiteral(request))
+          call('ask', id, request)
         }),
       freeze: frozen => void (workers.has(ref) && vm.call('freeze', gateway, ref, frozen)),
       retire: () => void call('retire'),
@@ -143,7 +139,7 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
   return {
     hasPlugin: options.plugin,
     worker: (worker, subsystem = 'http') => start(worker, subsystem),
-    see: (name, ...args) => JSON.parse(String(vm.call('see', gateway, name, JSON.stringify(args)))) as Json,
+    see: (name, ...args) => JSON.parse(String(vm.call('see', gateway, name, args))) as Json,
     nextId: () => vm.next(),
     onAct: listener => void (acted = listener),
     close: () => {

@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import type { Discovery } from '../discovery.ts'
 import { canonicalIp } from '../ip.ts'
-import { luaLiteral } from './literal.ts'
 import { startLua, type LuaValue } from './lua.ts'
 
 /** The addresses of each node name. */
@@ -53,9 +52,9 @@ const sourceOf = (name: string): string | undefined => {
 /** The digest of a string in which every character is a byte would need bytes: no caller looks into it, so it is base64. */
 const hmac = (key: string, text: string): string => createHmac('sha1', key).update(text).digest('base64')
 
-const literal = (text: string): string | undefined => {
+const parse = (text: string): unknown => {
   try {
-    return luaLiteral(JSON.parse(text))
+    return JSON.parse(text)
   } catch {
     return undefined
   }
@@ -82,7 +81,7 @@ async function start(): Promise<Vm> {
 
   const functions = {
     source: sourceOf,
-    literal,
+    parse,
     hmac,
     md5: (text: string) => createHash('md5').update(text).digest('hex'),
     crc32: (text: string) => crc32(text),
@@ -100,7 +99,7 @@ async function start(): Promise<Vm> {
     },
     resolve: (gateway: number, name: string) => {
       const records = gateways.get(gateway)?.names?.get(name)
-      return records?.length ? luaLiteral([...records]) : undefined
+      return records?.length ? records : undefined
     },
     has_discovery: (gateway: number, type: string) => gateways.get(gateway)?.discovery?.has(type) ?? false,
     discovered: (gateway: number, type: string, service: string) => {
@@ -110,7 +109,7 @@ async function start(): Promise<Vm> {
       return version
     },
     discovered_nodes: (gateway: number, type: string, service: string) =>
-      luaLiteral([...(gateways.get(gateway)?.discovery?.nodes(type, service) ?? NONE)]),
+      gateways.get(gateway)?.discovery?.nodes(type, service) ?? NONE,
     connect: (ref: number, callback: number, host: string, port: number, timeoutMs: number) => {
       const id = next()
       const socket = connect({ host, port, timeout: timeoutMs })
