@@ -7,7 +7,6 @@ local pairs     = pairs
 local concat    = table.concat
 local str_find  = string.find
 local str_match = string.match
-local tonumber  = tonumber
 local sort      = table.sort
 local insert    = table.insert
 local min       = math.min
@@ -17,8 +16,8 @@ local OTHERS, LISTS, NAMES = 8, 16, 16
 -- reading this many nodes takes less time than requests may wait
 local MANY = 100
 
--- the choices of places, by the list of their nodes, while the deny-list is `set`
-local known = {}
+-- by the list of a place's nodes: its addresses, and its choices while the deny-list is `set`
+local addresses, known = setmetatable({}, { __mode = "k" }), {}
 
 local _M = { LISTS = LISTS, NAMES = NAMES }
 local mt = { __index = _M }
@@ -83,18 +82,35 @@ local function free_of(self, list, standby)
 end
 
 
-local function covers(entry, list)
-    for _, node in ipairs(list) do
-        if node.ip == entry.ip and (not entry.port or entry.port == node.port) then
-            return true
+local function add_address(all, ip, port)
+    all[ip], all[ip .. "|" .. (port or "")] = true, true
+end
+
+
+-- The addresses of a list of nodes, with and without their port, as keys.
+local function addresses_of(self, list)
+    local all = addresses[list]
+    if not all then
+        all = {}
+        for i, node in ipairs(list) do
+            add_address(all, node.ip, node.port)
+            if i % MANY == 0 then
+                self.rest()
+            end
         end
+        addresses[list] = all
     end
-    return false
+    return all
+end
+
+
+local function covers(entry, all)
+    return all[entry.port and entry.ip .. "|" .. entry.port or entry.ip]
 end
 
 
 -- The successors of a place without a free node. First result: the free ones as text, see free_of.
--- Second result: all of them, free or not: { [id of the address] = true }.
+-- Second result: all of them, free or not, see addresses_of.
 local function next_of(self, list)
     local set, seen, found = self.set(), {}, {}
     for i, node in ipairs(list) do
@@ -104,7 +120,11 @@ local function next_of(self, list)
             set = self.set()
         end
     end
-    return free_of(self, found, false), seen
+    local all = {}
+    for id in pairs(seen) do
+        add_address(all, str_match(id, "^(.*)|(%d+)$"))
+    end
+    return free_of(self, found, false), all
 end
 
 
@@ -130,26 +150,15 @@ local function choices_of(self, list)
 end
 
 
-local function is_one(entry, following)
-    for id in pairs(following) do
-        local ip, port = str_match(id, "^(.*)|(%d+)$")
-        if covers(entry, { { ip = ip, port = tonumber(port) } }) then
-            return true
-        end
-    end
-    return false
-end
-
-
 --- Adds a place, once, however many of its nodes the entry covers. The address is in a place if the
 -- place lists it, or if it is a successor there and no node is free.
 -- @tparam string name of the place, without the characters that separate names in the text
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
-    local is_in = covers(self.entry, list)
+    local is_in = covers(self.entry, addresses_of(self, list))
     local free, following = choices_of(self, list)
     if following then
-        is_in = is_in or is_one(self.entry, following)
+        is_in = is_in or covers(self.entry, following)
         if free and is_in then
             self.succeeded[#self.succeeded + 1] = name
         end
