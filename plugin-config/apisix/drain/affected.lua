@@ -75,7 +75,7 @@ end
 -- @tparam table places
 -- @treturn number its generation
 function _M:follow(places)
-    local gen, touched, seen, done = self.entries:current().gen, self.entries:touched(), {}, {}
+    local gen, touched, seen = self.entries:current().gen, self.entries:touched(), {}
     for id in pairs(touched) do
         local entry = self.entries:held_as(id)
         self.dirty[id] = true
@@ -86,8 +86,8 @@ function _M:follow(places)
         end
         for ip in pairs(self:ways_to(str_match(id, "|(.*)|"))) do
             for place in pairs(places:of(ip)) do
-                if not done[place] then
-                    done[place] = true
+                if not seen[place] then
+                    seen[place] = true
                     self:touch(place.list, seen)
                     places.rest()
                 end

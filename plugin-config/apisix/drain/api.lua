@@ -198,8 +198,7 @@ end
 
 
 local function state(barrier)
-    local var = ngx.var
-    return answer(200, answers.state(barrier, var.arg_entries, var.arg_words == "false"))
+    return answer(200, answers.state(barrier, ngx.var.arg_entries, ngx.var.arg_words == "false"))
 end
 
 

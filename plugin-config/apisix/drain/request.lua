@@ -146,10 +146,7 @@ end
 
 
 local function uid_of(uid, where)
-    if not is_uid(uid) then
-        return nil, where .. " must be a pod uid"
-    end
-    return uid
+    return is_uid(uid) and uid or nil, where .. " must be a pod uid"
 end
 
 
@@ -167,8 +164,7 @@ end
 --- @treturn table|nil { uids, as_of }
 -- @treturn string|nil what is wrong
 function _M.removal(text)
-    local body, err = with_list(text, "uids", uid_of)
-    return body and { uids = body.uids, as_of = body.as_of }, err
+    return with_list(text, "uids", uid_of)
 end
 
 

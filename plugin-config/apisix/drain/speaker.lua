@@ -52,9 +52,7 @@ end
 
 
 --- Ends the listening in a worker that exits.
-function _M.stop()
-    wake.stop()
-end
+_M.stop = wake.stop
 
 
 --- Wakes every worker, and waits a little for their words about a deny-list.

@@ -7,6 +7,7 @@ local pairs     = pairs
 local concat    = table.concat
 local str_find  = string.find
 local str_match = string.match
+local tonumber  = tonumber
 local sort      = table.sort
 local insert    = table.insert
 local min       = math.min
@@ -16,8 +17,8 @@ local OTHERS, LISTS, NAMES = 8, 16, 16
 -- reading this many nodes takes less time than requests may wait
 local MANY = 100
 
--- by the list of a place's nodes: its addresses, and its choices while the deny-list is `set`
-local addresses, known = setmetatable({}, { __mode = "k" }), {}
+-- the choices of places, by the list of their nodes, while the deny-list is `set`
+local known = {}
 
 local _M = { LISTS = LISTS, NAMES = NAMES }
 local mt = { __index = _M }
@@ -82,35 +83,18 @@ local function free_of(self, list, standby)
 end
 
 
-local function add_address(all, ip, port)
-    all[ip], all[ip .. "|" .. (port or "")] = true, true
-end
-
-
--- The addresses of a list of nodes, with and without their port, as keys.
-local function addresses_of(self, list)
-    local all = addresses[list]
-    if not all then
-        all = {}
-        for i, node in ipairs(list) do
-            add_address(all, node.ip, node.port)
-            if i % MANY == 0 then
-                self.rest()
-            end
+local function covers(entry, list)
+    for _, node in ipairs(list) do
+        if node.ip == entry.ip and (not entry.port or entry.port == node.port) then
+            return true
         end
-        addresses[list] = all
     end
-    return all
-end
-
-
-local function covers(entry, all)
-    return all[entry.port and entry.ip .. "|" .. entry.port or entry.ip]
+    return false
 end
 
 
 -- The successors of a place without a free node. First result: the free ones as text, see free_of.
--- Second result: all of them, free or not, see addresses_of.
+-- Second result: all of them, free or not.
 local function next_of(self, list)
     local set, seen, found = self.set(), {}, {}
     for i, node in ipairs(list) do
@@ -122,31 +106,28 @@ local function next_of(self, list)
     end
     local all = {}
     for id in pairs(seen) do
-        add_address(all, str_match(id, "^(.*)|(%d+)$"))
+        local ip, port = str_match(id, "^(.*)|(%d+)$")
+        all[#all + 1] = { ip = ip, port = tonumber(port) }
     end
     return free_of(self, found, false), all
 end
 
 
--- The other choices of a place are the same for all of its entries.
+-- The other choices of a place, found once for all of its entries.
 -- @treturn string|nil see free_of @treturn table|nil see next_of, if the place has no free node
 local function choices_of(self, list)
     local set = self.set()
-    if known.set ~= set then
-        known = { set = set }
-    end
+    known = known.set == set and known or { set = set }
     local all = known[list]
     if not all then
-        all = { free = free_of(self, list, false) or free_of(self, list, true) }
-        if not all.free then
-            all.free, all.successors = next_of(self, list)
+        all = { free_of(self, list, false) or free_of(self, list, true) }
+        if not all[1] then
+            all = { next_of(self, list) }
         end
         -- after a pause the deny-list may be another
-        if self.set() == set then
-            known[list] = all
-        end
+        known[list] = self.set() == set and all or nil
     end
-    return all.free, all.successors
+    return all[1], all[2]
 end
 
 
@@ -155,7 +136,7 @@ end
 -- @tparam string name of the place, without the characters that separate names in the text
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
-    local is_in = covers(self.entry, addresses_of(self, list))
+    local is_in = covers(self.entry, list)
     local free, following = choices_of(self, list)
     if following then
         is_in = is_in or covers(self.entry, following)
