@@ -51,9 +51,9 @@ function times({ drain, apisix }: Settings): string[] {
       'drain.floor: is shorter than drain.acceptedSettle, so a hook without any proof would wait less than one with; raise it'
     )
   }
-  if (ms(drain.deferWrites) + ms(drain.acceptedSettle) >= usable) {
+  if (ms(drain.acceptedSettle) >= usable) {
     problems.push(
-      `drain.reserve: with drain.deferWrites and drain.acceptedSettle it fills the default grace of ${formatDuration(DEFAULT_GRACE_MS)}, so no removal could be proved in time; lower one of them`
+      `drain.reserve: with drain.acceptedSettle it fills the default grace of ${formatDuration(DEFAULT_GRACE_MS)}, so no removal could be proved in time; lower one of them`
     )
   }
   if (apisix.barrier && ms(apisix.barrier.ttl) % 1000 !== 0) {

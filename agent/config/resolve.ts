@@ -54,8 +54,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       acceptedSettleMs: ms(drain.acceptedSettle),
       floorMs: ms(drain.floor),
       longLivedMs: ms(drain.longLivedWait),
-      dryRun: drain.dryRun,
-      deferWritesMs: ms(drain.deferWrites)
+      dryRun: drain.dryRun
     },
     serve: {
       host: serve.host,

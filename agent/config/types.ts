@@ -63,7 +63,6 @@ export interface Config {
     readonly floorMs: number
     readonly longLivedMs: number
     readonly dryRun: boolean
-    readonly deferWritesMs: number
   }
   readonly serve: {
     readonly host: string

@@ -19,7 +19,7 @@ import { createMemories, type Memory } from './gather/memory.ts'
 import { observe, type Look } from './gather/observe.ts'
 import { createNotifier, type Observer } from './observer.ts'
 import { createAddressOwnership } from './ownership.ts'
-import { deferredUntil, planSettings } from './plan-settings.ts'
+import { createPlanSettings } from './plan-settings.ts'
 import type { Sources } from './gather/sources.ts'
 import { createRelister } from './relist.ts'
 import { createReplies } from './replies.ts'
@@ -102,6 +102,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     lingerMs: settings.lingerMs
   })
   const gatewaysAreOld = createOldGateways(() => cluster.parts())
+  const planSettings = createPlanSettings(settings.plan, sources)
   const relister = createRelister(sources, settings.guardEveryMs)
   const all = [...observers]
   const told = createNotifier(all, log)
@@ -161,7 +162,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const unsure = new Set(
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
-    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure))
+    const wanted = plan(world, next, planSettings(next, unsure))
     entries.renew({
       drains: next,
       held: hooks.uids(),
@@ -216,8 +217,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     store.replace(next, entries.current(), planned.kept, now)
     lookedAt = now
-    const deferred = deferredUntil(planned, next, settings.plan.deferMs)
-    const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
+    const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
       times.push(drain.deadline, sealLookAt(drain, now, settings.foreignHoldMs))

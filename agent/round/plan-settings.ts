@@ -1,44 +1,30 @@
 import type { Drains } from '../rules/drain/drain.ts'
-import type { Millis, PodUid } from '../rules/drain/facts.ts'
-import type { Plan } from '../rules/plan/change.ts'
-import { sealedUntil } from '../rules/plan/policies.ts'
+import type { PodUid } from '../rules/drain/facts.ts'
 import type { PlanSettings } from '../rules/plan/world.ts'
 import type { Sources } from './gather/sources.ts'
 
-/** The settings of one plan: the configured ones, the mode of APISIX, and the drains that no barrier covers. */
-export function planSettings(
+/** Returns the settings of one plan: the configured ones, the mode of APISIX, and whether some gateway never had a barrier. */
+export function createPlanSettings(
   settings: PlanSettings,
-  { mode, barrier, cluster }: Pick<Sources, 'mode' | 'barrier' | 'cluster'>,
-  drains: Drains,
-  unsure: ReadonlySet<PodUid>
-): PlanSettings {
-  const gateways = cluster.gateways()
-  /**
-   * Whether some gateway has reported that its barrier does not cover the pod. A gateway without an answer does not count yet: its answer
-   * starts a new plan.
-   */
-  const isRefused = (uid: PodUid): boolean =>
-    gateways.some(({ id }) => {
-      const reading = barrier?.reading(uid, id)
-      return reading !== undefined && (reading.problem !== '' || !reading.fit || barrier?.doubt(id) !== '')
-    })
-  // Until the list of gateways is known, no pod counts as covered by a barrier.
-  const areKnown =
-    gateways.length > 0 && cluster.parts().every(({ name, synced }) => name !== 'gateways' || synced)
-  const unbarred = [...drains.keys()].filter(uid => !barrier || !areKnown || isRefused(uid))
-  return {
-    ...settings,
-    unsure,
-    unbarred: new Set(unbarred),
-    standalone: mode.current().mode === 'standalone'
+  { mode, barrier, cluster }: Pick<Sources, 'mode' | 'barrier' | 'cluster'>
+) {
+  /** The gateways that have had a barrier. One that is unfit for a minute is still one of them. */
+  const had = new Set<string>()
+  /** Whether the gateway refuses a drain, and never had a barrier. Without an answer it does not count yet: that starts a new plan. */
+  const isBare = (id: string, uids: readonly PodUid[]): boolean => {
+    const doubted = barrier?.doubt(id) !== ''
+    if (!doubted && barrier?.state(id)?.told?.fit) had.add(id)
+    if (had.has(id)) return false
+    const readings = uids.flatMap(uid => barrier?.reading(uid, id) ?? [])
+    return readings.some(({ problem, fit }) => doubted || problem !== '' || !fit)
   }
-}
-
-/** The times until which nodes stay listed. At each of these times a new plan is due, even without an event. */
-export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
-  return kept.flatMap(({ why, uid }) => {
-    const drain = drains.get(uid)
-    if (drain && why === 'deferred') return [drain.since + deferMs]
-    return drain && why === 'whole-write' ? [sealedUntil(drain)] : []
-  })
+  return (drains: Drains, unsure: ReadonlySet<PodUid>): PlanSettings => {
+    const uids = [...drains.keys()]
+    return {
+      ...settings,
+      unsure,
+      unbarred: !barrier || cluster.gateways().some(({ id }) => isBare(id, uids)),
+      standalone: mode.current().mode === 'standalone'
+    }
+  }
 }

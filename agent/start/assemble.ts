@@ -158,7 +158,7 @@ function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): Bar
 function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
   return {
     drain: { reserveMs: drain.reserveMs, ghostMs: GHOST_MS },
-    plan: { dryRun: drain.dryRun, deferMs: drain.deferWritesMs },
+    plan: { dryRun: drain.dryRun },
     proof: {
       // A dry run removes nothing, so a proof may never come. Then hooks are held for the floor, as long as the sleep would have been.
       minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,

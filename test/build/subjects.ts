@@ -190,7 +190,7 @@ function planning(
     ended?: readonly string[]
     settings?: Partial<PlanSettings>
   },
-  now: number
+  _now: number
 ) {
   const pods = Object.entries(given.pods ?? {}).map(([name, { began = 0, ports = [], ...facts }]) => {
     const fact = seenOf(facts, name)
@@ -206,8 +206,8 @@ function planning(
     host => given.ended?.includes(host) ?? false
   )
   const drains = drainsOf(pods.flatMap(({ drain }) => (drain ? [drain] : [])))
-  const settings = { dryRun: false, deferMs: 0, ...given.settings }
-  const { changes, kept } = plan(world, drains, now, settings)
+  const settings = { dryRun: false, ...given.settings }
+  const { changes, kept } = plan(world, drains, settings)
   return {
     remove: changes.map(change => `${change.holder.key}: ${change.nodes.map(node => node.key).join(' ')}`),
     kept: kept.map(({ holder, node, why }) => `${holder}: ${node} (${why})`)

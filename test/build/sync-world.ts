@@ -189,7 +189,7 @@ function startSyncAgent({
     drains,
     settings: {
       drain: { reserveMs: 7000, ghostMs: 3_600_000 },
-      plan: { dryRun: false, deferMs: 0 },
+      plan: { dryRun: false },
       proof: {
         minimumGrade: 'timer',
         reads: 3,

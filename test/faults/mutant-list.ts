@@ -116,7 +116,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '3: takes out the last node',
     edits: [
-      { file: 'rules/plan/policies.ts', name: 'keepLastNode', replace: 'plan' },
+      { file: 'rules/plan/turn.ts', name: 'lastNode', replace: 'undefined' },
       { file: 'gateway/write/reconcile.ts', name: 'lastToLeave', replace: 'undefined' },
       {
         file: 'gateway/write/removal.ts',
@@ -276,7 +276,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P5: a node at a fixed address is taken out, and nobody adds it again',
-    edits: [{ file: 'rules/plan/policies.ts', name: 'fixedAddress', replace: 'plan' }],
+    edits: [{ file: 'rules/drain/workload.ts', name: 'hasFixedAddress', replace: 'false' }],
     found: {
       file: 'test/feature/fixed-addresses.test.ts',
       title: 'without the plugin the upstream is not written either'
@@ -416,17 +416,16 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'S4: a holder of another namespace holds a pod until its deadline',
     edits: [{ file: 'rules/plan/holder.ts', name: 'isOfOtherNamespace', replace: 'false' }],
     found: {
-      file: 'test/unit/round/entries/let-go.test.ts',
+      file: 'test/unit/rules/proof/let-go.test.ts',
       title: 'are let go where they list no other node, and no other place is'
     }
   },
   {
-    name: 'P11: a holder that can only be written whole is written at once',
-    edits: [{ file: 'rules/plan/policies.ts', name: 'wholeWrite', replace: 'plan' }],
+    name: 'P11: a list is written at once, while every gateway has a barrier',
+    edits: [{ file: 'rules/plan/turn.ts', name: 'isWrittenWhole', replace: 'false' }],
     found: {
-      file: 'test/unit/rules/plan/whole-write.test.ts',
-      title:
-        'is left alone once every gateway has sealed it, and written when the pod is gone, or at its deadline'
+      file: 'test/feature/owners.test.ts',
+      title: 'a list without an ingress controller is written when the pod is gone, and a map at once'
     }
   },
   {
@@ -446,12 +445,11 @@ export const MUTANTS: readonly Mutant[] = [
     found: { expected: /was listed in .*, and its owner never had/, only: ['observed', 'API server: slow'] }
   },
   {
-    name: 'the owner’s time: it is given none',
-    edits: [{ file: 'rules/plan/plan.ts', name: 'OWNERS_MS', replace: '0' }],
+    name: 'the table: an ingress controller owns nothing',
+    edits: [{ file: 'rules/plan/turn.ts', name: 'turnOf.owned', replace: 'false' }],
     found: {
       file: 'test/feature/owners.test.ts',
-      title:
-        'without the plugin the owner also goes first, and the agent writes nothing if the owner is alive'
+      title: 'with the plugin only the owner writes'
     }
   },
   {

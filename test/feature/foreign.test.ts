@@ -28,7 +28,6 @@ function ofController(rig: Rig, namespace: string, service: string, pods: readon
 describe('feature: an upstream of another namespace that lists only this pod', () => {
   const test = sideBySide({
     barrier: true,
-    config: { DRAIN_DEFER_WRITES: '100ms' },
     loop: { foreignHoldMs: 1000 }
   })
 
@@ -47,10 +46,11 @@ describe('feature: an upstream of another namespace that lists only this pod', (
   for (const attack of [1, 20])
     test(`does not hold its hook for the whole grace (${attack} of them)`, async start => {
       const rig = await start({ gateways: 2 })
-      const { old } = await pair(rig)
+      const { old, fresh } = await pair(rig)
       const ids = Array.from({ length: attack }, (_, i) => ofController(rig, 'evil', `trap-${i}`, [old]))
       await ready(rig, ...ids)
       rig.end(old)
+      ofController(rig, 'shop', 'web', [fresh])
       const { body, ms } = await rig.hook(old)
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })
       expect(body.why).to.match(/upstreams\/\w+: not waited for: it is of namespace evil, and lists no other/)
@@ -118,14 +118,14 @@ describe('feature: an upstream of another namespace that lists only this pod', (
       expect(isAnswered).to.equal(false)
       const fresh = rig.pod('web-2')
       await rig.serve(fresh)
-      ofController(rig, 'shop', 'web', [old, fresh])
+      ofController(rig, 'shop', 'web', [fresh])
       expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
       expect((await get(`${proxy}/shop-web`)).body).to.equal('web-2')
     })
 })
 
 describe('feature: EndpointSlices of another namespace that name addresses and pods of this one', () => {
-  const test = sideBySide({ barrier: true, config: { DRAIN_DEFER_WRITES: '100ms' } })
+  const test = sideBySide({ barrier: true })
 
   test('put nothing but their own addresses into the deny-list, begin no drain, and cost the pod no evidence', async start => {
     const rig = await start({ gateways: 2 })

@@ -6,7 +6,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 // Only the owner knows the nodes that a holder should list (docs/decisions/0024).
 
 describe('feature: one Service, and an upstream for each of its two versions', () => {
-  const test = sideBySide({ config: { DRAIN_DEFER_WRITES: '0s' } })
+  const test = sideBySide()
 
   for (const barrier of [false, true])
     test(`no version is given a pod of the other, though each write finds young pods of the Service missing (${barrier ? 'with' : 'without'} the plugin)`, async start => {
@@ -21,9 +21,8 @@ describe('feature: one Service, and an upstream for each of its two versions', (
         (typeof pods)[0]
       ]
       rig.service('web', pods)
-      const labels = { 'managed-by': 'apisix-ingress-controller' }
-      rig.put('upstreams', 'v1', { type: 'roundrobin', labels, nodes: arrayOf([old1, new1]) })
-      rig.put('upstreams', 'v2', { type: 'roundrobin', labels, nodes: arrayOf([old2, new2]) })
+      rig.put('upstreams', 'v1', { type: 'roundrobin', nodes: arrayOf([old1, new1]) })
+      rig.put('upstreams', 'v2', { type: 'roundrobin', nodes: arrayOf([old2, new2]) })
       rig.put('routes', 'v1', { uri: '/v1', upstream_id: 'v1' })
       rig.put('routes', 'v2', { uri: '/v2', upstream_id: 'v2' })
       await rig.settled()

@@ -2,13 +2,13 @@ import { expect } from 'chai'
 import { crc32 } from 'node:zlib'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
+import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const FIRST = { labels: { 'managed-by': 'apisix-ingress-controller' } }
 const SECOND = { labels: { 'manager-by': 'apisix-ingress-controller', 'k8s/name': 'web' } }
-const DEFER_MS = 600
 
 const owned = (pods: readonly TestPod[]) => ({ type: 'roundrobin', ...FIRST, nodes: arrayOf(pods) })
 
@@ -17,118 +17,98 @@ async function web(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
   await Promise.all([rig.serve(old), rig.serve(fresh)])
   rig.service('web', [old, fresh])
-  rig.admin.listener.server.on('request', ({ method, url }) => {
-    if (method === 'GET' && url === '/apisix/admin/upstreams/web') reading.set(rig, reads(rig) + 1)
-  })
   rig.put('upstreams', 'web', owned([old, fresh]))
   rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
   await rig.settled()
   await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 2)
-  return {
-    old,
-    fresh,
-    since: () => [...rig.agent.loop.drains().values()].find(({ pod }) => pod.name === old.name)?.since ?? 0
-  }
+  return { old, fresh }
 }
 
+const phases = (rig: Rig) => [...rig.agent.loop.drains().values()].map(({ phase }) => phase)
 const PATCH = 'PATCH /apisix/admin/upstreams/web'
-const reads = (rig: Rig) => reading.get(rig) ?? 0
-const reading = new WeakMap<Rig, number>()
 const putBacks = (rig: Rig) => rig.agent.lines.filter(({ msg }) => msg === 'node put back')
 
 describe('feature: holders that another writer changes', () => {
-  const test = sideBySide({ barrier: true, config: { DRAIN_DEFER_WRITES: `${DEFER_MS}ms` } })
+  const test = sideBySide({ barrier: true })
 
-  test('with the plugin the owner removes first, and the agent writes nothing', async start => {
-    const rig = await start()
-    const { old, fresh, since } = await web(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
-    rig.put('upstreams', 'web', owned([fresh]))
-    await until('the agent knows', () => rig.agent.nodes('upstreams/web') === 1)
-    await until('its turn has come and gone', () => Date.now() > since() + DEFER_MS + 300)
-    expect(rig.writes).to.deep.equal([])
-  })
+  for (const form of ['map', 'list'] as const)
+    test(`with the plugin only the owner writes, even when the pod is gone (${form})`, async start => {
+      const rig = await start()
+      const { old, fresh } = await web(rig)
+      const nodes = form === 'map' ? { [old.node]: 1, [fresh.node]: 1 } : arrayOf([old, fresh])
+      rig.put('upstreams', 'web', { ...owned([]), nodes })
+      await rig.settled()
+      await until(
+        'the agent knows',
+        () => rig.agent.holder('upstreams/web')?.form !== (form === 'map' ? 'array' : 'map')
+      )
+      rig.end(old)
+      expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      rig.gone(old)
+      await until('the agent knows', () => phases(rig).includes('gone'))
+      const readAt = rig.agent.readAt() ?? 0
+      await until('its holders were listed since', () => (rig.agent.readAt() ?? 0) > readAt, 10_000)
+      expect(rig.agent.loop.lastPlan().kept.map(({ why }) => why)).to.deep.equal(['owner'])
+      rig.put('upstreams', 'web', owned([fresh]))
+      await until('the drain is over', () => phases(rig).length === 0, 10_000)
+      expect(rig.writes).to.deep.equal([])
+    })
 
-  test('a node that the owner leaves in a map is removed when the owner’s time is over; only a timer wakes the agent for it', async start => {
+  test('a list without an ingress controller is written when the pod is gone, and a map at once', async start => {
     const rig = await start()
     const { old, fresh } = await web(rig)
-    rig.put('upstreams', 'web', { ...owned([]), nodes: { [old.node]: 1, [fresh.node]: 1 } })
+    const byHand = (nodes: JsonObject | JsonObject[]) => ({ type: 'roundrobin', nodes })
+    rig.put('upstreams', 'web', byHand(arrayOf([old, fresh])))
+    rig.put('upstreams', 'map', byHand({ [old.node]: 1, [fresh.node]: 1 }))
     await rig.settled()
-    await until('the agent knows', () => rig.agent.holder('upstreams/web')?.form === 'map')
+    await until('the agent knows', () => rig.agent.holder('upstreams/web')?.owner === 'unknown')
+    await until('and the map', () => rig.agent.nodes('upstreams/map') === 2)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
-    expect(rig.writes, 'not before').to.deep.equal([])
-    await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
-    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
-    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
-  })
-
-  test('a node that the owner leaves in a list is removed when the pod is gone: until then the barrier holds, and only the owner writes the list', async start => {
-    const rig = await start()
-    const { old, fresh, since } = await web(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
-    await until('the time of the owner is over', () => Date.now() > since() + DEFER_MS + 300)
-    expect(rig.writes, 'not before').to.deep.equal([])
+    await until('the map is written', () => rig.nodes('upstreams/map').length === 1)
+    expect(rig.nodes('upstreams/web')).to.have.length(2)
+    expect(rig.agent.loop.lastPlan().kept.map(({ why }) => why)).to.deep.equal(['owner'])
     rig.gone(old)
-    await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
+    await until('the list is written', () => rig.nodes('upstreams/web').length === 1)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
-    expect(rig.writes).to.deep.equal([PATCH])
+    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/map', PATCH])
   })
 
-  test('two pods that end with no other node: a node that can never be sealed is removed when the owner’s time is over', async start => {
-    const rig = await start()
-    const { old, fresh } = await web(rig)
-    rig.end(old)
-    rig.end(fresh)
-    const hooks = [rig.hook(old), rig.hook(fresh)]
-    const { body } = await Promise.race(hooks)
-    expect(body).to.include({ evidence: 'barrier' })
-    expect(rig.nodes('upstreams/web')).to.have.length(1)
-    rig.put('upstreams', 'web', owned([]))
-    await Promise.all(hooks)
-  })
-
-  test('without the plugin the owner also goes first, and the agent writes nothing if the owner is alive', async start => {
-    const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
+  test('without the plugin the owner writes its list, and the agent waits for that', async start => {
+    const rig = await start({ barrier: false })
     const { old, fresh } = await web(rig)
     rig.end(old)
     const hook = rig.hook(old)
-    await until('it is looked at', () => reads(rig) > 0)
+    await until('it is left to its owner', () =>
+      rig.agent.loop.lastPlan().kept.some(({ why }) => why === 'owner')
+    )
     rig.put('upstreams', 'web', owned([fresh]))
     expect((await hook).body).to.include({ result: 'removed', evidence: 'observed' })
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('without the plugin an idle owner is given one second', async start => {
-    const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
-    const { old, since } = await web(rig)
+  test('a barrier that never answered this agent is none: a list without an ingress controller is written at once', async start => {
+    const rig = await start({ config: { APISIX_BARRIER_TIMEOUT: '100ms' } })
+    const { old, fresh } = await web(rig)
+    await rig.gateways[0]?.partition({ barrier: 'refused' })
+    await rig.agent.close()
+    const next = await rig.startAgent()
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: arrayOf([old, fresh]) })
+    await until('the agent knows', () => next.holder('upstreams/web')?.owner === 'unknown')
     rig.end(old)
-    await until('it is written', () => rig.writes.length > 0)
-    expect(Date.now() - since()).to.be.at.least(1000)
     expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
     expect(rig.writes).to.deep.equal([PATCH])
-    expect(rig.agent.loop.lastPlan().kept).to.deep.equal([])
-  })
-
-  test('a barrier that does not answer does not count: the holder is written at once', async start => {
-    const rig = await start({ config: { DRAIN_DEFER_WRITES: '20s', APISIX_BARRIER_TIMEOUT: '100ms' } })
-    const { old } = await web(rig)
-    await rig.gateways[0]?.partition({ barrier: 'refused' })
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
   })
 
   for (const form of ['map', 'list'] as const)
     test(`a writer that puts an old view back every 200 ms, as a ${form}: no request reaches the pod${form === 'map' ? ', and the writer is named' : ', and the agent writes nothing before the pod is gone'}`, async start => {
-      const rig = await start({ config: { DRAIN_DEFER_WRITES: '0s' } })
+      const rig = await start()
       const { old, fresh } = await web(rig)
       const nodes = form === 'map' ? { [old.node]: 1, [fresh.node]: 1 } : arrayOf([old, fresh])
       let views = 0
       const putBack = () => {
         views += 1
-        rig.put('upstreams', 'web', { ...owned([]), nodes })
+        rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
       }
       putBack()
       await until(
@@ -151,7 +131,7 @@ describe('feature: holders that another writer changes', () => {
         expect(putBacks(rig)[0]).to.include({
           holder: 'upstreams/web',
           node: old.node,
-          writer: 'ingress controller 1.x (its label managed-by)'
+          writer: 'an unknown writer (it has no label of an ingress controller)'
         })
       else expect(rig.writes).to.deep.equal([])
       // The rig checks at the end of each test that no request arrived after the answer.
@@ -161,30 +141,33 @@ describe('feature: holders that another writer changes', () => {
     })
 
   test('a PUT in the middle of our edit: its author must write the added node again, and the agent adds nothing for it', async start => {
-    const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '0s' } })
+    const rig = await start({ barrier: false })
     const { old, fresh } = await web(rig)
+    const byHand = (pods: readonly TestPod[]) => ({ type: 'roundrobin', nodes: arrayOf(pods) })
+    rig.put('upstreams', 'web', byHand([old, fresh]))
     const added = rig.pod('web-3')
     await rig.serve(added)
     rig.service('web', [old, fresh, added])
     await rig.settled()
+    await until('the agent knows', () => rig.agent.holder('upstreams/web')?.owner === 'unknown')
     let once = true
     rig.admin.listener.server.on('request', ({ method }) => {
       if (method !== 'PATCH' || !once) return
       once = false
-      rig.put('upstreams', 'web', owned([old, fresh, added]))
+      rig.put('upstreams', 'web', byHand([old, fresh, added]))
     })
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'removed' })
     expect(once, 'it came in between').to.equal(false)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     expect(rig.overwritten()).to.deep.equal([added.node])
-    rig.put('upstreams', 'web', owned([fresh, added]))
+    rig.put('upstreams', 'web', byHand([fresh, added]))
     await until('the agent knows', () => rig.agent.nodes('upstreams/web') === 2)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node, added.node])
   })
 
   test('controller 2.x: one pod in dozens of upstreams, one of them with a stale inline copy', async start => {
-    const rig = await start()
+    const rig = await start({ barrier: false })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.service('web', [old, fresh])
     const ids = Array.from({ length: 40 }, (_, i) => crc32(`shop_web_${i}`).toString(16))
@@ -200,7 +183,7 @@ describe('feature: holders that another writer changes', () => {
     await until('the inventory has them', () => ids.every(id => rig.agent.nodes(`upstreams/${id}`) === 2))
     await until('and the copy', () => rig.agent.nodes(`services/${stale}/upstream`) === 2)
     rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
     await until(
       'it is out of all of them',
       () => Object.values(rig.holders()).every(listed => !listed.includes(old.node)),

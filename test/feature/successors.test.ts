@@ -168,8 +168,7 @@ describe('feature: successors', () => {
     })
 
   test('scaled to 1 while an ingress controller writes stale full syncs: every request goes to the pod that stays', async start => {
-    // The controller removes the nodes. For this time the agent writes nothing.
-    const rig = await start({ barrier: true, config: { DRAIN_DEFER_WRITES: '25s' } })
+    const rig = await start({ barrier: true })
     const sync = (pods: readonly TestPod[]) =>
       rig.put('upstreams', 'web', {
         type: 'roundrobin',

@@ -34,10 +34,5 @@ export const drain = z.strictObject({
     { min: '0s', max: '1h' },
     'How long a drain waits for websockets, server-sent events and streams at most, from its start. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
   ),
-  dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
-  deferWrites: duration(
-    '2s',
-    { min: '0s', max: '25s' },
-    'How long a removal is left to the owner of the holder (an ingress controller), while every barrier keeps requests away. Without the barrier: 1s at most.'
-  )
+  dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.')
 })

@@ -11,10 +11,6 @@ export interface ObjectQueue {
   readonly target: Target
   /** Queues the removal of a node. `false` if the node of this pod already waits or is under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
-  /** Until this time the owner goes first, and the object is only read. The earliest time of all waiting changes counts. */
-  leave(until: number): void
-  /** Until when the owner goes first; 0 if the owner gets no time. */
-  readonly leftUntil: number
   /** Queues a read of the object, to apply its wishes (`wish.ts`). `false` if a read is queued already. */
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
@@ -62,24 +58,16 @@ export function createObjectQueue(target: Target): ObjectQueue {
   let lookedAt = 0
   /** Since when the leader could have written: when the first waiting node was added, or the last node was removed. */
   let since = 0
-  let leftUntil = 0
   return {
     target,
     add(holder, node, uid, now) {
       if ((waiting.get(holder)?.get(node) ?? underWay.get(holder)?.get(node)) === uid) return false
       if (waiting.size === 0 && underWay.size === 0) {
         looks = 0
-        leftUntil = Infinity
         lookedAt = since = now
       }
       waiting.set(holder, (waiting.get(holder) ?? new Map<NodeKey, PodUid>()).set(node, uid))
       return true
-    },
-    leave(until) {
-      leftUntil = Math.min(leftUntil, until)
-    },
-    get leftUntil() {
-      return leftUntil === Infinity ? 0 : leftUntil
     },
     tend() {
       const fresh = !tended
@@ -126,7 +114,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
     },
     readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
     nextReadAt: () => lookedAt + doubled(LOOK_MS, looks),
-    overdueAt: () => Math.max(nextWriteAt(written, since), leftUntil === Infinity ? 0 : leftUntil) + LATE_MS
+    overdueAt: () => nextWriteAt(written, since) + LATE_MS
   }
 }
 

@@ -105,8 +105,7 @@ export async function readBack(
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   removal.more()
   const askedAt = tools.clock.now()
-  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
-  const object = await read(tools, target)
+  const { answers, object } = await askThenRead(tools, target, removal)
   if (tools.wasAwaySince(askedAt)) return attempt(tools, target, removal)
   const found = object ? holdersOf(object) : []
   const unsure = dropWhatStays(removal, found, answers, tools.isRemovable)
@@ -126,6 +125,12 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     wished: sizeOf(edits) - removed,
     content: withWishes([], tools.wishes(target, left), left).length === 0
   }
+}
+
+/** Asks Kubernetes, then reads the object. In this order, the read shows the writes that others made while Kubernetes was asked. */
+async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
+  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
+  return { answers, object: await read(tools, target) }
 }
 
 /** What is listed again in the read-back of a write that removed it. */

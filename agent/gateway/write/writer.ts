@@ -140,7 +140,7 @@ export function createWriter(options: WriterOptions): Writer {
     await gathered()
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
-      const onlyLook = now < queue.leftUntil || (yields() && now < queue.overdueAt())
+      const onlyLook = yields() && now < queue.overdueAt()
       const pause = (onlyLook ? queue.nextReadAt() : queue.readyAt(now)) - now
       // Changes submitted meanwhile go into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
@@ -174,8 +174,7 @@ export function createWriter(options: WriterOptions): Writer {
         // A failure stays visible until a later try succeeds.
         if (state === 'failed') continue
         const who = state === 'removed' ? writerOf(change.holder) : undefined
-        const left = (change.notBefore ?? 0) > clock.now() ? 'left to its owner for now' : ''
-        const why = who === undefined ? left : `put back: its writer is ${who}`
+        const why = who === undefined ? '' : `put back: its writer is ${who}`
         if (who !== undefined) {
           const { key: holder, revision } = change.holder
           const afterMs = Math.round(clock.now() - (removedAt ?? 0))
@@ -183,9 +182,7 @@ export function createWriter(options: WriterOptions): Writer {
         }
         statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
       }
-      if (fresh.length === 0) return
-      queue.leave(change.notBefore ?? 0)
-      begin(queue)
+      if (fresh.length > 0) begin(queue)
     },
     status: (holder, node, uid) => statuses.get(holder, node, uid),
     forget(uid) {

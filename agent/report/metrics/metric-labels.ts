@@ -36,9 +36,8 @@ export const KEPT_REASONS = keysOf({
   'last-node': 1,
   discovery: 1,
   standalone: 1,
-  deferred: 1,
+  owner: 1,
   'fixed-address': 1,
-  'whole-write': 1,
   'dry-run': 1,
   'address-unknown': 1
 } satisfies Record<Kept['why'], 1>)

@@ -20,13 +20,9 @@ const KEPT_STATE = {
     state: 'foreign',
     why: 'API-driven standalone: every gateway has its own document, and none of them is written'
   },
-  'whole-write': {
-    state: 'listed',
-    why: 'left while the barrier keeps requests away: it could only be written together with what others write'
-  },
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
   'fixed-address': { state: 'listed', why: 'left for its next pod, which has the same address' },
-  deferred: { state: 'listed', why: 'left to its owner for now' },
+  owner: { state: 'listed', why: 'left to its owner; with the barrier nothing waits for that' },
   'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
 } as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
 

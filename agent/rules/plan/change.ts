@@ -1,12 +1,11 @@
-import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { NodeKey, PodUid } from '../drain/facts.ts'
 import type { Holder, HolderKey } from './holder.ts'
+import type { Turn } from './turn.ts'
 
 /** One holder, and all nodes to remove from it in one write. A plan never holds two changes for one holder. */
 export interface Change {
   readonly holder: Holder
   readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
-  /** Until this time the agent leaves the holder to its owner and only reads it. Absent: the agent writes at once. */
-  readonly notBefore?: Millis
 }
 
 /** A node that stays listed although its pod ends, and the reason. */
@@ -14,15 +13,7 @@ export interface Kept {
   readonly holder: HolderKey
   readonly node: NodeKey
   readonly uid: PodUid
-  readonly why:
-    | 'last-node'
-    | 'discovery'
-    | 'standalone'
-    | 'deferred'
-    | 'fixed-address'
-    | 'whole-write'
-    | 'dry-run'
-    | 'address-unknown'
+  readonly why: 'last-node' | Exclude<Turn, 'we'>
 }
 
 /** The removals that APISIX needs, as a value. */

@@ -1,35 +1,40 @@
 import type { Drain, Drains } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
-import type { Millis } from '../drain/facts.ts'
-import type { Change, Plan } from './change.ts'
+import type { Change, Kept, Plan } from './change.ts'
 import { endingNodes, isEnding, type Match } from './match.ts'
-import { POLICIES } from './policies.ts'
+import { lastNode, turnOf, type Turn } from './turn.ts'
 import type { PlanSettings, World } from './world.ts'
 
 /**
- * The removals that are due now: every node of every ending pod, except those that the policies keep. It reads only the holders that
+ * The removals that are due now: every node of every ending pod, if it is the agent's turn (`turnOf`), and a node that serves is left. It reads only the holders that
  * list an ending pod. The order of holders, nodes and drains does not change the result.
  */
-export function plan(world: World, drains: Drains, now: Millis, settings: PlanSettings): Plan {
+export function plan(world: World, drains: Drains, settings: PlanSettings): Plan {
   const matches = [...drains.values()]
     .filter(drain => isEnding(drain))
     .flatMap(drain => endingNodes(world, drains, drain))
   const byHolder = Map.groupBy(matches, match => match.holder.key)
-  const changes = [...byHolder.values()].map(changeOf).sort(by(change => change.holder.key))
-  const context = { world, drains, now, settings }
-  const kept = POLICIES.reduce<Plan>((plan, policy) => policy(plan, context), { changes, kept: [] })
-  return { ...kept, changes: kept.changes.map(change => inTurn(change, drains, settings)) }
+  const changes: Change[] = []
+  const kept: Kept[] = []
+  for (const { holder, nodes } of [...byHolder.values()]
+    .map(changeOf)
+    .sort(by(change => change.holder.key))) {
+    const turns = nodes.map(node => turnOf(holder, drains.get(node.uid) as Drain, settings))
+    const staying = nodes.filter((_, i) => STAYS.has(turns[i] as Turn))
+    const leaving = nodes.filter(node => !staying.includes(node))
+    const last = lastNode(holder, { leaving, staying }, { world, drains })
+    const ours = nodes.filter((node, i) => turns[i] === 'we' && node !== last)
+    if (ours.length > 0) changes.push({ holder, nodes: ours })
+    for (const [i, node] of nodes.entries()) {
+      const why = node === last ? 'last-node' : (turns[i] as Turn)
+      if (why !== 'we') kept.push({ holder: holder.key, node: node.key, uid: node.uid, why })
+    }
+  }
+  return { changes, kept }
 }
 
-/** How long an ingress controller goes first even without a barrier, in ms. Real ones write 70 to 340 ms after the deletion (measured). */
-const OWNERS_MS = 1000
-
-/** A change is left to the ingress controller of its holder for a moment, because one of two concurrent writes could be lost. */
-function inTurn(change: Change, drains: Drains, { deferMs }: PlanSettings): Change {
-  if (change.holder.owner === 'unknown' || deferMs === 0) return change
-  const began = change.nodes.map(({ uid }) => (drains.get(uid) as Drain).since)
-  return { ...change, notBefore: Math.min(...began) + Math.min(deferMs, OWNERS_MS) }
-}
+/** All other nodes leave their holder sooner or later. Even in a dry run a last node is reported as such. */
+const STAYS: ReadonlySet<Turn> = new Set(['standalone', 'discovery', 'address-unknown', 'fixed-address'])
 
 /**
  * The change of one holder, with each node once. If several ending pods have had a node's address, the node belongs to the pod that still

@@ -24,8 +24,6 @@ export interface PlanSettings {
   readonly unsure?: ReadonlySet<PodUid>
   /** API-driven standalone mode: every gateway has its own document, and the agent never writes. Absent: no. */
   readonly standalone?: boolean
-  /** Drains for which some gateway has no barrier, so that only the removal keeps requests away. Absent: none. */
-  readonly unbarred?: ReadonlySet<PodUid>
-  /** How long after the start of a drain a holder is left to its ingress controller, in ms; 0 = not at all. */
-  readonly deferMs: number
+  /** Some gateway has never had a barrier since this agent began, so only the removal keeps its requests away. Absent: no. */
+  readonly unbarred?: boolean
 }

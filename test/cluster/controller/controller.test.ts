@@ -32,7 +32,7 @@ describe(`ends of pods under load, beside the real ingress controller ${CONTROLL
       ended: ended.length,
       'hook p50': p50,
       p99,
-      // While the controller runs, this is its time: the agent writes only later, once the pod is gone.
+      // This is the controller's time: with the plugin the agent does not write its upstreams.
       'write p50': writtenMs.length > 0 ? summary(writtenMs).p50 : '–'
     })
   }

@@ -40,8 +40,7 @@ describe('config', () => {
       acceptedSettleMs: 5000,
       floorMs: 15_000,
       longLivedMs: 0,
-      dryRun: false,
-      deferWritesMs: 2000
+      dryRun: false
     })
     expect(found.apisix.gateways).to.deep.equal({
       kind: 'pods',

@@ -35,11 +35,11 @@ describe('drain store', () => {
   it('lets no node be removed that the last plan keeps as the last one, and none that does not end', () => {
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
     const at = { uid: old.uid, node: '10.0.0.1:8080', holder: 'upstreams/a' } as const
-    const kept = (why: 'last-node' | 'deferred') => store.replace(drainsOf([drain]), [], [{ ...at, why }], 0)
+    const kept = (why: 'last-node' | 'owner') => store.replace(drainsOf([drain]), [], [{ ...at, why }], 0)
     kept('last-node')
     expect(store.isRemovable(at.uid, at.node, at.holder)).to.equal(false)
     expect(store.isRemovable(at.uid, at.node, 'upstreams/b')).to.equal(true)
-    kept('deferred')
+    kept('owner')
     expect(store.isRemovable(at.uid, at.node, at.holder)).to.equal(true)
     expect(store.isRemovable(at.uid, '10.0.0.2:8080', at.holder)).to.equal(false)
   })

@@ -1,37 +1,46 @@
 import { expect } from 'chai'
 import type { PodUid } from '../../../agent/rules/drain/facts.ts'
-import { planSettings } from '../../../agent/round/plan-settings.ts'
+import { createPlanSettings } from '../../../agent/round/plan-settings.ts'
 import { barrier as reading } from '../../build/evidence.ts'
 
 const UID = 'uid-1' as PodUid
+const REFUSED = reading({ problem: 'refused', fit: false })
 
-/** Whether the barrier keeps requests away from the pod, according to these reads of the gateways. */
-function isBarred(readings: readonly unknown[], synced = true, doubt = ''): boolean {
-  const gateways = readings.map((_, i) => ({ id: String(i) }))
-  const sources = {
+/** Returns for each round whether some gateway never had a barrier. A round has one reading for each gateway. */
+function unbarred(rounds: readonly (readonly unknown[])[], doubt = ''): readonly (boolean | undefined)[] {
+  let now: readonly unknown[] = []
+  const settings = createPlanSettings({ dryRun: false }, {
     mode: { current: () => ({ mode: 'etcd' }) },
-    cluster: { gateways: () => gateways, parts: () => [{ name: 'gateways', synced }] },
-    barrier: { reading: (_: unknown, id: string) => readings[Number(id)], doubt: () => doubt }
-  }
-  const settings = { dryRun: false, deferMs: 0 }
-  const { unbarred } = planSettings(settings, sources as never, new Map([[UID, {} as never]]), new Set())
-  return !unbarred?.has(UID)
+    cluster: { gateways: () => now.map((_, i) => ({ id: String(i) })) },
+    barrier: {
+      reading: (_: unknown, id: string) => now[Number(id)],
+      state: (id: string) => ({ told: now[Number(id)] }),
+      doubt: () => doubt
+    }
+  } as never)
+  return rounds.map(readings => {
+    now = readings
+    return settings(new Map([[UID, {} as never]]), new Set()).unbarred
+  })
 }
 
 describe('the state of the barrier in a plan', () => {
-  it('keeps requests away if every gateway answers, or is about to answer', () => {
-    expect(isBarred([reading(), reading()])).to.equal(true)
-    expect(isBarred([reading(), undefined])).to.equal(true)
+  it('is there if every gateway has answered, or is about to', () => {
+    expect(unbarred([[reading(), reading()], [reading(), undefined], []])).to.deep.equal([
+      false,
+      false,
+      false
+    ])
   })
 
-  it('does not keep requests away if one barrier is missing or unusable', () => {
-    expect(isBarred([reading(), reading({ problem: 'refused' })])).to.equal(false)
-    expect(isBarred([reading({ fit: false })])).to.equal(false)
-    expect(isBarred([reading()], true, 'a load balancer')).to.equal(false)
+  it('is missing if one gateway never had a usable one', () => {
+    expect(unbarred([[reading(), REFUSED]])).to.deep.equal([true])
+    expect(unbarred([[reading({ fit: false })]])).to.deep.equal([true])
+    expect(unbarred([[reading()]], 'a load balancer')).to.deep.equal([true])
   })
 
-  it('does not keep requests away if the gateways are not known yet, or there is none', () => {
-    expect(isBarred([reading()], false)).to.equal(false)
-    expect(isBarred([])).to.equal(false)
+  it('is still there in a gateway that had one and is unfit or silent for a while', () => {
+    expect(unbarred([[reading()], [reading({ fit: false })], [REFUSED]])).to.deep.equal([false, false, false])
+    expect(unbarred([[REFUSED], [reading()], [REFUSED]])).to.deep.equal([true, false, false])
   })
 })

@@ -13,8 +13,8 @@ const READY = pod('c', { ips: ['10.0.0.3'] })
 /** Returns the nodes that the plan removes from a holder in which only an ending pod serves. */
 function leaves(...nodes: readonly string[]): readonly string[] {
   const drains = drainsOf([begin(seen(ENDING), 0, DRAIN_SETTINGS)!])
-  const settings = { dryRun: false, deferMs: 0 }
-  const { changes } = plan(worldOf([holder('web', nodes)], [ENDING, UNREADY, READY]), drains, 1000, settings)
+  const settings = { dryRun: false }
+  const { changes } = plan(worldOf([holder('web', nodes)], [ENDING, UNREADY, READY]), drains, settings)
   return changes.flatMap(change => change.nodes.map(({ key }) => key))
 }
 
@@ -41,7 +41,7 @@ describe('a node that ends while no other serves', () => {
     const leftBy = (...since: readonly number[]) => {
       const drains = drainsOf(pods.map((one, i) => begin(seen(one), since[i]!, DRAIN_SETTINGS)!))
       const world = worldOf([holder('web', ['10.0.0.1:80', '10.0.0.2:80'])], pods)
-      return plan(world, drains, 1000, { dryRun: false, deferMs: 0 }).kept.map(({ node }) => node)
+      return plan(world, drains, { dryRun: false }).kept.map(({ node }) => node)
     }
     expect(leftBy(-5, -1)).to.deep.equal(leftBy(-1, -5))
   })

@@ -14,8 +14,8 @@ describe('a node whose address another pod may have by now', () => {
     ]
     const drains = drainsOf([a, b].map(p => begin(seen(p), 0, DRAIN_SETTINGS)!))
     const world = worldOf([holder('web', ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'])], [a, b])
-    const settings = { dryRun: false, deferMs: 0, unsure: new Set([a.uid]) }
-    const { changes, kept } = plan(world, drains, 0, settings)
+    const settings = { dryRun: false, unsure: new Set([a.uid]) }
+    const { changes, kept } = plan(world, drains, settings)
     expect(changes.map(({ nodes }) => nodes.map(({ key }) => key))).to.deep.equal([['10.0.0.2:80']])
     expect(kept).to.deep.equal([
       { holder: 'upstreams/web', node: '10.0.0.1:80', uid: a.uid, why: 'address-unknown' }
