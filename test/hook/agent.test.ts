@@ -52,7 +52,7 @@ describe('hook and agent', () => {
     rig.end(old)
     const args = ['--url', `http://127.0.0.1:${rig.agent.port}`, '--fallback', '1500ms']
     const { stderr, ms } = await runHook(args, identity(old))
-    expect(stderr).to.match(/deadline, evidence none, .*; (sleeping|no sleep, \S+ have passed)/)
+    expect(stderr).to.match(/unproved, evidence none, .*; (sleeping|no sleep, \S+ have passed)/)
     expect(ms).to.be.at.least(1500)
   })
 

@@ -157,7 +157,7 @@ describe('hook', () => {
     const { code, stderr, ms } = await against([says(503, NOTHING)], ['--fallback', '600ms'])
     expect(code).to.equal(0)
     expect(stderr).to.match(
-      RegExp(`deadline, evidence none, held for 0s: the reserve is all there is; ${SLEPT}`)
+      RegExp(`unproved, evidence none, held for 0s: the reserve is all there is; ${SLEPT}`)
     )
     expect(stub?.requests).to.have.length(1)
     expect(ms).to.be.within(600, SOON)
