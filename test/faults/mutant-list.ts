@@ -566,10 +566,26 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'plugin: a request does not follow the successors of its nodes',
-    lua: [{ file: 'offer.lua', from: '    if not next(free) then', to: '    if false then' }],
+    lua: [{ file: 'offer.lua', from: '    if not main then', to: '    if false then' }],
     found: {
       file: 'test/feature/successors.test.ts',
       title: 'the only successor ends before the next pod is Ready: it serves until then'
+    }
+  },
+  {
+    name: 'A1: labels that an operator changes at an end decide who follows',
+    edits: [{ file: 'rules/drain/workload.ts', name: 'withLabels', replace: '{ return pod }' }],
+    found: {
+      file: 'test/unit/rules/plan/successors.test.ts',
+      title: 'are never the wrong pods, and none that may take over is missing'
+    }
+  },
+  {
+    name: 'A19: plugins that connect by themselves are not looked at',
+    edits: [{ file: 'gateway/apisix/connectors.ts', name: 'connectorsOf', replace: '{ return [] }' }],
+    found: {
+      file: 'test/unit/gateway/apisix/holders.test.ts',
+      title: 'finds what plugins connect to by themselves, in known fields of known plugins'
     }
   }
 ]

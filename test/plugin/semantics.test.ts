@@ -88,15 +88,24 @@ describe('The node of a request', () => {
     expect((await send(`${gateway.url}/u`)).status).to.equal(200)
   })
 
-  it('a standby of weight 0 is chosen when nothing else is left, and not before a draining node', async () => {
-    await gateway.configured({ u: { nodes: [a.node, { ...b.node, weight: 0 }] } })
-    await barrier().put(a.entry())
-    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([a.name])
-    await barrier().put(a.sealed)
-    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([b.name])
-    await gateway.configured({ u: { nodes: [a.node, { ...b.node, weight: 0 }, c.node] } })
-    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([c.name])
-  })
+  for (const standby of [{ weight: 0 }, { priority: -1 }])
+    it(`a standby (${JSON.stringify(standby)}) comes after successors, and after a draining node (A7)`, async () => {
+      const chosen = async () => backends(await many(`${gateway.url}/u`, 12))
+      const successors = { [a.node.port]: [`${c.node.host}:${c.node.port}`] }
+      await gateway.configured({ u: { nodes: [a.node, { ...b.node, ...standby }] } })
+      await barrier().put(a.entry())
+      expect(await chosen()).to.deep.equal([a.name])
+      await barrier().put(a.sealed)
+      expect(await chosen()).to.deep.equal([b.name])
+      await barrier().put({ ...a.sealed, successors })
+      expect(await chosen()).to.deep.equal([c.name])
+      await barrier().put(c.sealed)
+      expect(await chosen()).to.deep.equal([b.name])
+      await barrier().remove(c.uid)
+      await gateway.configured({ u: { nodes: [a.node, { ...b.node, ...standby }, c.node] } })
+      await barrier().put({ ...a.sealed, successors: {} })
+      expect(await chosen()).to.deep.equal([c.name])
+    })
 
   it('of a draining and a sealed node the draining one gets the request', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
@@ -173,20 +182,6 @@ describe('The node of a request', () => {
     expect(Date.now() - put, 'the machine is too slow for this test').to.be.below(900)
     await wait(1010 - (Date.now() - put))
     expect((await many(`${gateway.url}/u`, 30)).map(r => r.status)).to.deep.equal(Array(30).fill(200))
-  })
-
-  it('priorities: the next level is used when every node of the first is denied', async () => {
-    await gateway.configured({
-      u: {
-        nodes: [
-          { ...a.node, priority: 1 },
-          { ...b.node, priority: 0 }
-        ]
-      }
-    })
-    expect(backends(await many(`${gateway.url}/u`, 6))).to.deep.equal([a.name])
-    await barrier().put(a.entry())
-    expect(backends(await many(`${gateway.url}/u`, 6))).to.deep.equal([b.name])
   })
 
   describe('retries', () => {

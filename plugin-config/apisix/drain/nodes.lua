@@ -30,14 +30,29 @@ local function bare(host)
 end
 
 
+--- The highest priority of the nodes that have a weight; nil if none has. APISIX picks a node of
+-- less priority, or of weight 0, only if no other is left: it is a standby.
+function _M.top_of(nodes)
+    local top
+    for _, node in ipairs(nodes) do
+        local priority = node.priority or 0
+        if node.weight ~= 0 and priority >= (top or priority) then
+            top = priority
+        end
+    end
+    return top
+end
+
+
 -- { host, port, standby } of each node. A request may have replaced a node's name by an address:
 -- then `domain` has the name.
 local function written(nodes, scheme)
     local list, default = {}, PORTS[scheme or "http"]
     for key, node in pairs(nodes) do
-        local host, port, weight
+        local host, port, weight, priority
         if type(node) == "table" then
             host, port, weight = node.domain or node.host, node.port, node.weight
+            priority = node.priority
         else
             weight = node
             host, port = str_match(key, "^(.*):(%d+)$")
@@ -47,8 +62,12 @@ local function written(nodes, scheme)
         end
         if type(host) == "string" then
             list[#list + 1] = { host = bare(host), port = tonumber(port) or default,
-                                standby = weight == 0 or nil }
+                                weight = weight, priority = priority }
         end
+    end
+    local top = _M.top_of(list)
+    for _, node in ipairs(list) do
+        node.standby = node.weight == 0 or (node.priority or 0) < (top or 0) or nil
     end
     return list
 end

@@ -3,12 +3,14 @@
 local address     = require("apisix.drain.address")
 local entries_mod = require("apisix.drain.entries")
 local successors  = require("apisix.drain.successors")
+local top_of      = require("apisix.drain.nodes").top_of
 local level_of    = entries_mod.level
 local DRAINING    = entries_mod.DRAINING
 local ipairs      = ipairs
 local pairs       = pairs
 local next        = next
 local concat      = table.concat
+local huge        = math.huge
 local str_find    = string.find
 
 local _M = {}
@@ -38,9 +40,10 @@ local function copy_of(node)
 end
 
 
-local function draws(nodes)
+-- Is one of the nodes no standby? `top`: see nodes.top_of.
+local function has_main(nodes, top)
     for _, node in ipairs(nodes) do
-        if (node.weight or 1) > 0 then
+        if not top or (node.weight ~= 0 and (node.priority or 0) >= top) then
             return true
         end
     end
@@ -51,7 +54,7 @@ end
 --- The nodes; if all have weight 0, copies of them with weight 1. The picker of chash fails every
 -- request if no node has a weight.
 function _M.shared(nodes)
-    if draws(nodes) then
+    if has_main(nodes, -huge) then
         return nodes
     end
     local list = {}
@@ -63,31 +66,17 @@ function _M.shared(nodes)
 end
 
 
--- Nodes of weight 0 are standbys: APISIX picks a standby only if no node of another weight is left.
--- A draining node still serves, so it comes before free standbys. The agent seals it only if the
--- standbys serve.
-local function standby(free, soft)
-    if next(free) == nil or draws(free) or not draws(soft) then
-        return free, soft
-    end
-    for _, node in ipairs(free) do
-        soft[#soft + 1] = node
-    end
-    return {}, soft
-end
-
-
 local function host_of(ip)
     return str_find(ip, ":", 1, true) and "[" .. ip .. "]" or ip
 end
 
 
--- A node at the address of a successor, as a copy of the denied node with a weight and priority of
--- its own. APISIX derives upstream_host again from the copy.
+-- A node at the address of a successor, as a copy of the denied node with a weight of its own.
+-- APISIX derives upstream_host again from the copy.
 local function follower(node, addr)
     local copy = copy_of(node)
     copy.host, copy.port = host_of(addr.ip), addr.port
-    copy.weight, copy.priority, copy.upstream_host = 1, 0, nil
+    copy.weight, copy.priority, copy.upstream_host = 1, node.priority or 0, nil
     return copy
 end
 
@@ -129,8 +118,9 @@ end
 -- @tparam function records the addresses of a name by the last answer, or nil; sends no query
 -- @treturn table
 --   free        nodes
---   following   the free successors of the denied nodes, if no node is free
---   soft        the draining nodes and successors, and standbys that come after these
+--   following   the free successors of the denied nodes, if only standbys are free
+--   soft        the draining nodes and successors, and standbys that come after these, since APISIX
+--               picks by priority
 --   mark        a text about all these lists: equal marks mean equal lists
 function _M.of(set, nodes, records)
     local free, soft, marks, met, others = {}, {}, {}, {}, {}
@@ -155,8 +145,9 @@ function _M.of(set, nodes, records)
         free[#free + 1], marks[#marks + 1] = node, node.host
     end
 
-    local following, ending = {}, {}
-    if not next(free) then
+    local following, ending, top = {}, {}, top_of(nodes)
+    local main = has_main(free, top)
+    if not main then
         following, ending = followers(set, nodes)
     end
     for _, node in ipairs(following) do
@@ -165,7 +156,12 @@ function _M.of(set, nodes, records)
     for _, node in ipairs(ending) do
         soft[#soft + 1], marks[#marks + 1] = node, node.host .. ":" .. node.port .. "s"
     end
-    free, soft = standby(free, soft)
+    if not main and (next(following) or has_main(soft, top)) then
+        for _, node in ipairs(free) do
+            soft[#soft + 1] = node
+        end
+        free = {}
+    end
     return { free = free, following = following, soft = soft, mark = concat(marks, ",") }
 end
 

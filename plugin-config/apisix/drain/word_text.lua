@@ -61,8 +61,7 @@ end
 
 -- The other choices of a place as text: "more/address:port,…"; nil if there is none. They are
 -- sorted, so that places with the same choices have the same text.
--- @tparam boolean standby true: only the nodes of weight 0, which APISIX picks only if there is no
---   other; false: only the other nodes
+-- @tparam boolean standby true: only the standbys (nodes.lua); false: only the other nodes
 local function free_of(self, list, standby)
     local free, more = {}, 0
     for i, node in ipairs(list) do
@@ -93,7 +92,7 @@ local function covers(entry, list)
 end
 
 
--- The successors of a place without a free node. First result: the free ones as text, see free_of.
+-- The successors of a place in which only standbys are free. First result: the free ones as text.
 -- Second result: all of them, free or not.
 local function next_of(self, list)
     local set, seen, found = self.set(), {}, {}
@@ -114,20 +113,22 @@ end
 
 
 -- The other choices of a place, found once for all of its entries.
--- @treturn string|nil see free_of @treturn table|nil see next_of, if the place has no free node
+-- @treturn string|nil see free_of @treturn table|nil see next_of, if only standbys are free
+-- @treturn string|nil these standbys, if no successor is free
 local function choices_of(self, list)
     local set = self.set()
     known = known.set == set and known or { set = set }
     local all = known[list]
     if not all then
-        all = { free_of(self, list, false) or free_of(self, list, true) }
+        all = { free_of(self, list, false) }
         if not all[1] then
-            all = { next_of(self, list) }
+            all[1], all[2] = next_of(self, list)
+            all[3] = not all[1] and free_of(self, list, true) or nil
         end
         -- after a pause the deny-list may be another
         known[list] = self.set() == set and all or nil
     end
-    return all[1], all[2]
+    return all[1], all[2], all[3]
 end
 
 
@@ -137,12 +138,13 @@ end
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
     local is_in = covers(self.entry, list)
-    local free, following = choices_of(self, list)
+    local free, following, standbys = choices_of(self, list)
     if following then
         is_in = is_in or covers(self.entry, following)
         if free and is_in then
             self.succeeded[#self.succeeded + 1] = name
         end
+        free = free or standbys
     end
     if not is_in then
         return

@@ -60,17 +60,24 @@ const SCENARIOS: Record<string, Act> = {
     await side.barrier.remove('pod-1')
     await says(side, 2, NOTHING)
   },
-  'a standby of weight 0 is another choice if there is none of another weight': async side => {
-    const standby = { ...B, weight: 0 }
-    await side.barrier.put(pod(1))
-    await side.configure({ kinds: inRoutes([A, standby]) })
-    await says(side, 1, { places: 1, others: [other(1, B)] })
-    await side.configure({ kinds: inRoutes([A, standby, C]) })
-    await says(side, 1, { places: 1, others: [other(1, C)] })
-    await side.barrier.put(pod(2))
-    await side.configure({ kinds: inRoutes([A, standby]) })
-    await says(side, 1, { places: 1, sole: ['routes/1'] })
-  },
+  ...Object.fromEntries(
+    [{ weight: 0 }, { priority: -1 }].map(differs => [
+      `a standby (${JSON.stringify(differs)}) is another choice if there is none of its standing, and no successor (A7)`,
+      async (side: Side) => {
+        const standby = { ...B, ...differs }
+        await side.barrier.put(pod(1))
+        await side.configure({ kinds: inRoutes([A, standby]) })
+        await says(side, 1, { places: 1, others: [other(1, B)] })
+        await side.barrier.put({ ...pod(1), ...to(C) })
+        await says(side, 1, { places: 1, succeeded: ['routes/1'], others: [other(1, C)] })
+        await side.configure({ kinds: inRoutes([A, standby, C]) })
+        await says(side, 1, { places: 1, others: [other(1, C)] })
+        await side.barrier.put({ ...pod(1), successors: {} }, pod(2))
+        await side.configure({ kinds: inRoutes([A, standby]) })
+        await says(side, 1, { places: 1, sole: ['routes/1'] })
+      }
+    ])
+  ),
   'every kind of place': async side => {
     await side.barrier.put(pod(1))
     await side.configure({
