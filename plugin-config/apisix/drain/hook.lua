@@ -16,8 +16,7 @@ local STARTS = {
     stream = { module = "apisix", func = "stream_init_worker" },
 }
 local START = STARTS[ngx.config.subsystem]
--- plugins of APISIX that send a request to the picked node in `before_proxy`, without nginx's
--- balancer (docs/ways.md)
+-- plugins of APISIX that send a request to the picked node by themselves (docs/ways.md)
 local SENDERS = { "http-dubbo", "ext-plugin-post-resp" }
 local _M = {}
 

@@ -8,6 +8,7 @@ local pcall     = pcall
 local type      = type
 local tonumber  = tonumber
 local tostring  = tostring
+local max, huge = math.max, math.huge
 local require   = require
 local str_match = string.match
 local str_byte  = string.byte
@@ -35,9 +36,8 @@ end
 function _M.top_of(nodes)
     local top
     for _, node in ipairs(nodes) do
-        local priority = node.priority or 0
-        if node.weight ~= 0 and priority >= (top or priority) then
-            top = priority
+        if node.weight ~= 0 then
+            top = max(top or -huge, node.priority or 0)
         end
     end
     return top
@@ -51,8 +51,8 @@ local function written(nodes, scheme)
     for key, node in pairs(nodes) do
         local host, port, weight, priority
         if type(node) == "table" then
-            host, port, weight = node.domain or node.host, node.port, node.weight
-            priority = node.priority
+            host, port = node.domain or node.host, node.port
+            weight, priority = node.weight, node.priority
         else
             weight = node
             host, port = str_match(key, "^(.*):(%d+)$")

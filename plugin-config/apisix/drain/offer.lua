@@ -10,7 +10,6 @@ local ipairs      = ipairs
 local pairs       = pairs
 local next        = next
 local concat      = table.concat
-local huge        = math.huge
 local str_find    = string.find
 
 local _M = {}
@@ -51,10 +50,9 @@ local function has_main(nodes, top)
 end
 
 
---- The nodes; if all have weight 0, copies of them with weight 1. The picker of chash fails every
--- request if no node has a weight.
+--- The nodes; copies with weight 1 if all have weight 0, since chash would fail every request.
 function _M.shared(nodes)
-    if has_main(nodes, -huge) then
+    if top_of(nodes) then
         return nodes
     end
     local list = {}
@@ -71,8 +69,7 @@ local function host_of(ip)
 end
 
 
--- A node at the address of a successor, as a copy of the denied node with a weight of its own.
--- APISIX derives upstream_host again from the copy.
+-- A node at the address of a successor. APISIX derives upstream_host again from this copy.
 local function follower(node, addr)
     local copy = copy_of(node)
     copy.host, copy.port = host_of(addr.ip), addr.port
@@ -95,8 +92,7 @@ local function other_records(records, set, node, met, list)
 end
 
 
--- The successors of nodes that are all denied, each once. First result: the free successors. Second
--- result: the draining successors, which still serve.
+-- The successors of denied nodes, each once: the free ones; the draining ones, which still serve.
 local function followers(set, nodes)
     local free, soft, met, found = {}, {}, {}, { soft = {} }
     for _, node in ipairs(nodes) do
@@ -119,8 +115,7 @@ end
 -- @treturn table
 --   free        nodes
 --   following   the free successors of the denied nodes, if only standbys are free
---   soft        the draining nodes and successors, and standbys that come after these, since APISIX
---               picks by priority
+--   soft        the draining nodes and successors, and standbys: APISIX picks by priority
 --   mark        a text about all these lists: equal marks mean equal lists
 function _M.of(set, nodes, records)
     local free, soft, marks, met, others = {}, {}, {}, {}, {}

@@ -39,7 +39,7 @@ local _M = {
 }
 
 -- this process. `why`: the reason that makes it unfit. `lost`: a reason that stays (passed_by).
-local here = { active = false }
+local here = { active = false, hooks = { around = function(send, ...) return send(...) end } }
 
 
 --- The two dictionaries.
@@ -221,12 +221,9 @@ local function make_hooks(own)
 end
 
 
---- See wrappers.around. A worker whose barrier is not on changes nothing.
-function _M.around(send, ...)
-    if not here.active then
-        return send(...)
-    end
-    return here.hooks.around(send, ...)
+--- See wrappers.around.
+function _M.around(...)
+    return here.hooks.around(...)
 end
 
 

@@ -45,8 +45,7 @@ local function name_of(node)
 end
 
 
--- Keeps the names that sort first, so that all workers keep the same ones: the order of a map of
--- nodes differs from worker to worker.
+-- Keeps the names that sort first, so that all workers keep the same ones.
 local function keep(free, name)
     local at = #free + 1
     while at > 1 and free[at - 1] > name do
@@ -59,8 +58,7 @@ local function keep(free, name)
 end
 
 
--- The other choices of a place as text: "more/address:port,…"; nil if there is none. They are
--- sorted, so that places with the same choices have the same text.
+-- The other choices of a place as sorted text: "more/address:port,…"; nil if there is none.
 -- @tparam boolean standby true: only the standbys (nodes.lua); false: only the other nodes
 local function free_of(self, list, standby)
     local free, more = {}, 0
@@ -113,8 +111,7 @@ end
 
 
 -- The other choices of a place, found once for all of its entries.
--- @treturn string|nil see free_of @treturn table|nil see next_of, if only standbys are free
--- @treturn string|nil these standbys, if no successor is free
+-- @treturn table { see free_of, see next_of if only standbys are free, these if no successor is }
 local function choices_of(self, list)
     local set = self.set()
     known = known.set == set and known or { set = set }
@@ -128,28 +125,25 @@ local function choices_of(self, list)
         -- after a pause the deny-list may be another
         known[list] = self.set() == set and all or nil
     end
-    return all[1], all[2], all[3]
+    return all
 end
 
 
---- Adds a place, once, however many of its nodes the entry covers. The address is in a place if the
--- place lists it, or if it is a successor there and no node is free.
--- @tparam string name of the place, without the characters that separate names in the text
+--- Adds a place, once. The address is in it if the place lists it, or if it is a successor there.
+-- @tparam string name without the characters that separate names in the text
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
     local is_in = covers(self.entry, list)
-    local free, following, standbys = choices_of(self, list)
-    if following then
-        is_in = is_in or covers(self.entry, following)
-        if free and is_in then
-            self.succeeded[#self.succeeded + 1] = name
-        end
-        free = free or standbys
-    end
+    local all = choices_of(self, list)
+    local free = all[1] or all[3]
+    is_in = is_in or (all[2] and covers(self.entry, all[2]))
     if not is_in then
         return
     end
     self.places = self.places + 1
+    if all[1] and all[2] then
+        self.succeeded[#self.succeeded + 1] = name
+    end
     if free then
         self.others[free] = (self.others[free] or 0) + 1
     else
