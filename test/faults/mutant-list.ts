@@ -265,10 +265,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P1: believes an address that a host shares with its pods',
-    edits: [
-      { file: 'hook/identify.ts', name: 'identify.fromAddress.isOfHost', replace: 'false' },
-      { file: 'hook/prestop.ts', name: 'answerHook.mayBeForwarded', replace: 'false' }
-    ],
+    edits: [{ file: 'hook/identify.ts', name: 'identify.fromAddress.isOfHost', replace: 'false' }],
     found: {
       file: 'test/feature/hooks.test.ts',
       title: 'a pod whose packets come from its host is not mistaken for the one pod with that address'
