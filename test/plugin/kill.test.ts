@@ -1,17 +1,47 @@
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
+import { startGateway } from '../../sandbox/apisix/gateway.ts'
+import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
 import { Backend } from './backend.ts'
-import { Gateway } from './gateway.ts'
+import { Barrier } from './barrier.ts'
+import { Gateway, type Node } from './gateway.ts'
 import { Load } from './load.ts'
 
 /** `ROUNDS=100` runs the long version. */
 const ROUNDS = Number(process.env.ROUNDS ?? 30)
+/** `GATEWAY=vm`: the plugin runs in a gateway of the sandbox, without nginx. */
+const start = process.env.GATEWAY === 'vm' ? startVm : () => Gateway.start({ workers: 4 })
+
+type Configuration = Readonly<Record<'u', { readonly nodes: readonly Node[] }>>
+
+async function startVm() {
+  const store = createStore()
+  const { urls, close } = await startGateway({
+    store,
+    name: 'vm',
+    host: '127.0.0.1',
+    proxyPort: 0,
+    controlPort: 0,
+    barrierPort: 0,
+    workers: 4,
+    adminKey: 'none',
+    barrierToken: 'token',
+    applyDelay: () => 0
+  })
+  store.put(keyOf('routes', 'u'), { id: 'u', uris: ['/u', '/u/*'], upstream_id: 'u' })
+  const configure = async ({ u }: Configuration) => {
+    const nodes = u.nodes.map(node => ({ ...node, weight: 1 }))
+    store.put(keyOf('upstreams', 'u'), { id: 'u', type: 'roundrobin', nodes })
+  }
+  const barrier = new Barrier(urls.barrier ?? '', 'token')
+  return { url: urls.proxy, barrier, configure, configured: configure, stop: close }
+}
 
 describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backends are killed', () => {
-  let gateway: Gateway
+  let gateway: Awaited<ReturnType<typeof start>>
 
   before(async () => {
-    gateway = await Gateway.start({ workers: 4 })
+    gateway = await start()
   })
   after(async () => await gateway?.stop())
 
