@@ -23,8 +23,12 @@ const figures = (what: string, { p50, p99 }: Spread): Figures => ({
 export const MEASURES: Readonly<Record<string, Bench>> = {
   async overhead(tree) {
     const { overhead } = await from<typeof Overhead>(tree, 'overhead.ts')
-    const { ackMs, roundTripMs } = await overhead(300, 10)
-    return { ...figures('ack of an idle pod', ackMs), ...figures('bare round trips', roundTripMs) }
+    const { ackMs, roundTripMs, ratio } = await overhead(300, 10)
+    return {
+      ...figures('ack of an idle pod', ackMs),
+      ...figures('bare round trips: the stand-ins alone', roundTripMs),
+      'ack p50, in bare round trips of its tree': ratio.p50
+    }
   },
   async 'at-once'(tree) {
     const { atOnce } = await from<typeof AtOnce>(tree, 'at-once.ts')

@@ -18,6 +18,7 @@ const HELP = `What apisix-drain costs and saves, measured here and now. Stand-in
   --json <file>   the same figures as one object
   --docs <file>   the tables, and what they were measured on, as Markdown
   --against <rev> this tree and a revision in turn: the ratios of ${AGAINST.join(', ')} (or of those of --only); 15 minutes
+                  gateways before b48c21d7 run no Lua, and answer faster: compare acks in round trips of their own tree
   --rounds <n>    pairs of measurements with --against; 5 without it
 
 Nothing else should run on the machine: look at the ratios within one run, and at the load that is shown with it.
