@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 139,
   'sandbox in Lua: lines': 1916,
   'sandbox in Lua: files': 12,
-  'tests: lines': 57000,
+  'tests: lines': 56800,
   'tests: files': 505,
   'Markdown: bytes': 248109,
   settings: 49,
