@@ -16,7 +16,7 @@ type Configuration = Readonly<Record<'u', { readonly nodes: readonly Node[] }>>
 
 async function startVm() {
   const store = createStore()
-  const { urls, close } = await startGateway({
+  const gateway = await startGateway({
     store,
     name: 'vm',
     host: '127.0.0.1',
@@ -33,8 +33,8 @@ async function startVm() {
     const nodes = u.nodes.map(node => ({ ...node, weight: 1 }))
     store.put(keyOf('upstreams', 'u'), { id: 'u', type: 'roundrobin', nodes })
   }
-  const barrier = new Barrier(urls.barrier ?? '', 'token')
-  return { url: urls.proxy, barrier, configure, configured: configure, stop: close }
+  const barrier = new Barrier(gateway.urls.barrier ?? '', 'token')
+  return { url: gateway.urls.proxy, barrier, configure, configured: configure, stop: () => gateway.close() }
 }
 
 describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backends are killed', () => {
