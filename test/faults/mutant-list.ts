@@ -167,10 +167,10 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'gateway/write/removal.ts',
-        name: 'attempt.askedAt',
-        replace: '(Object.assign(tools, { early: read(tools, target) }), tools.clock.now())'
-      },
-      { file: 'gateway/write/removal.ts', name: 'attempt.object', replace: 'await tools.early' }
+        name: 'askThenRead',
+        replace:
+          '{ const object = await read(tools, target); await tools.clock.sleep(400); const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)]); return { answers, object } }'
+      }
     ],
     found: {
       file: 'test/unit/gateway/write/writer.test.ts',

@@ -69,12 +69,14 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, ...context.successors(drain, memory) }
+  // A grace that leaves no time to hold the hook: the pod serves on, for the sleep that its hook falls back to.
+  const isShort = drain.deadline - SEAL_BEFORE_MS <= drain.since
   // A hook that is held after the proof waits for a gateway that has restarted or joined. So the entry is still watched.
-  if (drain.phase !== 'draining')
+  if (drain.phase !== 'draining' && !(isShort && drain.phase === 'expired'))
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
   const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
-  if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
+  if (context.now >= drain.deadline - SEAL_BEFORE_MS && !isShort) {
     memory.sealForced ||= !isSealed
     return { ...entry, state: 'sealed', watch: true }
   }

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { BarrierReading } from '../../../../agent/rules/proof/evidence.ts'
 import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
 import type { Word } from '../../../../agent/rules/proof/word.ts'
+import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import {
   desiredEntry,
@@ -96,7 +97,7 @@ describe('entries to seal for a pod that is being drained', () => {
     others: readonly PodFact[] = []
   ) {
     const memory = createMemories().of(drain.uid)
-    const now = (at: number, current = readings) => {
+    const now = (at: number, current = readings, of: Drain = drain) => {
       const cluster = { gateways: () => Object.keys(current).map(id => ({ id })) }
       const keeper = { reading: (_: unknown, id: string) => current[id] }
       const world = worldOf([], [ending, ...others])
@@ -109,7 +110,7 @@ describe('entries to seal for a pod that is being drained', () => {
         at,
         5000
       )
-      const entry = desiredEntry(drain, memory, context)
+      const entry = desiredEntry(of, memory, context)
       return [entry?.state, entry?.agreed && Object.fromEntries(entry.agreed)]
     }
     return { memory, now }
@@ -205,5 +206,17 @@ describe('entries to seal for a pod that is being drained', () => {
     const sealed = round({ g1: barrier() })
     expect(sealed.now(at)).to.deep.equal(['sealed', undefined])
     expect(sealed.memory.sealForced).to.equal(false)
+  })
+
+  it('include none by force if the grace leaves no time to hold the hook: the pod serves until it is gone (A6)', () => {
+    const needed = { g1: open(said(['routes/1'])) }
+    const { now, memory } = round(needed)
+    const short = { ...drain, deadline: drain.since }
+    for (const phase of ['draining', 'expired'] as const)
+      expect(now(5000, needed, { ...short, phase, at: 0 } as Drain)).to.deep.equal(['draining', undefined])
+    expect(memory.sealForced).to.equal(false)
+    const free = { ...short, phase: 'expired', at: 0 } as Drain
+    expect(now(5000, { g1: open(said()) }, free)).to.deep.equal(['sealed', { g1: ['now'] }])
+    expect(now(5000, needed, { ...short, phase: 'gone', at: 0 } as Drain)[0]).to.equal('sealed')
   })
 })
