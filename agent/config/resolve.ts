@@ -74,16 +74,14 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     auth,
     tokenFile,
     tokenEnv,
-    origins,
-    peers
+    origins
   }: Settings['serve']['dashboard']): DashboardConfig {
     return {
       auth:
         auth === 'none'
           ? { kind: 'none' }
           : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
-      origins: origins.map(origin => new URL(origin).origin),
-      peers
+      origins: origins.map(origin => new URL(origin).origin)
     }
   }
 

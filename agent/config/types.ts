@@ -15,8 +15,6 @@ export interface DashboardConfig {
   readonly auth: { readonly kind: 'none' } | { readonly kind: 'token'; readonly token: Secret }
   /** Further allowed origins, as a browser writes them: scheme, host and port. */
   readonly origins: readonly string[]
-  /** The addresses of all agents, each `host:port`. */
-  readonly peers: readonly string[]
 }
 
 /** The configuration in the agent's form: checked, complete, frozen. All times in ms. `docs/config.md` explains each setting. */

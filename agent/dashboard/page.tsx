@@ -1,6 +1,6 @@
 import { useMemo, useRef } from 'preact/hooks'
 import { lanesOf } from './model/lanes.ts'
-import { Agents } from './cards/agents-card.tsx'
+import { Answers } from './cards/answers-card.tsx'
 import { Drains } from './cards/drains-card.tsx'
 import { Gateways } from './cards/gateways-card.tsx'
 import { Header } from './cards/header.tsx'
@@ -106,7 +106,7 @@ export function Page({ store }: { store: Store }) {
             {hidden}
             {lag}
             {worth}
-            <Agents agents={snapshot.agents} now={second} />
+            <Answers snapshot={snapshot} now={second} />
             <Gateways snapshot={snapshot} lanes={over} now={now} />
             {matrix}
             {holders}

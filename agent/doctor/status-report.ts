@@ -7,7 +7,7 @@ import { idleLagOf } from '../report/snapshot/lag.ts'
 import type { Grade } from '../rules/drain/drain.ts'
 import { earliest, latest } from '../rules/drain/times.ts'
 import { STANDING } from '../dashboard/model/words.ts'
-import type { AgentView, GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
+import type { GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
 
 /** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
 export interface StatusReport {
@@ -17,8 +17,16 @@ export interface StatusReport {
   readonly rest: string
   readonly at: number
   readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
-  /** All agents. The agent that answered this command comes first. */
-  readonly agents: readonly Pick<AgentView, 'name' | 'link' | 'leads' | 'version' | 'plugins' | 'problem'>[]
+  /** The newest answered hooks, the newest first, at most 20. */
+  readonly answers: readonly {
+    readonly pod: string
+    readonly status: number
+    readonly result: string
+    readonly evidence: string
+    readonly elapsedMs: number
+    readonly by: string
+    readonly at: number
+  }[]
   readonly gateways: readonly {
     readonly name: string
     readonly state: 'ready' | 'not ready' | 'ending'
@@ -62,25 +70,22 @@ export interface StatusReport {
 
 /** How many finished drains are listed. */
 const SHOWN = 5
+/** How many answers are listed. */
+const ANSWERS = 20
 
 /** The report for this snapshot. It applies the rules of the dashboard. */
 export function statusOf(snapshot: Snapshot): StatusReport {
   const { agent, at, gateways, holders } = snapshot
   const { version, dryRun, leader, apisix, missingParts } = agent
-  const agents = snapshot.agents.map(({ name, link, leads, version: its, plugins, problem }) => ({
-    name,
-    link,
-    leads,
-    version: its,
-    plugins,
-    problem
-  }))
   const newest = latest(gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision))) ?? 0
   return {
     ...sentenceOf(snapshot),
     at,
     agent: { version, dryRun, leader, apisix, missingParts },
-    agents,
+    answers: snapshot.acks.slice(0, ANSWERS).map(({ at, by, ack }) => {
+      const { pod, status, result, evidence, elapsedMs } = ack
+      return { pod: `${pod.namespace}/${pod.name}`, status, result, evidence, elapsedMs, by, at }
+    }),
     gateways: gateways.map(gateway => {
       const { name, available: evidence, why, workers, barrier, control } = gateway
       const revision = earliest(workers.map(worker => worker.revision)) ?? null
@@ -153,20 +158,6 @@ export function formatStatus(report: StatusReport): string {
       ])
     ),
     table(
-      ['AGENT', 'LINK', 'LEADS', 'VERSION', 'PLUGIN', ''],
-      // If there is only one agent, the line above shows it.
-      report.agents.length < 2
-        ? []
-        : report.agents.map(({ name, link, leads, version, plugins, problem }) => [
-            name,
-            link,
-            leads ? 'leads' : '-',
-            version ?? '-',
-            plugins.join(', ') || '-',
-            problem
-          ])
-    ),
-    table(
       ['POD', 'STATE', 'LEFT', 'HOOKS', 'WAITS FOR'],
       pods.map(({ pod, standing, deadline, hooks, waitsFor }) => [
         pod,
@@ -184,6 +175,18 @@ export function formatStatus(report: StatusReport): string {
         evidence ?? '-',
         ...[sealed, idle, ack].map(ms => (ms === null ? '-' : formatMs(ms))),
         ago(seenAt, at)
+      ])
+    ),
+    table(
+      ['ANSWERED', 'STATUS', 'RESULT', 'EVIDENCE', 'TOOK', 'BY', 'WHEN'],
+      report.answers.map(({ pod, status, result, evidence, elapsedMs, by, at: when }) => [
+        pod,
+        String(status),
+        result,
+        evidence,
+        formatMs(elapsedMs),
+        by,
+        ago(when, at)
       ])
     ),
     table(

@@ -11,6 +11,7 @@ import type { Sources } from '../round/gather/sources.ts'
 import { createFirsts } from '../round/hold/reply.ts'
 import { upkeepObserver, type UpkeepParts } from '../upkeep/upkeep.ts'
 import { tell } from '../report/tell/drain-events.ts'
+import { createAnswers } from '../report/tell/told-answer.ts'
 import { createViews } from '../report/show/views.ts'
 import { metered } from '../report/metrics/client-metrics.ts'
 import { createExposition } from '../report/metrics/exposition.ts'
@@ -81,8 +82,18 @@ export function assemble(options: AssemblyOptions): Assembly {
   const cluster = startWatches(config, clock, log)
   const events = config.kubernetes.events ? eventsOf(cluster, clock, log) : undefined
   const meters = metered(metrics, clock)
-  const sources = startSources({ config, clock, log, meters, cluster, events, inventoryEveryMs })
-  const views = createViews({ sources, config, clock, readiness, metrics, version, id: randomUUID() })
+  const answers = createAnswers(hostname())
+  const sources = startSources({ config, clock, log, meters, cluster, events, answers, inventoryEveryMs })
+  const views = createViews({
+    sources,
+    config,
+    clock,
+    readiness,
+    metrics,
+    answers,
+    version,
+    id: randomUUID()
+  })
   const loop: Loop = createLoop({
     sources,
     drains: sources.drains,
@@ -100,7 +111,6 @@ export function assemble(options: AssemblyOptions): Assembly {
   const page = createPage({
     config: config.serve.dashboard,
     snapshot: () => views.snapshot(loop),
-    brief: () => views.brief(loop),
     clock,
     log: log.child({ part: 'dashboard' })
   })

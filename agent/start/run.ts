@@ -20,7 +20,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
   const parts = assemble({ config, version, clock, log })
-  const { slots, loop, page, readiness, report, sources, stop } = parts
+  const { slots, loop, readiness, report, sources, stop } = parts
   const { inject, serve } = config
   const injection = { host: serve.host, clock, log: log.child({ part: 'inject' }) }
   const ports = await openPorts(serve, parts).catch(async (err: unknown) => {
@@ -64,7 +64,7 @@ export async function run(config: Config, version: string): Promise<number> {
     finishHolds: signal => slots.emptied(signal),
     async handOver(signal) {
       slots.releaseAll()
-      await page?.handOver(signal)
+      await sources.barrier?.handOver(signal)
     },
     async close() {
       slots.releaseAll()

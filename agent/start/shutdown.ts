@@ -14,7 +14,7 @@ interface Stopping {
   stopPromising(): void
   /** Resolves once no hook is held any more. `signal` aborts when the bound is over. */
   finishHolds(signal: AbortSignal): Promise<void>
-  /** Releases the hooks that are still held (their fallback runs). Resolves once the other agents know the last answers. */
+  /** Releases the hooks that are still held (their fallback runs). Resolves once the gateways have the last answers, for the other agents. */
   handOver(signal: AbortSignal): Promise<void>
   /** Releases the hooks that are still held, and closes the listeners. */
   close(): Promise<void>
@@ -34,7 +34,7 @@ export interface Supervision extends Stopping {
 /** How long `close`, and the parts after their signal, may take, in ms. */
 const CLOSE_MS = 3000
 
-/** How long the other agents may take to ask for the last answers, in ms: they ask once a second. */
+/** How long the gateways may take to store the last answers, in ms. */
 const HAND_OVER_MS = 2000
 
 /** Grace for the log thread's last line, in ms. */

@@ -2,11 +2,12 @@ import { watchAbsence } from './absence.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
+import type { ToldAnswers } from '../gateway/barrier/entry-list.ts'
 import { createProbe } from '../round/gather/probe.ts'
 import { createSurvey } from '../round/gather/survey.ts'
 import { worldFrom } from '../round/gather/world-from.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
-import { reportRefusals } from '../gateway/apisix/report-refusals.ts'
+import { reportRefusals } from '../report/tell/report-refusals.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { guardWrites } from '../gateway/inventory/guard-writes.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
@@ -39,6 +40,8 @@ interface SourceOptions {
   readonly cluster: Cluster
   /** Absent if the agent emits none. */
   readonly events: Events | undefined
+  /** What agents tell each other by the entries. */
+  readonly answers: ToldAnswers
   readonly inventoryEveryMs: number | undefined
 }
 
@@ -65,7 +68,7 @@ export function startWatches({ apisix, kubernetes }: Config, clock: Clock, log: 
 
 /** Everything that does I/O for the loop, made from the configuration and started. */
 export function startSources(options: SourceOptions): StartedSources {
-  const { config, clock, log, meters, cluster, events, inventoryEveryMs } = options
+  const { config, clock, log, meters, cluster, events, answers, inventoryEveryMs } = options
   const { apisix, sync: syncSettings } = config
   const part = (name: string) => log.child({ part: name })
   const absence = watchAbsence(clock, () => {
@@ -125,6 +128,7 @@ export function startSources(options: SourceOptions): StartedSources {
       clock,
       log: part('barrier'),
       knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
+      answers,
       ttlMs: apisix.barrier.ttlMs
     })
   const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))

@@ -44,7 +44,6 @@ export const LAW = {
   'report/tell': 'reports to the outside: Events and the log',
   'report/behind': 'the nodes in which holders and gateways differ from Kubernetes, and since when',
   'report/show': 'fills the snapshot and the gauges after each round',
-  'report/peers': 'asks the other agents, and joins what all of them know for the dashboard',
   hook: 'the HTTP server of hooks, health and metrics',
   'hook/inject': 'the webhook that adds hooks to pods',
   start: 'the command line, and the wiring of all parts',

@@ -87,7 +87,7 @@ export async function startAgent(
       if (closed) return
       closed = true
       slots.releaseAll()
-      await parts.page?.handOver(AbortSignal.timeout(2000)).catch(() => {})
+      await sources.barrier?.handOver(AbortSignal.timeout(2000)).catch(() => {})
       await ports.close()
       await parts.stop()
     }

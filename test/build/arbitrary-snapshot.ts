@@ -63,14 +63,10 @@ export const anySnapshot: fc.Arbitrary<Snapshot> = fc
       fc.record({ kind: name, objects: time }).map(differs => ({ ...QUIET.watches[0]!, ...differs })),
       ({ kind }) => kind
     ),
-    agents: named(
-      fc.record({ address: name, problem: words }).map(differs => ({ ...QUIET.agents[0]!, ...differs })),
-      ({ address }) => address
-    ),
     past: named(drain, ({ uid }) => uid),
     unproved: named(drain, ({ uid }) => uid),
     acks: named(
-      time.map(at => ({ at, ack: ackFor(pod('web-1')) })),
+      time.map(at => ({ at, by: 'a', ack: ackFor(pod('web-1')) })),
       ({ at }) => String(at)
     ),
     lags: named(

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { parse } from 'yaml'
 import { kinds, only, render, type Manifest } from './helm.ts'
 import { firstContainer, podOf } from './pods.ts'
 
@@ -29,7 +28,6 @@ describe('chart options', () => {
       'NetworkPolicy',
       'NetworkPolicy',
       'PrometheusRule',
-      'Service',
       'ServiceMonitor'
     ]
     expect(kinds(render({}, 'everything-values.yaml'))).to.deep.equal([...basic, ...more].toSorted())
@@ -108,78 +106,6 @@ describe('chart options', () => {
         ).egress[2]?.ports.map(({ port }) => port)
       expect(ports({ 'config.apisix.barrier': { port: 9999 } })).to.deep.equal([9180, 9090, 9999])
       expect(ports({ 'config.apisix.control': { enabled: false } })).to.deep.equal([9180])
-    })
-  })
-
-  describe('agents that ask each other, for the dashboard', () => {
-    const dashboard = { 'config.serve.dashboard.enabled': true, 'config.serve.pagePort': 8181 }
-    const together = { ...dashboard, 'config.serve.pagePort': null, 'config.serve.port': 8282 }
-    const own = {
-      podSelector: {
-        matchLabels: {
-          'app.kubernetes.io/name': 'apisix-drain',
-          'app.kubernetes.io/instance': 'apisix-drain'
-        }
-      }
-    }
-    const settings = (manifests: readonly Manifest[]) => {
-      const text = (only(manifests, 'ConfigMap')['data'] as Record<string, string>)['config.yaml'] ?? ''
-      return (parse(text) as { serve?: { dashboard?: { peers?: readonly string[] } } }).serve?.dashboard
-        ?.peers
-    }
-    const headless = (manifests: readonly Manifest[]) =>
-      manifests.find(({ kind, metadata }) => kind === 'Service' && metadata.name === 'apisix-drain-agents')
-
-    it('find each other by a Service without an address, also agents that are not ready', () => {
-      const manifests = render(dashboard)
-      expect(settings(manifests)).to.deep.equal(['apisix-drain-agents.apisix.svc:8181'])
-      expect(settings(render(together))).to.deep.equal(['apisix-drain-agents.apisix.svc:8282'])
-      const { spec } = headless(manifests) as unknown as { spec: { selector: object; ports: unknown[] } }
-      expect(spec).to.deep.include({ clusterIP: 'None', publishNotReadyAddresses: true })
-      expect(spec.ports).to.deep.include({
-        name: 'page',
-        port: 8181,
-        targetPort: 'page',
-        protocol: 'TCP',
-        appProtocol: 'http'
-      })
-      expect(only(manifests, 'Deployment'))
-        .to.have.nested.property('spec.selector.matchLabels')
-        .that.deep.equals(spec.selector)
-      expect(own.podSelector.matchLabels).to.deep.equal(spec.selector)
-    })
-
-    it('ask no other agent without the dashboard, and those that the values name if they name some', () => {
-      expect(headless(render())).to.equal(undefined)
-      expect(settings(render())).to.equal(undefined)
-      const named = { ...dashboard, 'config.serve.dashboard.peers': ['one.example:80'] }
-      expect(settings(render(named))).to.deep.equal(['one.example:80'])
-    })
-
-    it('get no more rights for it', () => {
-      const roles = (manifests: readonly Manifest[]) => manifests.filter(({ kind }) => kind.endsWith('Role'))
-      expect(roles(render(dashboard))).to.deep.equal(roles(render()))
-    })
-
-    it('may call each other where network policies forbid everything else', () => {
-      const rules = (values: Record<string, unknown>) => {
-        const policies = render({ ...values, 'networkPolicy.enabled': true }).filter(
-          ({ kind }) => kind === 'NetworkPolicy'
-        ) as unknown as { spec: { ingress?: unknown[]; egress?: unknown[] } }[]
-        return policies.flatMap(({ spec }) => [...(spec.ingress ?? []), ...(spec.egress ?? [])])
-      }
-      const out = (port: number) => ({ ports: [{ port, protocol: 'TCP' }], to: [own] })
-      const into = (port: string) => ({ ports: [{ port, protocol: 'TCP' }], from: [own] })
-      expect(rules(dashboard)).to.deep.include(out(8181))
-      expect(rules(dashboard)).to.deep.include(into('page'))
-      expect(rules({ ...dashboard, 'networkPolicy.pageFrom': [] }), 'everybody may').not.to.deep.include(
-        into('page')
-      )
-      expect(rules(together)).to.deep.include(out(8282))
-      expect(rules(together), 'everybody may').not.to.deep.include(into('http'))
-      const hooksFrom = [{ namespaceSelector: { matchLabels: { hooks: 'yes' } } }]
-      expect(rules({ ...together, 'networkPolicy.hooksFrom': hooksFrom })).to.deep.include(into('http'))
-      expect(rules({})).not.to.deep.include(into('page'))
     })
   })
 

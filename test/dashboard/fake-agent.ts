@@ -26,7 +26,7 @@ export async function startFakeAgent(
   const guard = createGuard(auth, systemClock)
   const parts = serveParts(manualHolds(), systemClock, {
     snapshot: () => snapshot,
-    dashboard: { guard, assets: loadAssets(), share: () => ({}) }
+    dashboard: { guard, assets: loadAssets() }
   })
   const listening = await listen(createApp(parts), { host: '127.0.0.1', port }, hookPolicy(10))
   const { server } = listening

@@ -31,15 +31,6 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
     ...QUIET,
     at: now,
     agent: { ...QUIET.agent, version: '0.2.0', startedAt: now - 3_600_000, minimumGrade: 'observed' },
-    agents: QUIET.agents.map(one => ({
-      ...one,
-      version: '0.2.0',
-      startedAt: now - 3_600_000,
-      heardAt: now,
-      proving: gateways,
-      gateways,
-      plugins: ['0.2.0']
-    })),
     watches: ['pods', 'endpointslices', 'gateways'].map(kind => ({
       kind,
       state: 'live' as const,

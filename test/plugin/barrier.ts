@@ -9,6 +9,9 @@ export interface EntryIn {
   sealIf?: string
   /** Addresses that take over, by the port of the ending pod. */
   successors?: Record<string, readonly string[]>
+  /** What the pod's hook was answered, and how many seconds ago. */
+  answer?: string
+  answeredFor?: number
 }
 
 export interface EntryOut {
@@ -32,6 +35,8 @@ export interface EntryOut {
   word: Word
   /** Only the answer to a read of the state has this field. */
   successors?: Record<string, string[]>
+  answer?: string
+  answeredFor?: number
   error?: string
 }
 
@@ -144,8 +149,8 @@ export class Barrier {
     return await this.#ok('DELETE', ENTRIES, { uids })
   }
 
-  async inflight(uids: string[], wait = 0, until: 'requests' | 'all' = 'all'): Promise<Told> {
-    return await this.#ok('POST', '/v1/barrier/inflight', { uids, wait, until })
+  async inflight(uids: string[], wait = 0): Promise<Told> {
+    return await this.#ok('POST', '/v1/barrier/inflight', { uids, wait })
   }
 
   async state(): Promise<StateOut> {

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import { duration, text } from './fields.ts'
 
-const PEER = { error: 'must be host:port such as apisix-drain-agents.apisix.svc:8080' }
-
 const dashboard = z.strictObject({
   enabled: z
     .boolean()
@@ -28,20 +26,7 @@ const dashboard = z.strictObject({
     .default([])
     .describe(
       'Further origins from which `/api/stream` may be opened, if a proxy in front changes the Host header.'
-    ),
-  peers: z
-    .array(
-      z
-        .string()
-        .regex(/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):[0-9]+$/i, PEER)
-        .refine(peer => URL.canParse(`http://${peer}`), PEER)
     )
-    .default([])
-    .meta({
-      description:
-        'Where all agents are, itself included: `host:port`; a name stands for all its addresses. Each agent asks the others once a second, and shows what all know. The chart fills it in.',
-      example: ['apisix-drain-agents.apisix.svc:8080']
-    })
 })
 
 /** The section `serve`. */

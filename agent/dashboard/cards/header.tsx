@@ -41,11 +41,9 @@ export function Header({ snapshot, link, now, theme, onTheme }: HeaderProps) {
       <div class="brand">
         <span class="name">apisix-drain</span>
         <Mark {...LINKS[link]} />
-        {snapshot && snapshot.agents.length > 1 && (
-          <span class="quiet small" title="The agent that answers. The page shows the state of all.">
-            {snapshot.agent.name},{' '}
-            {snapshot.agents.filter(({ link: to }) => to === 'self' || to === 'live').length} of{' '}
-            {snapshot.agents.length} agents
+        {snapshot && (
+          <span class="quiet small" title="The agent that answers.">
+            {snapshot.agent.name}
           </span>
         )}
         {snapshot && (

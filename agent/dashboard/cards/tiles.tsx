@@ -8,9 +8,7 @@ import { Tile } from '../parts/tile.tsx'
 
 /** The most important numbers of the page. */
 export function Tiles({ snapshot }: { snapshot: Snapshot }) {
-  const { drains, lags, totals, agent, agents } = snapshot
-  // Agents start at different times, and a new agent takes over the counts of the others.
-  const sinceStart = agents.length > 1 ? 'the first agent started' : 'the agent started'
+  const { drains, lags, totals, agent } = snapshot
   const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
   const ending = drains.filter(({ phase }) => phase === 'draining').length
   const held = drains.reduce((sum, drain) => sum + drain.hooks, 0)
@@ -22,7 +20,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       <Tile
         label="On the way out"
         value={ending.toLocaleString('en-US')}
-        note={[`${count(held, 'hook')} held`, left, `${count(totals.drains, 'drain')} since ${sinceStart}`]
+        note={[`${count(held, 'hook')} held`, left, `${count(totals.drains, 'drain')} of this agent`]
           .filter(words => words !== '')
           .join(' · ')}
       />
@@ -46,7 +44,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
           finished === 0
             ? 'no drain has ended yet'
             : [
-                `${totals.graded.barrier} of ${count(finished, 'drain')}, by every gateway`,
+                `${totals.graded.barrier} of ${count(finished, 'drain')} of this agent, by every gateway`,
                 ...weaker(totals),
                 ...afterAck(snapshot)
               ].join(' · ')
@@ -58,7 +56,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
         note={
           totals.hooks === 0
             ? 'no hook was answered yet'
-            : `over ${count(totals.hooks, 'hook')}${agents.length > 1 ? ' of all agents' : ''}`
+            : `over ${count(totals.hooks, 'hook')} of this agent`
         }
       />
     </dl>

@@ -125,8 +125,7 @@ function calm(snapshot: Snapshot): Sentence {
     starting: gateways.filter(({ ready, terminating }) => !ready && !terminating).length,
     succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
     ghosts: differing.flatMap(({ ghosts }) => ghosts).filter(({ since }) => isLate(since)).length,
-    hidden: hidden.length,
-    lost: snapshot.agents.filter(({ link }) => link === 'lost' || link === 'other').length
+    hidden: hidden.length
   }
   const rest = [
     count(gateways.length, 'gateway'),
@@ -137,18 +136,13 @@ function calm(snapshot: Snapshot): Sentence {
     ...(found.succeeded > 0 ? [`${count(found.succeeded, 'upstream')} on successors`] : []),
     ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
     ...(found.hidden > 0 ? [count(found.hidden, 'place that hides pods', 'places that hide pods')] : []),
-    ...(found.lost > 0 ? [lostOf(found.lost, snapshot.agents.length)] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')
   if (waiting.length > 0)
     return { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest }
   const isWell = Object.values(found).every(number => number === 0)
-  return { level: isWell ? 'well' : 'busy', head: headOf({ ...found, agents: snapshot.agents.length }), rest }
+  return { level: isWell ? 'well' : 'busy', head: headOf(found), rest }
 }
-
-/** The text for agents that do not answer. They put no answer at risk, because the other agents answer the hooks. */
-const lostOf = (lost: number, agents: number): string =>
-  `${lost} of ${count(agents, 'agent')} ${lost === 1 ? 'does' : 'do'} not answer`
 
 const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
 
@@ -167,15 +161,12 @@ function headOf({
   starting,
   succeeded,
   ghosts,
-  hidden,
-  lost,
-  agents
-}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'hidden' | 'lost' | 'agents', number>>): string {
+  hidden
+}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'hidden', number>>): string {
   if (starting > 0)
     return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
   if (succeeded > 0)
     return `${count(succeeded, 'upstream')} without a node that serves: the owner has not listed one.`
   if (ghosts > 0) return 'Ghosts are left.'
-  if (hidden > 0) return 'Pods are reached through places that hide them.'
-  return lost > 0 ? `${lostOf(lost, agents)}.` : 'All is well.'
+  return hidden > 0 ? 'Pods are reached through places that hide them.' : 'All is well.'
 }

@@ -73,7 +73,6 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
           {drain.longLived.oldestMs > 0 && `, the oldest for ${formatMs(drain.longLived.oldestMs)}`}
         </p>
       )}
-      {drain.onlyFrom && <p class="note">Only the agent {drain.onlyFrom} knows this drain.</p>}
       <h4>Moments, from {wallClock(start)}</h4>
       <table class="plain">
         <tbody>

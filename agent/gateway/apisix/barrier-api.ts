@@ -152,7 +152,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         for (const [i, batch] of all.entries()) {
           // A long poll is one batch (barrier-lane.ts). A plain read may be several batches, and does not wait.
           const seconds = i === all.length - 1 ? wait : 0
-          const body = { uids: batch, wait: seconds, until: 'requests' }
+          const body = { uids: batch, wait: seconds }
           answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
         }
         return merged(answers)

@@ -19,6 +19,9 @@ export interface BarrierEntry {
   readonly sealIf?: string
   /** The successors' addresses (`address:port`), by port of the ending pod. */
   readonly successors?: Readonly<Record<string, readonly string[]>>
+  /** What the pod's hook was answered, for other agents to show, and the age of the answer in s. The first one stays. */
+  readonly answer?: string
+  readonly answeredFor?: number
 }
 
 /** An entry as the gateway reports it. */
@@ -73,7 +76,9 @@ const told = z.looseObject({
   /** Present once an agent has asked for the workers' word. */
   word: word.optional(),
   /** Only in a list of all entries. */
-  successors: z.record(z.string(), z.array(z.string())).optional()
+  successors: z.record(z.string(), z.array(z.string())).optional(),
+  answer: z.string().optional(),
+  answeredFor: z.number().optional()
 })
 const wire = z.literal(WIRE)
 const answer = z.looseObject({

@@ -10,6 +10,7 @@ import type { Identity } from './identity.ts'
 import { lookPause } from './look-pause.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { createEntryTable } from './entry-table.ts'
+import type { ToldAnswers } from './entry-list.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
@@ -24,6 +25,7 @@ export interface BarrierLane {
   readonly reading: (uid: PodUid) => BarrierReading | undefined
   /** Whether the gateway names a successor whose address is another pod's. */
   readonly namesTaken: () => boolean
+  readonly isUntold: () => boolean
   stop(): Promise<void>
 }
 
@@ -35,6 +37,7 @@ interface BarrierLaneOptions {
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
+  readonly answers: ToldAnswers['own']
   /** Whether the desired entries rest on current knowledge. If not, no entry is put or removed. */
   readonly mayChange: () => boolean
   /** The revision as of which the entries are desired. */
@@ -57,11 +60,12 @@ export function createBarrierLane({
   log,
   ttlMs,
   desired,
+  answers,
   mayChange,
   asOf,
   tell
 }: BarrierLaneOptions): BarrierLane {
-  const table = createEntryTable(ttlMs, desired, clock.now())
+  const table = createEntryTable(ttlMs, desired, clock.now(), answers)
   const ended = new AbortController()
   const bell = createBell()
   /** Rings when the gateway may have (re)started: it must get its entries before the back-off ends. */
@@ -113,7 +117,11 @@ export function createBarrierLane({
     const asked = restarts
     table.sent(due, sentAt)
     const answer = await api.put(
-      due.flatMap(entry => entriesOf(entry, ttlMs, table.tellsSuccessors(entry, sentAt))),
+      due.flatMap(entry => {
+        const { text, at = 0 } = answers.get(entry.uid) ?? {}
+        const told = text !== undefined && { answer: text, answeredFor: Math.max(0, sentAt - at) / 1000 }
+        return entriesOf(entry, ttlMs, table.tellsSuccessors(entry, sentAt)).map(e => ({ ...e, ...told }))
+      }),
       known,
       ended.signal
     )
@@ -253,6 +261,7 @@ export function createBarrierLane({
     },
     reading: uid => table.reading(uid),
     namesTaken: () => table.namesTaken(),
+    isUntold: () => table.isUntold(),
     async stop() {
       ended.abort()
       bell.ring()

@@ -13,7 +13,7 @@ import { createListeners } from '../../base/listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
-import { watchEntryList } from './entry-list.ts'
+import { watchEntryList, type ToldAnswers } from './entry-list.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { createIdentity, twinDoubt, type Identity } from './identity.ts'
 import { createInheritance, type InheritedEntry } from './inherited.ts'
@@ -35,6 +35,8 @@ export interface BarrierKeeper {
   entries(): readonly BarrierEntry[]
   /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
   takeInherited(): readonly InheritedEntry[]
+  /** Resolves once the gateways know this agent's answers. Rejects when the signal aborts. */
+  handOver(signal: AbortSignal): Promise<void>
   /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
   /** Called after every answer and every failure. Returns a function that unsubscribes. */
@@ -50,6 +52,7 @@ interface BarrierKeeperOptions {
   readonly log: Logger
   /** How current the agent's knowledge was when entries were desired; default: always current. */
   readonly knowledge?: Knowledge
+  readonly answers?: ToldAnswers
   /** How long an entry lasts without a renewal, in ms; default 60 000. The agent renews it after a third of this time. */
   readonly ttlMs?: number
 }
@@ -84,6 +87,7 @@ export function createBarrierKeeper({
   clock,
   log,
   knowledge = ALWAYS_HERE,
+  answers = { own: new Map(), read() {} },
   ttlMs = 60_000
 }: BarrierKeeperOptions): BarrierKeeper {
   const client = createBarrierClient(api)
@@ -133,7 +137,7 @@ export function createBarrierKeeper({
         const before = wanted.entries
         wanted.entries = desireAt(id, before)
         const isNew = wanted.entries.values().some(entry => before.get(entry.uid) !== entry)
-        if (isNew || wanted.entries.size !== before.size || lane.namesTaken()) lane.look()
+        if (isNew || wanted.entries.size !== before.size || lane.namesTaken() || lane.isUntold()) lane.look()
       }
     },
     gateways(list) {
@@ -160,6 +164,7 @@ export function createBarrierKeeper({
           log: log.child({ gateway: gateway.name }),
           ttlMs,
           desired: () => wanted.entries,
+          answers: answers.own,
           mayChange,
           asOf: () => desiredAsOf,
           tell
@@ -170,6 +175,7 @@ export function createBarrierKeeper({
           read(list, askedAt) {
             lane.compare(list, askedAt)
             inheritance.read(gateway.id, list)
+            answers.read(list, askedAt)
           }
         })
         let instance: string | undefined
@@ -208,6 +214,10 @@ export function createBarrierKeeper({
     isKnown: mayChange,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs, true)),
     takeInherited: () => inheritance.take(),
+    async handOver(signal) {
+      for (const { lane } of lanes.values()) lane.look()
+      while ([...lanes.values()].some(({ lane }) => lane.isUntold())) await clock.sleep(20, signal)
+    },
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {

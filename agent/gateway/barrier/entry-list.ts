@@ -1,7 +1,13 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Millis } from '../../rules/drain/facts.ts'
+import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
+
+/** What agents tell each other by the entries: how they have answered the hooks. */
+export interface ToldAnswers {
+  readonly own: ReadonlyMap<PodUid, { readonly at: Millis; readonly text: string }>
+  read(list: readonly BarrierState[], askedAt: Millis): void
+}
 
 /** The least time between two lists, in ms: they cost the more the more entries there are. */
 const EVERY_MS = 700

@@ -10,6 +10,7 @@ import {
   type DesiredEntry
 } from './desired-entry.ts'
 import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
+import type { ToldAnswers } from './entry-list.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
@@ -28,6 +29,7 @@ interface EntryTable {
   over(now: Millis): readonly PodUid[]
   /** When the first entry must be put again; `Infinity` without entries. */
   renewAt(): Millis
+  isUntold(): boolean
   /** Stored entries with `watch`. `polled`: only entries for a long poll (sealed, requests in flight). Not `polled`: all others. */
   watched(polled: boolean): readonly DesiredEntry[]
   isBusy(entry: DesiredEntry): boolean
@@ -73,10 +75,13 @@ interface Stored {
   readonly sealed: boolean
   /** The dictionary had no room for the entry. The entry is not polled until it is put again. */
   readonly refused: boolean
+  readonly told: boolean
 }
 
 /** The wait before an entry is put again after the dictionary had no room for it, in ms. */
 const FULL_MS = 2000
+/** How long an answer waits for another put to go with, in ms: no seal waits for a put that only tells an answer. */
+const TELL_MS = 500
 
 /**
  * @param ttlMs how long the gateway keeps an entry that is not put again
@@ -85,7 +90,8 @@ const FULL_MS = 2000
 export function createEntryTable(
   ttlMs: number,
   desired: () => ReadonlyMap<PodUid, DesiredEntry>,
-  now: Millis
+  now: Millis,
+  answers: ToldAnswers['own'] = new Map()
 ): EntryTable {
   const stored = new Map<PodUid, Stored>()
   /** Each uid whose entries this gateway may hold, and until when. The map survives failures, because these entries must be removed. */
@@ -133,8 +139,14 @@ export function createEntryTable(
         )
       return !samePut(known.entry, entry)
     }
-    return [...desired().values()].filter(isDue)
+    const due = [...desired().values()].filter(isDue)
+    const late = untold()
+    return due.length > 0 || late.some(entry => at >= tellAt(entry)) ? [...new Set([...due, ...late])] : []
   }
+  const tellAt = ({ uid }: DesiredEntry): Millis => (answers.get(uid)?.at ?? Infinity) + TELL_MS
+  const lacks = ({ uid, frozen }: DesiredEntry): boolean =>
+    !frozen && answers.has(uid) && stored.get(uid)?.told === false
+  const untold = (): readonly DesiredEntry[] => [...desired().values()].filter(lacks)
 
   const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, told: Told): void => {
     if (!desired().has(entry.uid)) return
@@ -168,12 +180,14 @@ export function createEntryTable(
     },
     renewAt: () =>
       Math.min(
-        ...stored.entries().map(([uid, { sentAt }]) => (isFrozen(uid) ? Infinity : sentAt + ttlMs / 3))
+        ...stored.entries().map(([uid, { sentAt }]) => (isFrozen(uid) ? Infinity : sentAt + ttlMs / 3)),
+        ...untold().map(tellAt)
       ),
     watched: polled =>
       [...desired().values()].filter(
         entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
       ),
+    isUntold: () => untold().length > 0,
     isBusy,
     movedAt: () => movedAt,
     reading: uid => readings.get(uid),
@@ -199,7 +213,8 @@ export function createEntryTable(
         take(entry, states, { ...told, afterSeal: true })
         const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
         const sealed = readings.get(uid)?.entry === 'sealed'
-        stored.set(uid, { entry, sentAt, storedAt: told.at, sealed, refused })
+        const isTold = refused || (answers.get(uid)?.at ?? Infinity) < answer.sentAt
+        stored.set(uid, { entry, sentAt, storedAt: told.at, sealed, refused, told: isTold })
         if (refused) readings.set(uid, unanswered(readings.get(uid), told.at, answer.why))
       }
     },

@@ -9,8 +9,6 @@ export interface DashboardParts {
   readonly guard: Guard
   /** `undefined`: the page has not been built. The API works without it. */
   readonly assets: Assets | undefined
-  /** For another agent: the part of this agent's knowledge that it lacks (`agent/report/peers/share.ts`). */
-  readonly share: (of: string, after: number, to: string) => object
 }
 
 /** No other origins, no inline code, no frames: so any text in a pod's name stays harmless. */
@@ -42,7 +40,7 @@ type Env = { Bindings: Connection }
 /** Adds the page, its login, and its first snapshot. Paths are relative, so a proxy may put them under a prefix. */
 export function addDashboard(
   app: Hono<Env>,
-  { guard, assets, share }: DashboardParts,
+  { guard, assets }: DashboardParts,
   snapshot: () => Snapshot | undefined
 ): void {
   const addressOf = (c: Context<Env>) => normaliseAddress(c.env.incoming.socket.remoteAddress ?? '')
@@ -84,12 +82,6 @@ export function addDashboard(
     return asset ? send(c, asset, 200, FOR_EVER) : c.notFound()
   })
   app.get('/api/state', c => (admits(c) ? state(snapshot()) : refused(c, unauthorized)))
-  app.get('/api/agent', c => {
-    if (!admits(c)) return refused(c, unauthorized)
-    const after = Number(c.req.query('after') ?? 0)
-    const { of = '', from = '' } = c.req.query()
-    return Response.json(share(of, Number.isFinite(after) ? after : 0, from))
-  })
 }
 
 const unauthorized = (): Response =>

@@ -18,8 +18,6 @@ export interface Guard {
   remains(shown: Shown): boolean
   /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
   login(token: string, address: string | undefined): string | undefined
-  /** A short session in a Cookie header, with which one agent asks another: the token itself never leaves the agent. */
-  pass(): string
   /** Seconds until this address may send a token again, after too many wrong ones; 0: now. */
   waitSeconds(address: string | undefined): number
 }
@@ -27,9 +25,6 @@ export interface Guard {
 export const SESSION_COOKIE = 'apisix_drain_session'
 /** One working day, in seconds. */
 export const SESSION_SECONDS = 12 * 3600
-
-/** For one question, in seconds. It also bounds how far the clocks of two agents may be apart. */
-const PASS_SECONDS = 300
 
 /**
  * A session is its expiry time, signed with the token. The agent stores no sessions, so a restart ends none, and a new token
@@ -41,7 +36,6 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
       admits: () => true,
       remains: () => true,
       login: () => undefined,
-      pass: () => '',
       waitSeconds: () => 0
     }
   }
@@ -54,8 +48,8 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
     return false
   }
   const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
-  const sessionFor = (seconds: number): string => {
-    const until = String(Math.round(clock.now()) + seconds * 1000)
+  const session = (): string => {
+    const until = String(Math.round(clock.now()) + SESSION_SECONDS * 1000)
     return `${until}.${sign(until)}`
   }
   const isSession = (cookie: string | undefined): boolean => {
@@ -75,9 +69,8 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
       return bearer === undefined ? isSession(cookie) : isSameSecret(bearer, token.read())
     },
     login(given, address) {
-      return isRight(given, address) ? sessionFor(SESSION_SECONDS) : undefined
-    },
-    pass: () => `${SESSION_COOKIE}=${sessionFor(PASS_SECONDS)}`
+      return isRight(given, address) ? session() : undefined
+    }
   }
 }
 

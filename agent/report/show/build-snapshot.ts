@@ -1,7 +1,6 @@
 import type { Config } from '../../config/types.ts'
 import type { Leadership } from '../../kubernetes/lead/leader.ts'
 import type { Drain, Witness } from '../../rules/drain/drain.ts'
-import { selfView } from '../snapshot/agent-view.ts'
 import { deepFreeze } from '../../config/load.ts'
 import {
   SNAPSHOT_VERSION,
@@ -22,7 +21,6 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
     version: SNAPSHOT_VERSION,
     at: sources.now,
     agent: sources.agent,
-    agents: [selfView(sources.now, sources.agent, gateways)],
     watches: sources.watches,
     gateways,
     inventory: { ...sources.inventory },

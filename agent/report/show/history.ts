@@ -1,5 +1,3 @@
-import type { Ack } from '../../rules/drain/ack.ts'
-import type { Millis } from '../../rules/drain/facts.ts'
 import { drainName } from '../snapshot/drain-view.ts'
 import { idleLagOf, lagOf } from '../snapshot/lag.ts'
 import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
@@ -57,11 +55,31 @@ export const isUnproved = ({ phase, verdict, unlisted }: DrainView): boolean =>
  * A hook was answered. It saved the sleep that it replaces, minus the time that it was held. That is negative if the proof took
  * longer than the sleep.
  */
-export const withAck = (history: History, ack: Ack, at: Millis, sleepMs: number): History => ({
-  ...history,
-  acks: onTop({ at, ack }, history.acks, LIMITS.acks),
-  savedMs: history.savedMs + sleepMs - ack.elapsedMs
-})
+export const withAck = (history: History, { at, by, ack }: AckView, sleepMs: number): History => {
+  const { pod, elapsedMs, status, result, evidence, why } = ack
+  const shown = { at, by, ack: { pod, elapsedMs, status, result, evidence, why } }
+  // Its own answer is certain, and another agent's is text from outside.
+  const others = history.acks.filter(known => known.by === by || known.ack.pod.uid !== pod.uid)
+  return {
+    ...history,
+    acks: onTop(shown, others, LIMITS.acks),
+    savedMs: history.savedMs + sleepMs - elapsedMs
+  }
+}
+
+/** The gateways tell of an answer of another agent, or of this one before its restart. */
+export const withHeard = (history: History, heard: AckView): History =>
+  history.acks.some(({ ack }) => ack.pod.uid === heard.ack.pod.uid)
+    ? history
+    : {
+        ...history,
+        past: history.past.map(drain =>
+          drain.uid === heard.ack.pod.uid && drain.moments.ackAt === null
+            ? { ...drain, moments: { ...drain.moments, ackAt: heard.at } }
+            : drain
+        ),
+        acks: [...history.acks, heard].toSorted((a, b) => b.at - a.at).slice(0, LIMITS.acks)
+      }
 
 const onTop = <T>(newest: T, list: readonly T[], limit: number): readonly T[] => [
   newest,

@@ -3,15 +3,19 @@ import type { Observer } from '../../round/observer.ts'
 import { isRiskless, type Memory } from '../../round/gather/memory.ts'
 import type { Drain, Grade, Proven } from '../../rules/drain/drain.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
-import type { DrainView } from '../snapshot/drain-view.ts'
+import type { AckView, DrainView } from '../snapshot/drain-view.ts'
 import type { Totals } from '../snapshot/snapshot.ts'
-import { EMPTY, withAck, withPast, withProof, type History } from './history.ts'
+import { EMPTY, withAck, withHeard, withPast, withProof, type History } from './history.ts'
 
 /** The past of this agent: finished drains and answers, counts, and the time of the last round. The only owner of that state. */
 interface AgentRecord {
   readonly observer: Observer
   history(): History
   totals(): Totals
+  /** The gateways tell of an answer of another agent. */
+  heard(answer: AckView): void
+  /** When the hook of this pod was answered, by whatever agent; `undefined`: not known. */
+  answeredAt(uid: string): Millis | undefined
   lastRoundAt(): Millis
 }
 
@@ -19,11 +23,14 @@ interface RecordOptions {
   readonly clock: Clock
   /** The sleep that an answered hook replaces, in ms. */
   readonly sleepMs: number
+  /** The name of this agent. */
+  readonly name: string
   readonly shown: (drain: Drain, memory: Memory) => DrainView
 }
 
-export function createRecord({ clock, sleepMs, shown }: RecordOptions): AgentRecord {
+export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): AgentRecord {
   let history: History = EMPTY
+  let answered = { of: history.acks, at: new Map<string, Millis>() }
   let lastRoundAt = clock.now()
   const graded: Record<Grade, number> = { barrier: 0, observed: 0, accepted: 0, timer: 0 }
   const totals = { drains: 0, proven: 0, expired: 0, undone: 0, hooks: 0, rounds: 0 }
@@ -42,7 +49,7 @@ export function createRecord({ clock, sleepMs, shown }: RecordOptions): AgentRec
       },
       ack(ack) {
         totals.hooks += 1
-        history = withAck(history, ack, clock.now(), sleepMs)
+        history = withAck(history, { at: clock.now(), by: name, ack }, sleepMs)
       },
       round() {
         totals.rounds += 1
@@ -50,6 +57,12 @@ export function createRecord({ clock, sleepMs, shown }: RecordOptions): AgentRec
       }
     },
     history: () => history,
+    answeredAt(uid) {
+      if (answered.of !== history.acks)
+        answered = { of: history.acks, at: new Map(history.acks.map(({ at, ack }) => [ack.pod.uid, at])) }
+      return answered.at.get(uid)
+    },
+    heard: answer => void (history = withHeard(history, answer)),
     totals: () => ({ ...totals, graded: { ...graded }, savedMs: history.savedMs }),
     lastRoundAt: () => lastRoundAt
   }

@@ -26,6 +26,7 @@ import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
 import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
 import { createHooksView } from './hooks-view.ts'
+import type { Answers } from '../tell/told-answer.ts'
 import { createRecord } from './record.ts'
 import { isRiskless, type Memory } from '../../round/gather/memory.ts'
 import { momentsOf } from '../snapshot/moments.ts'
@@ -37,8 +38,6 @@ import { latest } from '../../rules/drain/times.ts'
 interface Views {
   readonly observer: Observer
   snapshot(loop: Loop): Snapshot
-  /** A snapshot without holders, watches and arrivals, which take the longest: for other agents. */
-  brief(loop: Loop): Snapshot
   /** False if no round has finished for `stuckMs`: only a restart can help. */
   alive(stuckMs: number): Vouch
   /** Updates gauges before a scrape. */
@@ -51,6 +50,8 @@ interface ViewsOptions {
   readonly clock: Clock
   readonly readiness: Readiness
   readonly metrics: Metrics
+  /** What agents tell each other; nothing without the barrier. */
+  readonly answers?: Answers
   readonly version: string
   /** Unique to this start of this agent. */
   readonly id: string
@@ -61,23 +62,8 @@ const REPLACED_SLEEP_MS = 5000
 
 const NO_GHOSTS: HolderView['ghosts'] = []
 
-const NOTHING_ELSE = {
-  watches: [],
-  inventory: {
-    lastSuccessAt: null,
-    lastAttemptAt: null,
-    problem: '',
-    holders: 0,
-    nodes: 0,
-    hooks: { routed: 0, without: [], bare: [], counts: { without: 0, bare: 0 } }
-  },
-  holders: [],
-  hidden: [],
-  arrivals: []
-}
-
 export function createViews(options: ViewsOptions): Views {
-  const { sources, config, clock, readiness, metrics, version, id } = options
+  const { sources, config, clock, readiness, metrics, answers, version, id } = options
   const { cluster, inventory } = sources
   const startedAt = clock.now()
   const shown = new WeakMap<Holder, HolderView>()
@@ -94,14 +80,27 @@ export function createViews(options: ViewsOptions): Views {
     unlisted: isRiskless(memory)
   })
   const reach = reachOf(config)
+  /** The hook of a pod may have been answered by another agent. */
+  const momentsHere = (drain: Drain, memory: Memory): Moments => {
+    const moments = momentsOf(drain, memory)
+    const known = moments.ackAt !== null ? undefined : record.answeredAt(drain.uid)
+    return known === undefined ? moments : { ...moments, ackAt: known }
+  }
   const shownOf = (drain: Drain, memory: Memory) =>
-    drainView(drain, momentsOf(drain, memory), 0, moreOf(drain.uid, memory))
-  const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, shown: shownOf })
+    drainView(drain, momentsHere(drain, memory), 0, moreOf(drain.uid, memory))
+  const name = hostname()
+  const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, name, shown: shownOf })
   const observers = [record, afterAck, behind, arrivals].map(part => part.observer)
   const observer: Observer = {
     drain: (before, after, memory) => observers.forEach(one => one.drain?.(before, after, memory)),
-    ack: (ack, drain, memory) => observers.forEach(one => one.ack?.(ack, drain, memory)),
-    round: tookMs => observers.forEach(one => one.round?.(tookMs))
+    ack(ack, drain, memory) {
+      answers?.note(ack, clock.now())
+      observers.forEach(one => one.ack?.(ack, drain, memory))
+    },
+    round(tookMs) {
+      for (const answer of answers?.take() ?? []) record.heard(answer)
+      observers.forEach(one => one.round?.(tookMs))
+    }
   }
 
   const ghostsNow = (loop: Loop) =>
@@ -142,7 +141,7 @@ export function createViews(options: ViewsOptions): Views {
       now,
       agent: {
         id,
-        name: hostname(),
+        name,
         version,
         startedAt,
         dryRun: config.drain.dryRun,
@@ -157,7 +156,7 @@ export function createViews(options: ViewsOptions): Views {
       gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
       drains,
       moments: new Map<PodUid, Moments>(
-        drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
+        drains.map(drain => [drain.uid, momentsHere(drain, loop.memory(drain.uid))])
       ),
       hooks: held,
       more: (uid: PodUid) => moreOf(uid, loop.memory(uid)),
@@ -168,7 +167,6 @@ export function createViews(options: ViewsOptions): Views {
 
   return {
     observer,
-    brief: loop => buildSnapshot({ ...common(loop), ...NOTHING_ELSE }),
     snapshot(loop) {
       const holders = [...inventory.holders().values()]
       const ghosts = ghostsNow(loop)

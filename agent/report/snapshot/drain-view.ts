@@ -46,7 +46,7 @@ export interface DrainView {
   } | null
   /**
    * Nothing that the agents know leads to the pod, and it called no hook. So even without a proof, its end put no request and no hook at
-   * risk. True only if all agents that know the drain agree.
+   * risk.
    */
   readonly unlisted: boolean
   readonly why: string
@@ -58,10 +58,8 @@ export interface DrainView {
   readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
   /** Requests sent to the pod after its ack; `null` if nothing counts them. */
   readonly afterAck: number | null
-  /** Hooks of this pod that are being held, by all agents. */
+  /** Hooks of this pod that this agent holds. */
   readonly hooks: number
-  /** Set if the agent that was asked does not know this drain: the name of the agent that does. */
-  readonly onlyFrom?: string
 }
 
 /** How long one drain took to reach every gateway. */
@@ -83,9 +81,12 @@ export interface DrainLag extends LagSample {
   readonly owner: string | null
 }
 
+/** An answered hook. One of another agent is text from outside: its pod's entry in a gateway had it. */
 export interface AckView {
   readonly at: Millis
-  readonly ack: Ack
+  /** The agent that answered. */
+  readonly by: string
+  readonly ack: Pick<Ack, 'pod' | 'elapsedMs' | 'status' | 'evidence' | 'why'> & { readonly result: string }
 }
 
 /** Facts about a drain that are not in the drain or its moments. */

@@ -24,7 +24,6 @@ export type Message =
 
 /** The lists of a snapshot, and the key of an item within its list. */
 const KEYS: { readonly [K in keyof Lists]: (item: Lists[K][number]) => string } = {
-  agents: agent => agent.address ?? '',
   watches: watch => watch.kind,
   gateways: gateway => gateway.id,
   holders: holder => holder.key,

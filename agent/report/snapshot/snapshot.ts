@@ -9,7 +9,7 @@ import type { MissingPart } from './readiness.ts'
 import type { Vouch } from '../../round/hold/holds.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
-export const SNAPSHOT_VERSION = 3
+export const SNAPSHOT_VERSION = 4
 
 export interface GatewayView {
   readonly id: string
@@ -138,37 +138,6 @@ interface LeaderView {
   readonly why: string
 }
 
-/** One of the agents, as the agent that was asked knows it. */
-export interface AgentView {
-  /** Unique to one start of one agent. For an agent that never answered: its address. */
-  readonly id: string
-  /** The name of its pod; its address until it answers. */
-  readonly name: string
-  /** `host:port` at which it is asked; `null` for the agent that was asked. */
-  readonly address: string | null
-  /** `null` until it answers, like the fields below. */
-  readonly version: string | null
-  readonly startedAt: Millis | null
-  /** When it last answered. */
-  readonly heardAt: Millis | null
-  /**
-   * `self`: the agent that was asked. `live`: its state is included. `lost`: it does not answer, and its last known state is
-   * included. `other`: it is of a version that this agent cannot read.
-   */
-  readonly link: 'self' | 'live' | 'lost' | 'other'
-  /** Why its state is missing or old, or another problem, with the remedy; empty if there is none. */
-  readonly problem: string
-  readonly leads: boolean
-  readonly mode: string | null
-  readonly dryRun: boolean
-  readonly missingParts: readonly MissingPart[]
-  /** The gateways that give evidence `barrier` to this agent, of all that it knows. */
-  readonly proving: number
-  readonly gateways: number
-  /** The versions of the plugin that it sees, each once. */
-  readonly plugins: readonly string[]
-}
-
 /** The agent's whole state at the end of a round, frozen: `/api/state`, the dashboard's first message. Holds no secret. */
 export interface Snapshot {
   readonly version: typeof SNAPSHOT_VERSION
@@ -192,8 +161,6 @@ export interface Snapshot {
     readonly apisix: ModeState
     readonly missingParts: readonly MissingPart[]
   }
-  /** All agents; the one that was asked comes first. `drains`, `past`, `unproved`, `acks`, `lags` and `totals` are those of all of them. */
-  readonly agents: readonly AgentView[]
   readonly watches: readonly WatchView[]
   readonly gateways: readonly GatewayView[]
   readonly inventory: InventoryView
@@ -205,6 +172,7 @@ export interface Snapshot {
   readonly past: readonly DrainView[]
   /** The finished drains that were not proved, kept for longer. */
   readonly unproved: readonly DrainView[]
+  /** Also of other agents, as far as the entries in the gateways told them. The counts are those of this agent. */
   readonly acks: readonly AckView[]
   readonly lags: readonly DrainLag[]
   /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */

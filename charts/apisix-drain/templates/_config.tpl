@@ -54,31 +54,6 @@
 {{- if and (get $dashboard "enabled") (eq (default "token" (get $dashboard "auth")) "token") }}true{{ end -}}
 {{- end -}}
 
-{{- define "apisix-drain.hasDashboard" -}}
-{{- if dig "serve" "dashboard" "enabled" false .Values.config }}true{{ end -}}
-{{- end -}}
-
-{{/* A Service without an address of its own, whose name stands for every agent. */}}
-{{- define "apisix-drain.agentsName" -}}
-{{- printf "%s-agents" (include "apisix-drain.fullname" . | trunc 56 | trimSuffix "-") -}}
-{{- end -}}
-
-{{/* Where the agents ask each other: the port of the dashboard. */}}
-{{- define "apisix-drain.agentsPort" -}}
-{{- include "apisix-drain.pagePort" . | default (include "apisix-drain.port" .) -}}
-{{- end -}}
-
-{{- define "apisix-drain.fromAgents" -}}
-# From the other agents.
-- ports:
-    - port: {{ include "apisix-drain.pagePortName" . }}
-      protocol: TCP
-  from:
-    - podSelector:
-        matchLabels:
-          {{- include "apisix-drain.selectorLabels" . | nindent 10 }}
-{{- end -}}
-
 {{/* Releases in one namespace must not elect from among each other's agents. */}}
 {{- define "apisix-drain.lease" -}}
 {{- dig "leader" "lease" (printf "%s/%s" .Release.Namespace (include "apisix-drain.fullname" .)) .Values.config -}}
@@ -123,9 +98,6 @@
 {{- end -}}
 {{- if include "apisix-drain.hasDashboardToken" . -}}
 {{- $_ := set $config.serve.dashboard "tokenFile" "/run/secrets/apisix-drain/dashboard-token" -}}
-{{- end -}}
-{{- if and (include "apisix-drain.hasDashboard" .) (not (hasKey $config.serve.dashboard "peers")) -}}
-{{- $_ := set $config.serve.dashboard "peers" (list (printf "%s.%s.svc:%s" (include "apisix-drain.agentsName" .) .Release.Namespace (include "apisix-drain.agentsPort" .))) -}}
 {{- end -}}
 {{- $_ := set $config "leader" (merge (dict "lease" (include "apisix-drain.lease" .)) (default dict (get $config "leader"))) -}}
 {{- with include "apisix-drain.gatewayNamespace" . -}}

@@ -12,7 +12,9 @@ local ngx      = ngx
 local ngx_now  = ngx.now
 local ipairs   = ipairs
 local format   = string.format
+local str_match = string.match
 local max      = math.max
+local entry_mod = require("apisix.drain.entry")
 local clock_now = require("apisix.drain.host").now
 local setmetatable = setmetatable
 
@@ -56,20 +58,22 @@ local told = { text = function(entry)
         ages = ages .. format(',"idleFor":%.4f', entry.idle_for)
     end
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s}',
+                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
                   entry.inflight.long > 0 and kinds_of(entry.inflight) or "",
                   entry.bypasses, entry.late, ages,
                   entry.word and ',"word":' .. json.encode(entry.word) or "",
-                  entry.successors and ',"successors":' .. json.encode(entry.successors) or "")
+                  entry.successors and ',"successors":' .. json.encode(entry.successors) or "",
+                  entry.answer and format(',"answer":%s,"answeredFor":%.4f',
+                                          json.encode(entry.answer), entry.answered_for) or "")
 end }
 
 
 --- The report about an entry, with the requests in flight at this moment.
 -- @tparam boolean mute whether to leave out the workers' word, which may be most of the report
 function _M.entry(barrier, entry, mute)
-    local bypasses, late = barrier.entries:passes(entry)
+    local bypasses, late = entry_mod.passes(barrier.entries.dict, entry.id)
     local body = setmetatable({
         uid = entry.uid, ip = entry.ip, port = entry.port,
         state = entry.sealed and "sealed" or "draining",
@@ -80,7 +84,7 @@ function _M.entry(barrier, entry, mute)
     }, told)
     if entry.sealed then
         -- read after the count: each request that the count leaves out has stored its end by then
-        body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
+        body.sealed_for, body.idle_for = entry_mod.ages(barrier.entries.dict, entry.id, barrier.at)
     end
     if mute then
         return body
@@ -133,7 +137,7 @@ end
 local function late_ones(entries, sum)
     local list = {}
     for _, entry in ipairs(sum > 0 and entries:all() or {}) do
-        local _, late = entries:passes(entry)
+        local _, late = entry_mod.passes(entries.dict, entry.id)
         if late > 0 then
             list[#list + 1] = entry
         end
@@ -160,6 +164,8 @@ function _M.state(barrier, which, mute)
         if which ~= "late" then
             -- for an agent that has just started, and does not know the pods that ended before
             told_entry.successors = entry.successors and successors.names(entry.successors)
+            local at, text = str_match(entries.dict:get("a|" .. entry.id) or "", "^(%S+) (.*)$")
+            told_entry.answer, told_entry.answered_for = text, at and max(0, barrier.at - at)
         end
         body.entries[i] = told_entry
     end

@@ -160,13 +160,11 @@ local function remove(barrier, input)
 end
 
 
--- Is any of these pods idle? It has no request in flight on any of its entries, and if `till` is
--- "all", no long-lived one either.
-local function any_idle(told, till)
+-- Is any of these pods idle? It has no ordinary request in flight on any of its entries.
+local function any_idle(told)
     local busy = {}
     for _, entry in ipairs(told) do
-        local n = entry.inflight.requests + (till == "all" and entry.inflight.long or 0)
-        busy[entry.uid] = (busy[entry.uid] or 0) + n
+        busy[entry.uid] = (busy[entry.uid] or 0) + entry.inflight.requests
     end
     for _, n in pairs(busy) do
         if n == 0 then
@@ -188,8 +186,7 @@ local function inflight(barrier, input)
         end
 
         local now = clock_now()
-        if now >= deadline or #found == 0 or any_idle(body.entries, input.till)
-           or ngx.worker.exiting() then
+        if now >= deadline or #found == 0 or any_idle(body.entries) or ngx.worker.exiting() then
             return answer(200, body)
         end
         ngx.sleep(max(0.001, min(LOOK_MOST, LOOK + #found * LOOK_PER_ENTRY, deadline - now)))

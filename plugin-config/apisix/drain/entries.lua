@@ -82,18 +82,6 @@ function _M:tidy()
 end
 
 
---- See entry.ages.
-function _M:ages(entry, now)
-    return entry_mod.ages(self.dict, entry.id, now)
-end
-
-
---- See entry.passes.
-function _M:passes(entry)
-    return entry_mod.passes(self.dict, entry.id)
-end
-
-
 --- Entries that were added, removed or changed since the last call; the first call returns all
 -- entries. Only the code that makes the worker's word may call it: each call empties the list.
 -- @treturn table ids, as keys

@@ -13,6 +13,7 @@
 --                  t|, the entry is sealed all the same, and only the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (host.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
+--   a|uid|ip|port  when the hook of its pod was answered (host.now), and the text of the answer
 --   v|uid|ip|port  the revision as of which these were named; kept for REMEMBERED seconds
 --   r|uid          the revision as of which the entries of this pod were last removed; as v|
 --   late           the sum of late requests over all entries, ever
@@ -70,6 +71,7 @@ function _M.forget(dict, id)
     dict:delete("t|" .. id)
     dict:delete("f|" .. id)
     dict:delete("n|" .. id)
+    dict:delete("a|" .. id)
 end
 
 
@@ -161,6 +163,11 @@ local function write(dict, id, entry)
         if not ok then
             return refuse(dict, id, not till, err)
         end
+        changed = true
+    end
+    -- only for display: the first answer stays, and one for which there is no room is missing
+    if entry.answer
+       and dict:safe_add("a|" .. id, now - entry.answered_for .. " " .. entry.answer) then
         changed = true
     end
     if entry.state == SEALED then

@@ -92,6 +92,11 @@ local function entry_of(item, where)
     if seal_if ~= nil and not (item.state == "sealed" and type(seal_if) == "string") then
         return nil, where .. ".sealIf must be the tag of a word, with the state \"sealed\""
     end
+    local told, age = item.answer, item.answeredFor
+    if told ~= nil and not (type(told) == "string" and #told <= 1024
+                            and type(age) == "number" and age >= 0) then
+        return nil, where .. ".answer must be at most 1024 bytes, with answeredFor in seconds"
+    end
     local following, wrong
     if item.successors ~= nil then
         following, wrong = successors.read(item.successors, where .. ".successors")
@@ -101,7 +106,7 @@ local function entry_of(item, where)
     end
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
-        successors = following,
+        successors = following, answer = told, answered_for = age,
     }
 end
 
@@ -168,7 +173,7 @@ function _M.removal(text)
 end
 
 
---- @treturn table|nil { uids, wait (seconds), until }
+--- @treturn table|nil { uids, wait (seconds) }
 function _M.inflight(text)
     local body, err = with_list(text, "uids", uid_of)
     if not body then
@@ -178,11 +183,7 @@ function _M.inflight(text)
     if not (type(wait) == "number" and wait >= 0 and wait <= MAX_WAIT) then
         return nil, "wait must be a number of seconds from 0 to " .. MAX_WAIT
     end
-    local till = body["until"] == nil and "all" or body["until"]
-    if till ~= "all" and till ~= "requests" then
-        return nil, "until must be \"all\" or \"requests\""
-    end
-    return { uids = body.uids, wait = wait, till = till }
+    return { uids = body.uids, wait = wait }
 end
 
 

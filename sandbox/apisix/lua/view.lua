@@ -59,7 +59,7 @@ function _M.of(gateway)
     function see.all()
         local list = json.list()
         for i, entry in ipairs(entries:all()) do
-            local bypasses, late = entries:passes(entry)
+            local bypasses, late = require("apisix.drain.entry").passes(entries.dict, entry.id)
             list[i] = {
                 uid = entry.uid, ip = entry.ip, port = entry.port,
                 state = entry.sealed and "sealed" or "draining", ttl = entries:left(entry),

@@ -93,11 +93,8 @@ log: { level: debug }
     expect(dashboard('{ enabled: false, tokenEnv: KEY }')).to.equal(undefined)
     expect(dashboard('{ enabled: true, auth: none, origins: ["https://ops.example/"] }')).to.deep.equal({
       auth: { kind: 'none' },
-      origins: ['https://ops.example'],
-      peers: []
+      origins: ['https://ops.example']
     })
-    const peers = ['agents.apisix.svc:8080', '[fd00::7]:80', '10.0.0.7:1']
-    expect(dashboard(JSON.stringify({ enabled: true, auth: 'none', peers }))?.peers).to.deep.equal(peers)
     const { auth } = dashboard(`{ enabled: true, tokenFile: ${file('d4sh\n', 'dashboard')} }`)!
     expect(auth.kind === 'token' && auth.token.read()).to.equal('d4sh')
   })

@@ -50,6 +50,40 @@ describe('What an agent knows, as of a revision', () => {
     expect(await named()).to.deep.equal(['10.0.0.8:80'])
   })
 
+  it('goes with what a hook was answered: the first answer stays, is told with its age, and counts as a change', async () => {
+    const held = async () => {
+      const { entries, held: all } = await side.barrier.state()
+      return { entry: entries[0] as unknown as Record<string, unknown>, generation: all.generation }
+    }
+    await put(300)
+    const before = await held()
+    expect(before.entry).not.to.have.any.keys('answer', 'answeredFor')
+    const text = '{"pod":"web \\ 1"}\n'
+    await put(300, { answer: text, answeredFor: 5 })
+    const told = await held()
+    expect(told.entry['answer']).to.equal(text)
+    expect(told.entry['answeredFor']).to.be.within(5, 6)
+    expect(told.generation).to.be.above(before.generation)
+    await put(300, { answer: 'another', answeredFor: 1 })
+    await put(300)
+    expect(await held()).to.deep.include({ generation: told.generation })
+    expect((await held()).entry['answer']).to.equal(text)
+    await send('DELETE', { uids: ['a'] })
+    await put(300)
+    expect((await held()).entry).not.to.have.any.keys('answer', 'answeredFor')
+  })
+
+  it('has at most 1024 bytes for an answer, and needs its age', async () => {
+    const one = { uid: 'a', ip: '10.0.0.7', state: 'sealed', ttl: 60 }
+    for (const wrong of [
+      { answer: 'x'.repeat(1025), answeredFor: 1 },
+      { answer: 'x' },
+      { answer: 'x', answeredFor: -1 },
+      { answer: 5, answeredFor: 1 }
+    ])
+      expect((await send('PUT', { entries: [{ ...one, ...wrong }] })).status).to.equal(400)
+  })
+
   it('must be a whole number', async () => {
     for (const asOf of [0, 1.5, '100', -1])
       for (const [method, body] of [

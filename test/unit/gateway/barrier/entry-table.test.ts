@@ -52,6 +52,42 @@ describe('the entries of one gateway', () => {
     expect(table.due(1 + TTL / 3)).eql([entry()])
   })
 
+  it('tell an answer with the next put, or once 500 ms later: no seal waits for it', () => {
+    const answers = new Map<PodUid, { readonly at: number; readonly text: string }>()
+    const B = 'b' as PodUid
+    const desired = new Map([[A, entry()]])
+    const table = createEntryTable(TTL, () => desired, 0, answers)
+    const put = (now: number, refused: readonly string[] = []) => {
+      const due = table.due(now)
+      table.sent(due, now)
+      const entries = due.map(({ uid }) => state({ uid }))
+      const answer = { entries, refused: new Set(refused), why: 'no room', sentAt: now }
+      table.put(due, answer, at(now), false)
+      return due.map(({ uid }) => uid)
+    }
+    put(0)
+    answers.set(A, { at: 100, text: 'x' })
+    expect(table.isUntold()).equal(true)
+    expect(table.renewAt()).equal(600)
+    expect(table.due(599)).eql([])
+    expect(put(600)).eql([A])
+    expect(table.isUntold()).equal(false)
+    expect(put(2000)).eql([])
+
+    desired.set(B, entry({ uid: B }))
+    put(3000)
+    answers.set(B, { at: 3100, text: 'y' })
+    const C = 'c' as PodUid
+    desired.set(C, entry({ uid: C }))
+    expect(put(3101)).eql([C, B])
+    answers.set('no entry' as PodUid, { at: 3102, text: 'z' })
+    expect(put(9000)).eql([])
+
+    answers.set(C, { at: 9001, text: 'z' })
+    expect(put(9600, [C]), 'no room').eql([C])
+    expect(table.isUntold(), 'it goes with the next try').equal(false)
+  })
+
   it('do not change once another agent has sealed them', () => {
     const { desired, table, put } = rig(entry({ state: 'draining' }))
     put(0, [state({ state: 'draining' })])

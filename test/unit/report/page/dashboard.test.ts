@@ -33,8 +33,7 @@ describe('dashboard', () => {
       ...(enabled && {
         dashboard: {
           guard,
-          assets: built ? loadAssets(folder) : undefined,
-          share: (of: string, after: number) => ({ of, after })
+          assets: built ? loadAssets(folder) : undefined
         }
       })
     })
@@ -60,16 +59,6 @@ describe('dashboard', () => {
     expect(await page.text()).to.equal('the page')
     expect(page.headers.get('cache-control')).to.equal('no-cache')
     expect((await get('/api/state', bearer)).status).to.equal(200)
-  })
-
-  it('shares its state with an agent that has the token, and with no other client', async () => {
-    const get = setUp()
-    const refused = await get('/api/agent')
-    expect(refused.status).to.equal(401)
-    const asked = await get('/api/agent?of=a&after=7', bearer)
-    expect(await asked.json()).to.deep.equal({ of: 'a', after: 7 })
-    expect(await (await get('/api/agent?after=x', bearer)).json()).to.deep.equal({ of: '', after: 0 })
-    expect((await setUp(false)('/api/agent', bearer)).status).to.equal(404)
   })
 
   it('makes a client that guesses wait, and reports for how long', async () => {

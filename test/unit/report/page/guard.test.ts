@@ -65,19 +65,6 @@ describe('guard', () => {
     expect(session(`${SESSION_COOKIE}=${setUp('other').guard.login('other', undefined)}`)).to.equal(false)
   })
 
-  it('gives its agent a short pass that every agent with the same token admits', () => {
-    const { clock, guard, session } = setUp()
-    const pass = guard.pass()
-    expect(pass).not.to.include('s3cret')
-    expect(session(pass)).to.equal(true)
-    expect(setUp('other').session(pass)).to.equal(false)
-    clock.advance(299_999)
-    expect(session(pass)).to.equal(true)
-    clock.advance(1)
-    expect(session(pass)).to.equal(false)
-    expect(createGuard({ kind: 'none' }, clock).pass()).to.equal('')
-  })
-
   it('asks for no token if it is configured so', () => {
     const guard = createGuard({ kind: 'none' }, manualClock())
     expect(guard.admits({ authorization: undefined, cookie: undefined, address: undefined })).to.equal(true)

@@ -76,7 +76,7 @@ describe('snapshot', () => {
 
   it('shows the records of finished drains', () => {
     const [past] = buildSnapshot(sources()).drains
-    const acks = [{ at: 2, ack: ackFor(pod('web-1')) }]
+    const acks = [{ at: 2, by: 'a', ack: ackFor(pod('web-1')) }]
     const lags = [{ at: 2, ms: 41, grade: 'barrier' as const, uid: 'u', namespace: 'shop', owner: null }]
     const snapshot = buildSnapshot(sources({ history: { unproved: [], past: [past!], acks, lags } }))
     expect(snapshot).to.deep.include({ unproved: [], past: [past], acks, lags })

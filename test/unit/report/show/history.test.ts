@@ -90,7 +90,8 @@ describe('history', () => {
     expect(history.past[0]?.moments.goneAt).to.equal(LIMITS.past + 2)
     for (let i = 0; i < LIMITS.lags + 3; i++) history = withProof(history, named(i, { confirmedAt: i }))
     expect(history.lags).to.have.length(LIMITS.lags)
-    for (let i = 0; i < LIMITS.acks + 3; i++) history = withAck(history, ackFor(pod('web-1')), i, 0)
+    for (let i = 0; i < LIMITS.acks + 3; i++)
+      history = withAck(history, { at: i, by: 'a', ack: ackFor(pod('web-1')) }, 0)
     expect(history.acks).to.have.length(LIMITS.acks)
     expect(history.acks.at(-1)?.at).to.equal(3)
   })
@@ -118,8 +119,9 @@ describe('history', () => {
   })
 
   it('counts the time saved, and subtracts the time lost', () => {
-    const fast = withAck(EMPTY, ackFor(pod('web-1'), { elapsedMs: 40 }), 1, 5000)
+    const fast = withAck(EMPTY, { at: 1, by: 'a', ack: ackFor(pod('web-1'), { elapsedMs: 40 }) }, 5000)
     expect(fast.savedMs).to.equal(4960)
-    expect(withAck(fast, ackFor(pod('web-2'), { elapsedMs: 12_000 }), 2, 5000).savedMs).to.equal(-2040)
+    const slow = { at: 2, by: 'a', ack: ackFor(pod('web-2'), { elapsedMs: 12_000 }) }
+    expect(withAck(fast, slow, 5000).savedMs).to.equal(-2040)
   })
 })
