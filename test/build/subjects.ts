@@ -237,6 +237,7 @@ function proving(
     holders?: Record<string, object>
     pod?: Partial<PodFact>
     since?: number
+    witnesses?: Drain['witnesses']
     settings?: Partial<ProofSettings>
   },
   now: number
@@ -246,6 +247,7 @@ function proving(
     holders = { 'upstreams/web': {} },
     pod: differs,
     since = 0,
+    witnesses = { deletion: since },
     settings,
     ...rest
   } = given
@@ -264,7 +266,7 @@ function proving(
           })
       )
     }),
-    { since, deadline: 25_000, pod: pod('web-1', differs) },
+    { since, deadline: 25_000, pod: pod('web-1', differs), witnesses },
     now,
     { ...PROOF_SETTINGS, ...settings }
   )

@@ -10,8 +10,8 @@ describe('feature: pods whose successor has the same address', () => {
   const test = sideBySide({ barrier: false })
 
   test('without the plugin the upstream is not written either, since nobody would add the node again: hooks are refused', async start => {
-    const rig = await start({ config: { DRAIN_RESERVE: '8s' } })
-    const options = { hostNetwork: true, owner: DAEMON_SET, graceSeconds: 9 }
+    const rig = await start()
+    const options = { hostNetwork: true, owner: DAEMON_SET }
     const pods = ['web-a', 'web-b', 'web-c'].map(name => rig.pod(name, options))
     const nodes = pods.map(({ ip, port }, i) => ({ host: ip, port, weight: i + 1, metadata: { rack: i } }))
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes })

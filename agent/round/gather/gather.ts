@@ -1,5 +1,5 @@
 import type { Evidence } from '../../rules/proof/evidence.ts'
-import type { Drain, Drains, HolderReport } from '../../rules/drain/drain.ts'
+import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
 import type { Kept, Plan } from '../../rules/plan/change.ts'
@@ -21,10 +21,10 @@ const KEPT_STATE = {
     why: 'API-driven standalone: every gateway has its own document, and none of them is written'
   },
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
-  'fixed-address': { state: 'listed', why: 'left for its next pod, which has the same address' },
+  'fixed-address': { state: 'listed', stays: true, why: 'left for its next pod, which has the same address' },
   owner: { state: 'listed', why: 'left to its owner; with the barrier nothing waits for that' },
   'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
-} as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
+} as const satisfies Record<Kept['why'], Pick<Evidence['holders'][number], 'state' | 'why' | 'stays'>>
 
 /** The facts that all drains of a round share. */
 export interface Gathering {

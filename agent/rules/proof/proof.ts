@@ -20,7 +20,7 @@ import { assess, type Assessment } from './gateway-proof.ts'
  */
 export function prove(
   evidence: Evidence,
-  drain: Pick<Drain, 'since' | 'deadline' | 'pod'>,
+  drain: Pick<Drain, 'since' | 'deadline' | 'pod' | 'witnesses'>,
   now: Millis,
   settings: ProofSettings
 ): Verdict {
@@ -78,17 +78,21 @@ export function prove(
       holders
     }
   }
+  const vain = inVainFrom(evidence, drain)
+  const isVain = vain !== undefined && vain <= now
   const better = GRADES.slice(0, grade === undefined ? GRADES.length : GRADES.indexOf(grade))
   const until = Math.min(
     ...better.map(grade => holds[grade] ?? Infinity),
-    ...assessed.map(one => one.waitsUntil ?? Infinity)
+    ...assessed.map(one => one.waitsUntil ?? Infinity),
+    vain ?? Infinity
   )
   return {
     kind: 'waiting',
     grade,
     lastEndpoint,
     barred: isComplete(evidence) && hidden.length === 0 && assessed.every(one => one.sealed),
-    floorOver: isEnough,
+    floorOver: isEnough || isVain,
+    ...(isVain && { change: LOAD_IT }),
     ...(blind && { change: blind.change }),
     ...(longLived && { longLived }),
     until: until === Infinity ? undefined : until,
@@ -99,6 +103,24 @@ export function prove(
     gateways,
     holders
   }
+}
+
+/** How long a deletion, or the first report of a barrier, may take to show, in ms. */
+const SHOWN_MS = 2000
+const LOAD_IT = 'load the plugin in every gateway: it keeps requests away while the node is listed'
+
+/**
+ * From when on nothing can be proved any more, because a node stays listed where no gateway has a barrier: its pod may stay, or the next
+ * pod has the same address, and nobody would add the node again. `undefined`: something can.
+ */
+function inVainFrom(
+  { gateways, holders }: Evidence,
+  { since, witnesses: { deletion, deleted } }: Pick<Drain, 'since' | 'witnesses'>
+): Millis | undefined {
+  const isListed = holders.some(({ state }) => state !== 'removed')
+  if (!isListed || gateways.some(({ barrier }) => barrier !== undefined)) return undefined
+  const mayStay = deletion === undefined && deleted === undefined
+  return mayStay || holders.some(({ stays }) => stays) ? since + SHOWN_MS : undefined
 }
 
 /** The time from which each grade holds for the whole drain. */

@@ -75,7 +75,7 @@ const evidenceArb: fc.Arbitrary<Evidence> = fc
   })
   .map(evidence)
 
-const drain = { since: 0, deadline: 25_000, pod: pod('web-1') }
+const drain = { since: 0, deadline: 25_000, pod: pod('web-1'), witnesses: { deletion: 0 } }
 const minimumArb = fc.constantFrom(...GRADES)
 const law = (check: (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) => void) =>
   fc.assert(fc.property(evidenceArb, fc.integer({ min: 0, max: 12_000 }), minimumArb, check), {
