@@ -60,8 +60,8 @@ describe('feature: apisix-drain status', () => {
       gateways: 1,
       config: { ...config, DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
     })
-    const pods = ['apisix-old', 'called'].map(name => rig.pod(name, { graceSeconds: 60 }))
-    const [plain, called] = pods as [TestPod, TestPod]
+    const pods = ['apisix-old', 'called', 'finished'].map(name => rig.pod(name, { graceSeconds: 60 }))
+    const [plain, called, finished] = pods as [TestPod, TestPod, TestPod]
     rig.upstream('web', [rig.pod('web-1')])
     await rig.settled()
     const url = `http://127.0.0.1:${rig.agent.port}`
@@ -75,6 +75,14 @@ describe('feature: apisix-drain status', () => {
     await until('the drain is over', async () => (await over(plain)) !== undefined)
     expect(await over(plain)).to.deep.include({ unlisted: true, holders: [] })
     expect((await over(plain))?.verdict).to.include({ kind: 'waiting' })
+    // No listing is read for the pod of a finished Job, so none is newer than its end.
+    const release = rig.admin.faults.inject({ fault: { kind: 'hang' } })
+    rig.end(finished)
+    rig.kubernetes.store.patchStatus('pods', finished.namespace, finished.name, { phase: 'Succeeded' })
+    rig.gone(finished)
+    await until('the drain is over', async () => (await over(finished)) !== undefined)
+    release()
+    expect(await over(finished)).to.deep.include({ unlisted: true, holders: [] })
     await gateway!.partition({})
     let report: StatusReport | undefined
     await until('the gateway answers again', async () => {

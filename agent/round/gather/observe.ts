@@ -1,4 +1,4 @@
-import { prove } from '../../rules/proof/proof.ts'
+import { isUnlisted, prove } from '../../rules/proof/proof.ts'
 import type { Evidence, ProofSettings } from '../../rules/proof/evidence.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
@@ -91,6 +91,8 @@ function observeOne(
   // would be left to remove the node.
   const wasListed = memory !== undefined && memory.places.size > 0
   const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
+  const isJob = isOver(pod) && !wasListed
+  if (isJob && memory && evidence) memory.unlisted = isUnlisted({ ...evidence, absentSince: round.now })
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
@@ -102,7 +104,7 @@ function observeOne(
     hookAsked: held.find(({ asked }) => asked)?.asked,
     listed:
       isListed(pod, drain, memory, round.world) ||
-      (isOld(inventory.readAt(), endedAt, isOver(pod) && !wasListed) ? undefined : false),
+      (isOld(inventory.readAt(), endedAt, isJob) ? undefined : false),
     verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
   }
   return { seen, evidence }
