@@ -15,7 +15,7 @@ import type { BarrierReading } from '../../rules/proof/evidence.ts'
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {
-  /** Entries to put now: they are new, changed, or a third of their ttl old. A sealed entry changes if it must not name a successor any more, whoever has named it. */
+  /** Entries to put now: new, changed, a third of their ttl old, or sealed and naming a successor that must go, whoever has named it. */
   due(now: Millis): readonly DesiredEntry[]
   /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
@@ -29,6 +29,7 @@ interface EntryTable {
   over(now: Millis): readonly PodUid[]
   /** When the first entry must be put again; `Infinity` without entries. */
   renewAt(): Millis
+  /** Whether an answer of this agent is not in the gateway yet. */
   isUntold(): boolean
   /** Stored entries with `watch`. `polled`: only entries for a long poll (sealed, requests in flight). Not `polled`: all others. */
   watched(polled: boolean): readonly DesiredEntry[]
@@ -75,6 +76,7 @@ interface Stored {
   readonly sealed: boolean
   /** The dictionary had no room for the entry. The entry is not polled until it is put again. */
   readonly refused: boolean
+  /** The put had the answer of the pod's hook, or the dictionary had no room. */
   readonly told: boolean
 }
 
@@ -105,7 +107,6 @@ export function createEntryTable(
 
   const isFrozen = (uid: PodUid): boolean => desired().get(uid)?.frozen === true
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
-
   const isTaken = ({ uid, isTaken: isAnothers }: DesiredEntry): boolean =>
     isAnothers !== undefined && named.get(uid)?.some(isAnothers) === true
 
@@ -160,7 +161,6 @@ export function createEntryTable(
     desired()
       .values()
       .some(entry => !entry.frozen && isTaken(entry))
-
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
   /** Until an entry is sealed, requests continue, and the agent needs the workers' words about it. */
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)

@@ -6,8 +6,8 @@ import { lastNode, turnOf, type Turn } from './turn.ts'
 import type { PlanSettings, World } from './world.ts'
 
 /**
- * The removals that are due now: every node of every ending pod, if it is the agent's turn (`turnOf`), and a node that serves is left. It reads only the holders that
- * list an ending pod. The order of holders, nodes and drains does not change the result.
+ * The removals that are due now: every node of every ending pod, if it is the agent's turn (`turnOf`), and a node that serves is left. It
+ * reads only the holders that list an ending pod. The order of holders, nodes and drains does not change the result.
  */
 export function plan(world: World, drains: Drains, settings: PlanSettings): Plan {
   const matches = [...drains.values()]
