@@ -30,19 +30,18 @@ export function assess(
   settings: ProofSettings,
   longLivedUntil: Millis
 ): Assessment {
-  // A Terminating gateway is not Ready but still serves, so it must confirm. Any other gateway that is not Ready is starting or
-  // broken, and its reports do not count.
-  const silenced = gateway.ready || gateway.terminating ? doubt : 'not Ready, so nothing that it says counts'
-  const counts = silenced === ''
+  // A gateway may have no configuration yet while it starts, so it does not list the node. Its barrier shows a seal all the same.
+  const starts = gateway.ready || gateway.terminating ? '' : 'not Ready, so its Control API does not count'
+  const counts = doubt === ''
   const entry = entryOf(barrier, unsealed, since, now < longLivedUntil)
   const seen = observationOf(observation, settings)
   const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined
-  const observedAt = counts ? seen.at : undefined
+  const observedAt = counts && starts === '' ? seen.at : undefined
   const at = barrierAt ?? ((observedAt ?? Infinity) <= now ? observedAt : undefined)
   const grade = at === undefined ? undefined : barrierAt === undefined ? 'observed' : 'barrier'
   const gone = gateway.vanishedAt === undefined ? '' : 'its pod is gone, and was not seen to end'
-  const weak = grade === 'observed' ? [gone, entry.why] : [gone, entry.why, seen.why]
-  const why = silenced || weak.filter(why => why !== '').join('; ')
+  const weak = grade === 'observed' ? [gone, entry.why] : [gone, entry.why, starts || seen.why]
+  const why = doubt || weak.filter(why => why !== '').join('; ')
   return {
     report: {
       name: gateway.name,
