@@ -2,6 +2,8 @@ import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
 import { HOLD_ALL, judge } from '../../rules/proof/seal.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import { isOver } from '../../rules/drain/eligible.ts'
+import { decidedAt } from '../../rules/drain/step.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import { letGoOf } from '../../rules/proof/let-go.ts'
@@ -151,17 +153,24 @@ function agreement(
 }
 
 /**
- * The nodes of a drain's entry. An address that a living pod of another uid has now is left out at once. Pods that share their host's
- * address are distinguished by port. Two of them may have the same port while both serve (TCP and UDP, SO_REUSEPORT), so no port is left
- * out during the drain.
+ * The nodes of a drain's entry. An address that a later pod has now is left out at once. Pods that share their host's address
+ * are distinguished by port. Two of them may have the same port while both serve (TCP and UDP, SO_REUSEPORT), so no port is left out during
+ * the drain.
  */
 function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
   if (drain.pod.hostNetwork) {
     if (drain.phase === 'draining') return nodesOf(drain.pod, memory.ports)
     return leftOnHost(world, drain.pod, nodesOf(drain.pod, memory.ports))
   }
+  const hasEnded = drain.pod.deletionAt === undefined && (drain.phase === 'gone' || isOver(drain.pod))
+  // A pod can stay Terminating when its address is another pod's, which may end too.
   const isOthers = (owner: PodFact) =>
-    owner.uid !== drain.uid && owner.deletionAt === undefined && !owner.hostNetwork
+    owner.uid !== drain.uid &&
+    !owner.hostNetwork &&
+    !isOver(owner) &&
+    (owner.deletionAt === undefined ||
+      hasEnded ||
+      (decidedAt(owner) ?? 0) > (decidedAt(drain.pod) ?? Infinity))
   const ips = drain.pod.ips.filter(ip => !world.ownersOf(ip).some(isOthers))
   return nodesOf({ ...drain.pod, ips }, memory.ports)
 }

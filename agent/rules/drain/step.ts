@@ -77,7 +77,7 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
 }
 
 /** When Kubernetes decided the deletion, according to this copy of the pod; `undefined`: there is no deletion. */
-const decidedAt = ({ deletionAt, deletionGraceMs, graceMs }: PodFact): Millis | undefined =>
+export const decidedAt = ({ deletionAt, deletionGraceMs, graceMs }: PodFact): Millis | undefined =>
   deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? graceMs)
 
 /** The phase that follows from the verdict, the clock and whether the pod is still there. */

@@ -42,6 +42,17 @@ describe('nodes that stay barred after a drain', () => {
     ])
   })
 
+  it('are free once a pod that ends later has the address, even if the first one stays Terminating or finished', () => {
+    const next = pod('next', { ...ended, ...terminating(1000) })
+    const deletionAt = undefined
+    expect(barred(pod('stuck', ended), next)).to.equal(undefined)
+    expect(barred(pod('finished', { ...ended, deletionAt, phase: 'Succeeded' }), next)).to.equal(undefined)
+    expect(barred(next, pod('stuck', ended))).to.deep.equal(['10.0.0.1'])
+    expect(barred(next, pod('finished', { ...ended, deletionAt, phase: 'Succeeded' }))).to.deep.equal([
+      '10.0.0.1'
+    ])
+  })
+
   it('are its ports on its host’s address, until a pod that is Ready has them', () => {
     const onHost = { hostNetwork: true, containerPorts: [8080, 8081] }
     const drained = pod('old', { ...ended, ...onHost })
