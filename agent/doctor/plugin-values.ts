@@ -1,5 +1,6 @@
 /** Merges the plugin into the values of the official APISIX chart. Pure. A value that is in the way is reported as a conflict. */
 
+import { isDeepStrictEqual } from 'node:util'
 import { TLS_PATH, withServer, type Listen } from './plugin-server.ts'
 
 type Tree = Readonly<Record<string, unknown>>
@@ -11,8 +12,8 @@ interface Merged {
 }
 
 interface MergeOptions {
-  /** The agents' URL, which a starting gateway calls: `http://apisix-drain.apisix.svc.cluster.local:8080`. */
-  readonly agent: string
+  /** The agents' URL, which a starting gateway calls. Absent: the one of the values, or AGENT. */
+  readonly agent: string | undefined
   /** Networks to add to those that may call the Admin API. Empty: the list of the values stays as it is. */
   readonly allow: readonly string[]
   /** The version of the plugin. The agent's chart makes one ConfigMap for each version. */
@@ -22,6 +23,7 @@ interface MergeOptions {
   readonly tlsSecret: string
 }
 
+const AGENT = 'http://apisix-drain.apisix.svc.cluster.local:8080'
 const LUA = 'apisix-drain-lua'
 const TOKEN = 'apisix-drain-token'
 const TLS = 'apisix-drain-tls'
@@ -36,6 +38,7 @@ const DICTS = [
   { name: 'apisix-drain', size: '10m' },
   { name: 'apisix-drain-counts', size: '10m' }
 ]
+const SHARED = ['apisix', 'nginx', 'customLuaSharedDicts']
 const volumes = (configMap: string) => [
   { name: LUA, configMap: { name: configMap } },
   { name: TOKEN, secret: { secretName: TOKEN } }
@@ -83,7 +86,7 @@ export function mergePluginValues(
     const known = listOf(value).map(item => (isOlder(item) ? volumes(configMap)[0] : item))
     const missing = items.filter(item => {
       const same = known.find(one => treeOf(one)[key] === item[key])
-      if (same !== undefined && !isSame(same, item))
+      if (same !== undefined && !isDeepStrictEqual(same, item))
         conflicts.push(
           `${path.join('.')}: an item with ${key} ${String(item[key])} is there and differs from the plugin's: rename yours, or remove it if it is of an older release of the plugin`
         )
@@ -91,6 +94,7 @@ export function mergePluginValues(
     })
     return [...known, ...missing]
   }
+  const sizes = new Set(listOf(at(...SHARED)).map(dict => treeOf(dict)['name']))
   const httpEnd = snippets['httpEnd']
   const server = withServer(typeof httpEnd === 'string' ? httpEnd : '', listen)
   if ('conflict' in server) conflicts.push(`apisix.nginx.configurationSnippet.httpEnd: ${server.conflict}`)
@@ -108,11 +112,21 @@ export function mergePluginValues(
       },
       pluginAttrs: {
         ...attributes,
-        'apisix-drain': { token_file: '/opt/apisix-drain-token/token', agent, ...ours }
+        'apisix-drain': {
+          token_file: '/opt/apisix-drain-token/token',
+          agent: AGENT,
+          ...ours,
+          ...(agent !== undefined && { agent })
+        }
       },
       nginx: {
         ...nginx,
-        customLuaSharedDicts: dictsOf(nginx['customLuaSharedDicts'], conflicts),
+        // An existing dictionary keeps its size.
+        customLuaSharedDicts: added(
+          SHARED,
+          DICTS.filter(({ name }) => !sizes.has(name)),
+          'name'
+        ),
         configurationSnippet: {
           ...snippets,
           httpEnd: 'text' in server ? server.text : httpEnd
@@ -154,14 +168,6 @@ const isOlder = (item: unknown): boolean => {
   return name === LUA && typeof used === 'string' && (used === LUA || used.startsWith(`${LUA}-`))
 }
 
-/** The list with the plugin's dictionaries added. An existing dictionary keeps its size. */
-function dictsOf(value: unknown, conflicts: string[]): readonly unknown[] {
-  if (value !== undefined && value !== null && !Array.isArray(value))
-    conflicts.push('apisix.nginx.customLuaSharedDicts: is no list: correct it first')
-  const known = listOf(value)
-  return [...known, ...DICTS.filter(({ name }) => !known.some(one => treeOf(one)['name'] === name))]
-}
-
 /** The list with more networks. An empty list stays empty: in the chart it allows every address, and one network would exclude others. */
 const allowed = (value: unknown, more: readonly string[]): readonly unknown[] => {
   if (Array.isArray(value) && value.length === 0) return value
@@ -173,13 +179,3 @@ const treeOf = (value: unknown): Tree =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : {}
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-
-/** Deep equality. The order of the keys does not count. */
-const isSame = (one: unknown, other: unknown): boolean => {
-  const [first, second] = [treeOf(one), treeOf(other)]
-  const keys = new Set([...Object.keys(first), ...Object.keys(second)])
-  return [...keys].every(key => {
-    const [a, b] = [first[key], second[key]]
-    return typeof a === 'object' && typeof b === 'object' ? isSame(a, b) : a === b
-  })
-}

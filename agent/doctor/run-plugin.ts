@@ -1,9 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { parseDocument, stringify } from 'yaml'
+import { Document, isScalar, parseDocument, visit, type Tags } from 'yaml'
 import type { PluginValuesFlags } from '../start/cli.ts'
 import { LISTENS } from './plugin-server.ts'
 import { mergePluginValues } from './plugin-values.ts'
+
+/** Helm reads YAML 1.1, but sexagesimal numbers and dates as text. */
+const yaml = (unwanted: RegExp) => ({
+  version: '1.1' as const,
+  customTags: (tags: Tags) =>
+    tags.filter(tag => typeof tag === 'string' || !unwanted.test(JSON.stringify(tag)))
+})
 
 /** The line that `helm get values` prints before the values, unless `-o yaml` is given. */
 const HEADING = /^USER-SUPPLIED VALUES:\r?\n/
@@ -24,29 +31,40 @@ export function pluginValues(version: string, flags: PluginValuesFlags): number 
   if (own === undefined || listen === undefined || problems.length > 0) return complain(problems, json, 2)
   const { values, conflicts } = mergePluginValues(own, { ...flags, listen, version })
   if (conflicts.length > 0) return complain(conflicts, json, 1)
-  process.stdout.write(json ? `${JSON.stringify(values)}\n` : stringify(values, { lineWidth: 0 }))
+  process.stdout.write(json ? `${JSON.stringify(values)}\n` : print(values))
   return 0
 }
 
-function readValues(from: string, problems: string[]): Readonly<Record<string, unknown>> | undefined {
-  let text: string
+export function readValues(from: string, problems: string[]): Readonly<Record<string, unknown>> | undefined {
   try {
-    text = readFileSync(from === '-' ? 0 : from, 'utf8').replace(HEADING, '')
+    const text = readFileSync(from === '-' ? 0 : from, 'utf8').replace(HEADING, '')
+    const document = parseDocument(text, yaml(/TIME|timestamp|binary/))
+    const [error] = document.errors
+    if (error) throw error
+    const tree: unknown = document.toJS()
+    // A release without values of its own prints `null`.
+    if (isScalar(document.contents) && document.contents.source === 'null') return {}
+    if (typeof tree === 'object' && tree !== null && !Array.isArray(tree))
+      return tree as Readonly<Record<string, unknown>>
+    throw new Error(text.trim() === '' ? 'it is empty' : 'it is no mapping')
   } catch (err) {
+    const [why = ''] = (err as Error).message.split('\n')
     problems.push(
-      `--from: ${from} cannot be read (${(err as NodeJS.ErrnoException).code}); write the output of helm get values <release> -o yaml to it`
+      `--from: ${from === '-' ? 'standard input' : from} is no YAML with values: ${why.replace(/:$/, '')}; write the output of helm get values <release> -o yaml to it`
     )
     return undefined
   }
-  const document = parseDocument(text, { prettyErrors: false })
-  const tree: unknown = document.errors.length > 0 ? undefined : document.toJS()
-  // A release without values of its own prints `null`.
-  if (tree === null) return {}
-  if (typeof tree === 'object' && !Array.isArray(tree)) return tree as Readonly<Record<string, unknown>>
-  problems.push(
-    `--from: ${from === '-' ? 'standard input' : from} is no YAML with values; write the output of helm get values <release> -o yaml to it`
-  )
-  return undefined
+}
+
+/** The values as YAML that parsers of 1.1 and 1.2 read alike: what begins like a number is quoted. */
+export function print(values: unknown): string {
+  const document = new Document(values, { ...yaml(/merge/), aliasDuplicateObjects: false })
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value === 'string' && /^[-+.\d<=~]/.test(node.value)) node.type = 'QUOTE_DOUBLE'
+    }
+  })
+  return document.toString({ lineWidth: 0 })
 }
 
 function complain(problems: readonly string[], json: boolean, code: number): number {
@@ -55,12 +73,9 @@ function complain(problems: readonly string[], json: boolean, code: number): num
   return code
 }
 
+const BITS: Readonly<Record<number, number>> = { 4: 32, 6: 128 }
+
 function isNetwork(text: string): boolean {
-  const [address = '', bits = '', ...more] = text.split('/')
-  const family = isIP(address)
-  return (
-    family !== 0 &&
-    more.length === 0 &&
-    (bits === '' ? !text.includes('/') : /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
-  )
+  const [address = '', bits = '0', ...more] = text.split('/')
+  return more.length === 0 && /^\d+$/.test(bits) && Number(bits) <= (BITS[isIP(address)] ?? -1)
 }

@@ -5,7 +5,8 @@ import { nearest } from '../config/problems.ts'
 export interface PluginValuesFlags {
   /** A file, or `-` for standard input. */
   readonly from: string
-  readonly agent: string
+  /** Absent: the one of the values, or the chart's default. */
+  readonly agent: string | undefined
   readonly allow: readonly string[]
   readonly listen: string
   readonly tlsSecret: string
@@ -47,7 +48,7 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
   --token-file <f>  status: with --url, the file of the dashboard's token
   --from <file>     plugin values: the output of helm get values <release> -o yaml; - for standard input
-  --agent <url>     plugin values: the agents' Service; default: http://apisix-drain.apisix.svc.cluster.local:8080
+  --agent <url>     plugin values: the agents' Service; default: the one of the values, or http://apisix-drain.apisix.svc.cluster.local:8080
   --allow <net>     plugin values: a network that may call the Admin API too, such as 10.0.0.0/8; commas for several
   --listen <what>   plugin values: https (the default), http as with barrierTLS.enabled=false, or both during an upgrade
   --tls-secret <s>  plugin values: the Secret with the certificate; default: apisix-drain-barrier-tls
@@ -136,8 +137,9 @@ function pluginCommand(
     return wrong(
       'plugin values needs --from: helm get values <release> -o yaml | apisix-drain plugin values --from -'
     )
-  const url = typeof agent === 'string' ? agent : 'http://apisix-drain.apisix.svc.cluster.local:8080'
-  if (!/^https?:\/\/[^/]+$/.test(url)) return wrong(`--agent takes http://host:port, not "${url}"`)
+  const url = typeof agent === 'string' ? agent : undefined
+  if (url !== undefined && !/^https?:\/\/[^/]+$/.test(url))
+    return wrong(`--agent takes http://host:port, not "${url}"`)
   const tlsSecret = typeof secret === 'string' ? secret : 'apisix-drain-barrier-tls'
   const networks = typeof allow === 'string' ? allow.split(',').map(network => network.trim()) : []
   const own = { from, agent: url, allow: networks, listen: String(listen), tlsSecret }

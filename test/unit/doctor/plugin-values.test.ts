@@ -1,19 +1,24 @@
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
+import * as fc from 'fast-check'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parse } from 'yaml'
 import { LISTENS, serverText, type Listen } from '../../../agent/doctor/plugin-server.ts'
+import { print, readValues } from '../../../agent/doctor/run-plugin.ts'
 import { mergePluginValues } from '../../../agent/doctor/plugin-values.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
-const AGENT = 'http://apisix-drain.apisix.svc.cluster.local:8080'
 const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))
 /** Parses the printed values. */
 function merge(
   own: Readonly<Record<string, unknown>>,
   allow: readonly string[] = [],
-  listen: Listen = 'https'
+  listen: Listen = 'https',
+  agent?: string
 ) {
-  const options = { agent: AGENT, allow, version, listen, tlsSecret: 'apisix-drain-barrier-tls' }
+  const options = { agent, allow, version, listen, tlsSecret: 'apisix-drain-barrier-tls' }
   const { values, conflicts } = mergePluginValues(own, options)
   return { values: JSON.parse(JSON.stringify(values)), conflicts }
 }
@@ -160,5 +165,100 @@ describe('apisix-drain plugin values', () => {
       'extraVolumes',
       'extraVolumeMounts'
     ])
+  })
+
+  it('take another agent in a second run', () => {
+    const agent = 'http://drain.edge.svc.cluster.local:8080'
+    const { values } = merge(merge({}).values, [], 'https', agent)
+    expect(values.apisix.pluginAttrs['apisix-drain'].agent).to.equal(agent)
+    expect(merge(values).values).to.deep.equal(values)
+  })
+})
+
+describe('the file of plugin values', () => {
+  const read = (text: string) => {
+    const directory = mkdtempSync(join(tmpdir(), 'apisix-drain-values-'))
+    const problems: string[] = []
+    try {
+      writeFileSync(join(directory, 'values.yaml'), text)
+      return { tree: readValues(join(directory, 'values.yaml'), problems), problems }
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  }
+  const means: readonly [text: string, value: unknown][] = [
+    ['"on"', 'on'],
+    ['"no"', 'no'],
+    ['"1_000"', '1_000'],
+    ['"0o17"', '0o17'],
+    ['on', true],
+    ['1_000', 1000],
+    ['0400', 256],
+    ['1:30', '1:30'],
+    ['2026-11-26', '2026-11-26'],
+    ['"<<"', '<<'],
+    ['"."', '.']
+  ]
+  for (const [text, value] of means)
+    it(`reads ${text} as Helm does, and prints what every parser reads so`, () => {
+      const { tree } = read(`a: ${text}\n${text.startsWith('"') ? text : '"k"'}: 1\n`)
+      expect(tree?.['a']).to.equal(value)
+      for (const version of ['1.1', '1.2'] as const)
+        expect(parse(print(tree), { version })).to.deep.equal(tree)
+    })
+
+  it('may have merge keys and anchors, and prints neither', () => {
+    const { tree } = read('x: &x { extraVolumes: [{ name: a }] }\n<<: *x\ny: *x\n')
+    expect(tree?.['extraVolumes']).to.deep.equal([{ name: 'a' }])
+    expect(print(tree)).not.to.match(/[&*]/)
+  })
+
+  const refused: readonly [what: string, text: string, why: RegExp][] = [
+    ['nothing', '', /it is empty/],
+    ['a blank line', ' \n', /it is empty/],
+    ['a heading alone', 'USER-SUPPLIED VALUES:\n', /it is empty/],
+    ['a comment', '# none\n', /it is no mapping/],
+    ['a list', '- a\n', /it is no mapping/],
+    ['a key twice', 'a: 1\nb: 2\na: 3\n', /unique at line 3, column 1;/]
+  ]
+  for (const [what, text, why] of refused)
+    it(`is refused with the reason if it has ${what}`, () => {
+      const { tree, problems } = read(text)
+      expect(tree).to.equal(undefined)
+      expect(problems.join()).to.match(why)
+    })
+
+  it('is null for a release without values', () => expect(read('null\n').tree).to.deep.equal({}))
+
+  it('means the same afterwards, whatever is in it', () => {
+    const word = fc.oneof(
+      fc.string({ maxLength: 12 }),
+      fc.stringMatching(/^[-+.0-9_eEoOxXbB:~<=]{1,8}$/),
+      fc.constantFrom('y', 'N', 'on', 'Off', 'yes', 'null', '~', '.inf', '0x1f', '1e3', 'a\nb\n')
+    )
+    const { value } = fc.letrec(tie => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        word,
+        fc.integer(),
+        fc.boolean(),
+        fc.constant(null),
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.dictionary(
+          word.filter(key => key !== '__proto__'),
+          tie('value'),
+          { maxKeys: 3, noNullPrototype: true }
+        )
+      )
+    }))
+    fc.assert(
+      fc.property(value, tree => {
+        const text = print({ tree })
+        for (const version of ['1.1', '1.2'] as const)
+          expect(parse(text, { version })).to.deep.equal({ tree })
+        expect(read(text).tree).to.deep.equal({ tree })
+      }),
+      { numRuns: 200 }
+    )
   })
 })

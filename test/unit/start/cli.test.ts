@@ -12,7 +12,7 @@ describe('cli', () => {
     'plugin values --from - --allow 10.0.0.0/8,fd00::/8': {
       kind: 'plugin-values',
       from: '-',
-      agent: 'http://apisix-drain.apisix.svc.cluster.local:8080',
+      agent: undefined,
       allow: ['10.0.0.0/8', 'fd00::/8'],
       listen: 'https',
       tlsSecret: 'apisix-drain-barrier-tls',
@@ -21,7 +21,7 @@ describe('cli', () => {
     'plugin values --from - --listen both --tls-secret mine': {
       kind: 'plugin-values',
       from: '-',
-      agent: 'http://apisix-drain.apisix.svc.cluster.local:8080',
+      agent: undefined,
       allow: [],
       listen: 'both',
       tlsSecret: 'mine',
