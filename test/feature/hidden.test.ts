@@ -94,6 +94,21 @@ const PLACES: Readonly<Record<string, Hidden>> = {
     upstream: ({ node }) => onlyNode(node.replace(/:\d+$/, ':9999')),
     why: ':9999 is at its host’s address, and no pod declares this port'
   },
+  'second address of the pod, in a slice only': {
+    upstream: onlyNode('10.97.0.99:28080'),
+    make: ({ kubernetes: { store } }) => {
+      const { uid } = store.get('pods', 'shop', 'web-1')!.metadata
+      store.create('endpointslices', {
+        metadata: { namespace: 'shop', name: 'web-net1', labels: { 'kubernetes.io/service-name': 'web' } },
+        addressType: 'IPv4',
+        ports: [{ name: 'http', port: 28080 }],
+        endpoints: [
+          { addresses: ['10.97.0.99'], conditions: {}, targetRef: { kind: 'Pod', name: 'web-1', uid } }
+        ]
+      })
+    },
+    why: 'upstreams/web: 10.97.0.99:28080 is an address of the pod by EndpointSlice shop/web-net1 only'
+  },
   'ExternalName of its Service': {
     upstream: { nodes: { 'outer.bank:80': 1 } },
     make: rig =>

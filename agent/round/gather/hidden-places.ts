@@ -1,7 +1,7 @@
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
-import { hiddenPlaces, streamed, type Behind, type HiddenPlace } from '../../rules/plan/hidden.ts'
+import { elsewhere, hiddenPlaces, streamed, type Behind, type HiddenPlace } from '../../rules/plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
@@ -29,6 +29,7 @@ function behindOf(
   const isCurrent = cluster.slices.servicesOf(pod).every(service => known(service) !== undefined)
   return {
     services: services.map(service => known(service) ?? service),
+    elsewhere: elsewhere(pod, cluster.slices.listing(pod)),
     aliasesTo: key => cluster.services.aliasesTo(key),
     servicesKnown: isCurrent && cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
     isNodePort: port => port !== undefined && cluster.services.isNodePort(port),

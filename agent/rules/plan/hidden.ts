@@ -1,5 +1,5 @@
 import type { Grade } from '../drain/drain.ts'
-import type { PodFact, ServiceFact } from '../drain/facts.ts'
+import type { EndpointFact, PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from './holder.ts'
 import { MOST_PORTS, portsOnHost } from './match.ts'
 import { nodesAt } from './nodes-at.ts'
@@ -26,6 +26,8 @@ export interface Behind {
   readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
   /** Services of type ExternalName whose target has this key (`keysOfName`). */
   readonly aliasesTo: (key: string) => readonly ServiceFact[]
+  /** Addresses of the pod that only a slice of its namespace shows. A slice may be wrong, so they are never denied. */
+  readonly elsewhere: readonly { readonly slice: string; readonly address: string }[]
   /** The agent may read Services, and has read all of them that the pod is in now. */
   readonly servicesKnown: boolean
   /** Whether some Service has this NodePort: at the address of a host, this port leads to that Service. */
@@ -85,6 +87,8 @@ export function hiddenPlaces(
     for (const host of behind.hosts())
       at(host, `a NodePort of ${service}`, ({ port }) => port !== undefined && nodePorts.includes(port))
   }
+  for (const { slice, address } of behind.elsewhere)
+    at(address, `an address of the pod by EndpointSlice ${pod.namespace}/${slice} only`)
   const names = namesOf(behind)
   for (const host of behind.names) {
     const service = names(host)
@@ -117,6 +121,20 @@ export function hiddenPlaces(
       change: 'declare only the ports that serve, or leave the network of the host'
     })
   return [...found, ...unseen(behind)]
+}
+
+/** Grouped once for each slice, because every pod of a large slice is looked up. */
+const endpointsOf = new WeakMap<EndpointFact, Map<string | undefined, EndpointFact['endpoints'][number][]>>()
+
+/** See `Behind.elsewhere`. A pod whose own addresses are not known has none. */
+export function elsewhere({ uid, ips }: PodFact, slices: readonly EndpointFact[]): Behind['elsewhere'] {
+  if (ips.length === 0) return []
+  return slices.flatMap(slice => {
+    const known = endpointsOf.get(slice) ?? Map.groupBy(slice.endpoints, ({ podUid }) => podUid)
+    endpointsOf.set(slice, known)
+    const mine = (known.get(uid) ?? []).filter(({ address }) => !ips.includes(address))
+    return mine.map(({ address }) => ({ slice: slice.name, address }))
+  })
 }
 
 /** Places that the agent cannot read, for a pod that no holder lists. */

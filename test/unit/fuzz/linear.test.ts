@@ -205,6 +205,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
     for (const i of many(size)) sink.set(service(`s${i + 1}`, {}, { externalName: `s${i}.shop.svc` }))
     const behind = {
       services: [service('s0')],
+      elsewhere: [],
       aliasesTo: (key: string) => store.aliasesTo(key),
       servicesKnown: true,
       isNodePort: () => false,

@@ -3,10 +3,11 @@ import type { PodFact, ServiceFact } from '../../../../agent/rules/drain/facts.t
 import type { Holder } from '../../../../agent/rules/plan/holder.ts'
 import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
 import { nodesOf } from '../../../../agent/rules/plan/match.ts'
-import { hiddenPlaces, streamed, type Behind } from '../../../../agent/rules/plan/hidden.ts'
+import { elsewhere, hiddenPlaces, streamed, type Behind } from '../../../../agent/rules/plan/hidden.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 import { serviceFact } from '../../../build/service.ts'
+import { sliceOf } from '../../../build/sync-world.ts'
 import { worldOf } from '../../../build/world.ts'
 
 const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
@@ -28,6 +29,7 @@ function hiding(
   const web: Holder = holder('web', nodes)
   const behind: Behind = {
     services: [service('web')],
+    elsewhere: [],
     aliasesTo: () => [],
     servicesKnown: true,
     isNodePort: () => false,
@@ -46,6 +48,24 @@ describe('places that hide a pod', () => {
     const { why, best } = streamed(holder('tcp', []), '10.0.0.1:80')
     expect(why).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
     expect(best).to.equal('accepted')
+  })
+
+  it('are addresses of the pod that only a slice shows, if the pod’s own ones are known', () => {
+    const [web, other] = [pod('web-1', { ips: ['10.0.0.1'] }), pod('web-2', { ips: ['10.0.0.2'] })]
+    const slices = [
+      sliceOf('net1', [
+        { ...web, ips: ['10.9.0.1'] },
+        { ...other, ips: ['10.9.0.2'] }
+      ])
+    ]
+    const found = elsewhere(web, [...slices, sliceOf('own', [web, other])])
+    expect(found.map(({ address }) => address)).to.deep.equal(['10.9.0.1'])
+    expect(elsewhere(other, slices).map(({ address }) => address)).to.deep.equal(['10.9.0.2'])
+    expect(elsewhere({ ...web, ips: [] }, slices)).to.deep.equal([])
+    expect(elsewhere(pod('web-3', { ips: ['10.0.0.3'] }), slices)).to.deep.equal([])
+    expect(hiding(['10.0.0.1:80', '10.9.0.1:80', '10.9.0.2:80'], { elsewhere: found })).to.deep.equal([
+      '10.9.0.1:80'
+    ])
   })
 
   it('are the names of its Services, under any domain, and the names of its pods; no other name', () => {

@@ -15,6 +15,7 @@ const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Pa
     isL4: () => false,
     behind: ({ namespace, name }, isListed) => ({
       services: [{ namespace, name: name.split('-')[0]! }],
+      elsewhere: [],
       aliasesTo: () => [],
       servicesKnown: true,
       isNodePort: () => false,
@@ -89,6 +90,7 @@ describe('places that lead to pods', () => {
   it('are none while Services are not known yet', () => {
     const behind: LeadsToFacts['behind'] = () => ({
       services: [{ namespace: 'shop', name: 'web' }],
+      elsewhere: [],
       aliasesTo: () => [],
       servicesKnown: false,
       isNodePort: () => false,
