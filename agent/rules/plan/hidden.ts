@@ -87,8 +87,10 @@ export function hiddenPlaces(
     for (const host of behind.hosts())
       at(host, `a NodePort of ${service}`, ({ port }) => port !== undefined && nodePorts.includes(port))
   }
+  // An address that Kubernetes itself gives to another pod is not this one's, whatever a slice says.
   for (const { slice, address } of behind.elsewhere)
-    at(address, `an address of the pod by EndpointSlice ${pod.namespace}/${slice} only`)
+    if (world.ownersOf(address).every(({ hostNetwork }) => hostNetwork))
+      at(address, `an address of the pod by EndpointSlice ${pod.namespace}/${slice} only`)
   const names = namesOf(behind)
   for (const host of behind.names) {
     const service = names(host)

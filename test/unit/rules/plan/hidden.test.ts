@@ -66,6 +66,9 @@ describe('places that hide a pod', () => {
     expect(hiding(['10.0.0.1:80', '10.9.0.1:80', '10.9.0.2:80'], { elsewhere: found })).to.deep.equal([
       '10.9.0.1:80'
     ])
+    const of = (differs: Partial<PodFact>) => [pod('other', { ips: ['10.9.0.1'], ...differs })]
+    expect(hiding(['10.9.0.1:80'], { elsewhere: found, others: of({}) })).to.deep.equal([])
+    expect(hiding(['10.9.0.1:80'], { elsewhere: found, others: of({ hostNetwork: true }) })).to.have.length(1)
   })
 
   it('are the names of its Services, under any domain, and the names of its pods; no other name', () => {
