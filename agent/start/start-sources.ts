@@ -112,8 +112,7 @@ export function startSources(options: SourceOptions): StartedSources {
     wasAwaySince: at => resumedAt() > at,
     prepare: async target => sync?.prepare(target),
     wishes: (target, found) => sync?.wishes(target, found) ?? [],
-    stillEnding: createStillEnding({ cluster, asking, drains, resumedAt }),
-    leader
+    stillEnding: createStillEnding({ cluster, asking, drains, resumedAt })
   })
   const survey = createSurvey({
     read: meters.control(createControlReader(controlOptions(apisix.control, clock))),

@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 24348,
+  'agent: lines': 24257,
   'agent: files': 298,
   'agent/base: lines': 595,
   'agent/base: files': 12,
@@ -10,9 +10,9 @@ export const BUDGET: Figures = {
   'agent/rules: files': 43,
   'agent/config: lines': 1206,
   'agent/config: files': 16,
-  'agent/kubernetes: lines': 3386,
+  'agent/kubernetes: lines': 3366,
   'agent/kubernetes: files': 44,
-  'agent/gateway: lines': 4080,
+  'agent/gateway: lines': 4010,
   'agent/gateway: files': 42,
   'agent/round: lines': 3000,
   'agent/round: files': 38,
@@ -22,7 +22,7 @@ export const BUDGET: Figures = {
   'agent/report: files': 45,
   'agent/hook: lines': 1294,
   'agent/hook: files': 18,
-  'agent/start: lines': 1105,
+  'agent/start: lines': 1104,
   'agent/start: files': 12,
   'agent/doctor: lines': 2039,
   'agent/doctor: files': 23,
@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 139,
   'sandbox in Lua: lines': 1916,
   'sandbox in Lua: files': 12,
-  'tests: lines': 55874,
+  'tests: lines': 55771,
   'tests: files': 499,
   'Markdown: bytes': 248109,
   settings: 48,

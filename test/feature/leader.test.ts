@@ -34,7 +34,7 @@ const eventsOf = (rig: Rig) =>
 describe('feature: one of two agents leads', () => {
   const test = sideBySide({ gateways: 2, config: LEASE })
 
-  test('the leader alone writes and emits Events; both agents answer, and no hook waits longer for the leader', async start => {
+  test('the leader alone emits Events; both agents write and answer, and no hook waits longer for the leader', async start => {
     const rig = await start()
     const { leader, follower } = await pair(rig)
     const later: number[] = []
@@ -56,11 +56,9 @@ describe('feature: one of two agents leads', () => {
       )
       later.push(followed! - led!)
     }
-    // A follower that waited until the leader is late (500 ms), or for a Lease, would take much longer than this limit.
+    // A follower that waited for the leader, or for a Lease, would take much longer than this limit.
     expect(median(later)).to.be.below(250)
-    // On a machine so busy that the leader was late, both agents have written.
-    const late = follower.lines.some(({ msg }) => msg === 'the leader was late')
-    expect(rig.writes.length).to.be.within(pods.length, pods.length * (late ? 2 : 1))
+    expect(rig.writes.length).to.be.within(pods.length, pods.length * 2)
     await until('every drain has its Event', () => eventsOf(rig).length === pods.length)
     expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
   })
@@ -120,8 +118,6 @@ describe('feature: one of two agents leads', () => {
       expect(body).to.include({ evidence: 'observed' })
     }
     expect(rig.nodes('upstreams/web')).to.have.length(1)
-    // The follower waits for the leader only once.
-    expect(follower.lines.filter(({ msg }) => msg === 'the leader was late')).to.have.length(1)
   })
 
   test('the snapshot shows the leader', async start => {

@@ -2,7 +2,7 @@ import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Change } from '../../rules/plan/change.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Target } from './removal.ts'
-import type { Outcome, Removal } from './reconcile.ts'
+import type { Removal } from './reconcile.ts'
 import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
@@ -10,7 +10,7 @@ import { doubled } from '../../rules/drain/times.ts'
 export interface ObjectQueue {
   readonly target: Target
   /** Queues the removal of a node. `false` if the node of this pod already waits or is under way. */
-  add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
+  add(holder: HolderKey, node: NodeKey, uid: PodUid): boolean
   /** Queues a read of the object, to apply its wishes (`wish.ts`). `false` if a read is queued already. */
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
@@ -22,23 +22,13 @@ export interface ObjectQueue {
    * removed, or no wish is left. Without progress the next try is delayed, so that a refusal is not repeated in a hot loop.
    */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
-  /** The object was read and not written. Another writer has removed the nodes in `gone`; the other nodes still wait. */
-  looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
   readonly waiting: boolean
   /** When the next write may begin. */
   readyAt(now: number): number
-  /** When to read the object again, to check whether the leader has removed the nodes. */
-  nextReadAt(): number
-  /** When the leader should have finished the oldest waiting change. After this time, this agent writes the change itself. */
-  overdueAt(): number
 }
 
 /** The pause after a write without progress, in ms; doubled each time. */
 const PAUSE_MS = { first: 500, longest: 10_000 }
-/** The pause between two reads while the leader writes, in ms; doubled each time. A healthy leader's write takes no longer than this. */
-const LOOK_MS = { first: 15, longest: 100 }
-/** From the time when the leader could begin a write until the write is overdue, in ms. */
-export const LATE_MS = 500
 
 type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
 
@@ -54,18 +44,10 @@ export function createObjectQueue(target: Target): ObjectQueue {
   let written: Written[] = []
   let fruitless = 0
   let notBefore = 0
-  let looks = 0
-  let lookedAt = 0
-  /** Since when the leader could have written: when the first waiting node was added, or the last node was removed. */
-  let since = 0
   return {
     target,
-    add(holder, node, uid, now) {
+    add(holder, node, uid) {
       if ((waiting.get(holder)?.get(node) ?? underWay.get(holder)?.get(node)) === uid) return false
-      if (waiting.size === 0 && underWay.size === 0) {
-        looks = 0
-        lookedAt = since = now
-      }
       waiting.set(holder, (waiting.get(holder) ?? new Map<NodeKey, PodUid>()).set(node, uid))
       return true
     },
@@ -97,24 +79,10 @@ export function createObjectQueue(target: Target): ObjectQueue {
       fruitless = progress ? 0 : fruitless + 1
       notBefore = progress ? 0 : now + doubled(PAUSE_MS, fruitless - 1)
     },
-    looked(now, { wanted }, gone) {
-      for (const { holder, node } of gone) wanted.get(holder)?.delete(node)
-      for (const [holder, nodes] of wanted) if (nodes.size === 0) wanted.delete(holder)
-      join(wanted, waiting)
-      waiting = wanted
-      underWay = new Map()
-      written = written.filter(w => w.at > now - WINDOW_MS)
-      if (gone.length > 0) written.push({ at: now, nodes: gone.length })
-      looks = gone.length > 0 ? 0 : looks + 1
-      lookedAt = now
-      if (gone.length > 0) since = now
-    },
     get waiting() {
       return waiting.size > 0 || tended
     },
-    readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
-    nextReadAt: () => lookedAt + doubled(LOOK_MS, looks),
-    overdueAt: () => nextWriteAt(written, since) + LATE_MS
+    readyAt: now => Math.max(notBefore, nextWriteAt(written, now))
   }
 }
 

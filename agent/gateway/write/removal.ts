@@ -82,22 +82,6 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
 }
 
 /**
- * Reads one object, and returns the wanted nodes that it no longer lists: another writer has removed them.
- *
- * @throws CodedError if the object could not be read
- */
-export async function readBack(
-  tools: RemovalTools,
-  target: Target,
-  removal: Pick<Removal, 'wanted'>
-): Promise<readonly Outcome[]> {
-  const object = await read(tools, target)
-  const { outcomes } = reconcile(removal, object ? holdersOf(object) : [])
-  // The agent that writes chooses the node to keep, so `kept-last` does not count here.
-  return outcomes.filter(({ state }) => state === 'removed')
-}
-
-/**
  * One attempt of `carryOut`: ask Kubernetes, read, write, read back. Kubernetes is asked first, and the object is read right before the
  * write. An array is written as a whole, and the Admin API has no conditional writes. So nodes that another writer adds between read
  * and write are lost (docs/decisions/0024).

@@ -11,7 +11,7 @@ import type { AdminApi } from '../apisix/admin-api.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
 import { writerOf } from '../apisix/owner.ts'
-import { carryOut, readBack, type RemovalTools, type Target } from './removal.ts'
+import { carryOut, type RemovalTools, type Target } from './removal.ts'
 import type { Outcome, Removal } from './reconcile.ts'
 import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
@@ -61,11 +61,6 @@ export interface WriterOptions {
   readonly prepare?: RemovalTools['prepare']
   /** Called for every object that is read, before a write and after it, so that the result is never older than the object. */
   readonly wishes?: RemovalTools['wishes']
-  /**
-   * With several agents: while another agent leads (`yields`), this agent only reads the object, often, until the leader has removed
-   * the nodes. If the leader is late, this agent writes too, and reports the delay (`missed`). Absent: no other agent leads.
-   */
-  readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
 export function createWriter(options: WriterOptions): Writer {
@@ -76,7 +71,6 @@ export function createWriter(options: WriterOptions): Writer {
   const listeners = createListeners()
   const ended = new AbortController()
   const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
-  const yields = () => options.leader?.yields() === true
   const tools: RemovalTools = {
     admin,
     inventory,
@@ -93,26 +87,11 @@ export function createWriter(options: WriterOptions): Writer {
   const note = ({ holder, node, uid, state, why }: Outcome): void =>
     statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
 
-  const lookOnce = async (queue: ObjectQueue): Promise<void> => {
-    const removal = queue.take()
-    try {
-      const gone = await readBack(tools, queue.target, removal)
-      gone.forEach(note)
-      queue.looked(clock.now(), removal, gone)
-    } catch (error) {
-      queue.looked(clock.now(), removal, [])
-      if (!ended.signal.aborted) log.debug({ err: error, ...queue.target }, 'look at an object failed')
-    }
-    listeners.tell()
-  }
-
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
     const { resource, id } = queue.target
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
-      // The leader should have written this, so other changes do not wait for the leader any more.
-      if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
       // All wishes are written at once, so for the pacing they count as one node.
@@ -140,11 +119,10 @@ export function createWriter(options: WriterOptions): Writer {
     await gathered()
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
-      const onlyLook = yields() && now < queue.overdueAt()
-      const pause = (onlyLook ? queue.nextReadAt() : queue.readyAt(now)) - now
+      const pause = queue.readyAt(now) - now
       // Changes submitted meanwhile go into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
-      else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))
+      else await gate.add(() => writeOnce(queue))
     }
     working.delete(queue)
   }
@@ -168,7 +146,7 @@ export function createWriter(options: WriterOptions): Writer {
     submit(change) {
       if (ended.signal.aborted) return
       const queue = queueOf(targetOf(change))
-      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
+      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid))
       for (const { key, uid } of fresh) {
         const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
         // A failure stays visible until a later try succeeds.

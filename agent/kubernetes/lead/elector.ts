@@ -28,11 +28,9 @@ export interface Timings {
   readonly everyMs: number
   /** How long an agent that has just started assumes that another one leads, if it cannot read the Lease, in ms. */
   readonly patienceMs: number
-  /** After a leader was late, the agent does not wait for it for this long, in ms. */
-  readonly distrustMs: number
 }
 
-const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000, distrustMs: 30_000 }
+const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000 }
 
 /** Limit of one call, in ms: a renewal that takes longer is useless. */
 const CALL_MS = 3000
@@ -57,7 +55,6 @@ export function createElector(options: ElectorOptions): Leader {
   let sight: Sight | undefined
   let looked = false
   let problem = ''
-  let distrustedUntil = -Infinity
   let told: string | undefined
 
   const isFresh = (now: Millis) => sight !== undefined && now - sight.changedAt < sight.durationMs
@@ -71,10 +68,7 @@ export function createElector(options: ElectorOptions): Leader {
     looked = true
     problem = ''
     if (!fact) sight = undefined
-    else if (fact.revision !== sight?.revision) {
-      if (fact.holder !== sight?.holder) distrustedUntil = -Infinity
-      sight = { ...fact, changedAt: at }
-    }
+    else if (fact.revision !== sight?.revision) sight = { ...fact, changedAt: at }
   }
   const call = async (method: string, path: string, body?: unknown) => {
     const late = new AbortController()
@@ -160,14 +154,6 @@ export function createElector(options: ElectorOptions): Leader {
   let released: Promise<void> | undefined
   return {
     leads: () => leads(clock.now()),
-    yields() {
-      const now = clock.now()
-      return isOthers(now) && now >= distrustedUntil
-    },
-    missed() {
-      if (clock.now() >= distrustedUntil) log.warn({ lease, holder: sight?.holder }, 'the leader was late')
-      distrustedUntil = clock.now() + timings.distrustMs
-    },
     status,
     onChange: listener => listeners.add(listener),
     // A second caller also waits for it, because that caller then closes the connection.

@@ -19,10 +19,6 @@ export interface Leadership {
 export interface Leader {
   /** False only while another agent is known to lead, and in the first moments, before that is known. */
   leads(): boolean
-  /** Another agent leads and works. This agent first reads whether the leader has made the removals, and only then writes them itself. */
-  yields(): boolean
-  /** Call it after this agent had to do the leader's work. It then does not wait for the leader for a while. */
-  missed(): void
   status(now: Millis): Leadership
   /** Called after every change of the leader. Returns the function that unsubscribes. */
   onChange(listener: () => void): () => void
@@ -33,8 +29,6 @@ export interface Leader {
 /** No election: this agent does all the work, like every other agent. */
 export const alone = (why: string): Leader => ({
   leads: () => true,
-  yields: () => false,
-  missed: () => {},
   status: () => ({ leads: true, holder: undefined, lease: undefined, why }),
   onChange: () => () => {},
   release: () => Promise.resolve()

@@ -5,11 +5,9 @@ import type { NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { CodedError } from '../../../../agent/base/errors.ts'
 import type { AdminApi, AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
 import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
-import { LATE_MS } from '../../../../agent/gateway/write/object-queue.ts'
 import { createWriter, type Writer, type WriterOptions } from '../../../../agent/gateway/write/writer.ts'
 import type { Holder, HolderKey, Resource } from '../../../../agent/rules/plan/holder.ts'
 import type { JsonObject } from '../../../../sandbox/apisix/json.ts'
-import { manualClock } from '../../../build/manual-clock.ts'
 import { ranMs, silent, startAdmin, until } from '../../../build/apisix.ts'
 
 const uid = (node: NodeKey) => `uid-${node}` as PodUid
@@ -648,87 +646,5 @@ describe('writer', () => {
     await writer.stop()
     remove(holder('upstreams/web'), '10.0.0.9:80')
     expect(told).to.equal(1)
-  })
-
-  describe('while another agent leads', () => {
-    const leader = (yields: () => boolean) => {
-      let missed = 0
-      return { yields, missed: () => void (missed += 1), count: () => missed }
-    }
-
-    it('only reads, and reports removed as soon as the leader has removed the node', async () => {
-      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
-      const other = leader(() => true)
-      begin({ leader: other })
-      remove(holder('upstreams/web'), '10.0.0.1:80')
-      await until('it has looked', () => apisix.requests.length > 0)
-      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('writing')
-      apisix.put('upstreams', 'web', { nodes: map('10.0.0.2') })
-      await writer.idle()
-      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
-      expect([apisix.writes(), other.count()]).to.deep.equal([[], 0])
-    })
-
-    it('writes if the leader is late, and reports it', async () => {
-      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
-      const other = leader(() => true)
-      begin({ leader: other })
-      const from = systemClock.now()
-      remove(holder('upstreams/web'), '10.0.0.1:80')
-      await writer.idle()
-      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
-      expect(systemClock.now() - from).to.be.at.least(LATE_MS)
-      expect([apisix.writes().length, other.count()]).to.deep.equal([1, 1])
-    })
-
-    it('writes at once if the leader disappears meanwhile', async () => {
-      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
-      let yields = true
-      const other = leader(() => yields)
-      begin({ leader: other })
-      remove(holder('upstreams/web'), '10.0.0.1:80')
-      await until('it has looked', () => apisix.requests.length > 0)
-      yields = false
-      await writer.idle()
-      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
-      expect([apisix.writes().length, other.count()]).to.deep.equal([1, 0])
-    })
-
-    it('gives the leader time to gather nodes that end together', async () => {
-      const hosts = Array.from({ length: 12 }, (_, i) => `10.0.0.${i + 1}`)
-      apisix.put('upstreams', 'web', { nodes: map(...hosts) })
-      const other = leader(() => true)
-      const clock = manualClock()
-      begin({ leader: other, clock })
-      remove(holder('upstreams/web'), ...hosts.slice(0, 11).map(host => `${host}:80`))
-      // Time passes only while the writer sleeps, so a slow answer costs none.
-      const pass = async (holds: () => boolean) => {
-        while (!holds()) {
-          clock.advance(10)
-          await until('it sleeps again', () => clock.pending > 0 || holds())
-        }
-      }
-      await pass(() => apisix.requests.length > 0)
-      apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(6)) })
-      await pass(() => state('upstreams/web', '10.0.0.6:80') === 'removed')
-      // A leader that has just removed six nodes waits a second before its next write (pacing.ts). It is then not late.
-      const later = clock.now() + LATE_MS + 200
-      await pass(() => clock.now() >= later)
-      expect(other.count()).to.equal(0)
-      apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(11)) })
-      await pass(() => state('upstreams/web', '10.0.0.11:80') === 'removed')
-      await writer.idle()
-      expect([apisix.writes(), other.count()]).to.deep.equal([[], 0])
-    })
-
-    it('stops waiting when the drain is over', async () => {
-      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
-      begin({ leader: leader(() => true) })
-      remove(holder('upstreams/web'), '10.0.0.1:80')
-      await until('it has looked', () => apisix.requests.length > 0)
-      writer.forget(uid('10.0.0.1:80'))
-      await writer.idle()
-      expect(apisix.writes()).to.deep.equal([])
-    })
   })
 })

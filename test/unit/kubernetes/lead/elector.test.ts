@@ -64,14 +64,15 @@ describe('elector', () => {
     return { leader, calls, kill, mend: () => (cut = false), answer: () => making?.resolve() }
   }
   const lease = () => kubernetes.store.get('leases', PLACE.namespace, PLACE.name)?.spec
+  const follows = (leader: Leader) => leader.status(systemClock.now()).why === 'another agent holds the Lease'
   const only = (...leaders: Leader[]) => leaders.filter(leader => leader.leads()).length === 1
 
   it('creates the Lease and leads; the next agent follows', async () => {
     const first = elect('a').leader
-    expect([first.leads(), first.yields()]).to.deep.equal([false, false])
+    expect(first.leads()).to.equal(false)
     await until('it leads', () => first.leads())
     const second = elect('b').leader
-    await until('it knows', () => second.yields())
+    await until('it knows', () => follows(second))
     expect(second.status(systemClock.now())).to.deep.include({
       leads: false,
       holder: 'a',
@@ -83,17 +84,14 @@ describe('elector', () => {
 
   it('elects one of many agents that start at once', async () => {
     const all = Array.from({ length: 5 }, (_, i) => elect(`agent-${i}`).leader)
-    await until(
-      'one leads, and all others know',
-      () => only(...all) && all.filter(l => l.yields()).length === 4
-    )
+    await until('one leads, and all others know', () => only(...all) && all.filter(follows).length === 4)
   })
 
   it('the next agent leads at once when the Lease is released', async () => {
     const first = elect('a').leader
     await until('it leads', () => first.leads())
     const second = elect('b', { timings: { ...QUICK, durationMs: 60_000 } }).leader
-    await until('it follows', () => second.yields())
+    await until('it follows', () => follows(second))
     await first.release()
     expect(first.leads()).to.equal(false)
     await until('the other leads', () => second.leads() && second.status(systemClock.now()).holder === 'b')
@@ -124,14 +122,14 @@ describe('elector', () => {
     const first = elect('a')
     await until('it leads', () => first.leader.leads())
     const second = elect('b').leader
-    await until('it follows', () => second.yields())
+    await until('it follows', () => follows(second))
     const from = systemClock.now()
     first.kill()
     await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
     // The Lease lasts 2 s from the leader's last renewal, which may be up to 1 s before the leader's end.
     expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
     first.mend()
-    await until('the first follows', () => first.leader.yields())
+    await until('the first follows', () => follows(first.leader))
   })
 
   it('trusts only its own clock: times an hour ahead or behind change nothing', async () => {
@@ -149,7 +147,7 @@ describe('elector', () => {
       const first = elect('a', { clock, place, timings })
       await until('it leads', () => first.leader.leads())
       const second = elect('b', { place, timings })
-      await until('the second follows', () => second.leader.yields())
+      await until('the second follows', () => follows(second.leader))
       const since = [first.calls.length, second.calls.length]
       await until('both have looked again', () =>
         [first, second].every(({ calls }, i) => calls.length > since[i]! + 3)
@@ -161,17 +159,17 @@ describe('elector', () => {
   it('lets every agent act while the Lease is unavailable, and one again when it is available', async () => {
     const undo = kubernetes.faults.deny({ verb: '*', resource: 'leases' })
     const all = [elect('a').leader, elect('b').leader]
-    await until('both act', () => all.every(leader => leader.leads() && !leader.yields()), 10_000)
+    await until('both act', () => all.every(leader => leader.leads()), 10_000)
     expect(all[0]?.status(systemClock.now()).why).to.match(/cannot be had, so every agent does all.*403/)
     undo()
-    await until('one leads', () => only(...all) && all.some(leader => leader.yields()))
+    await until('one leads', () => only(...all) && all.some(follows))
   })
 
   it('lets every agent act while the API server is down', async () => {
     const first = elect('a')
     await until('it leads', () => first.leader.leads())
     const second = elect('b')
-    await until('it follows', () => second.leader.yields())
+    await until('it follows', () => follows(second.leader))
     first.kill()
     second.kill()
     await until('both act', () => first.leader.leads() && second.leader.leads(), 10_000)
@@ -180,25 +178,13 @@ describe('elector', () => {
     await until('one leads', () => only(first.leader, second.leader))
   })
 
-  it('does not wait for a leader that was late, and waits again for the next leader', async () => {
-    const first = elect('a').leader
-    await until('it leads', () => first.leads())
-    const second = elect('b').leader
-    await until('it follows', () => second.yields())
-    second.missed()
-    expect([second.yields(), second.leads()]).to.deep.equal([false, false])
-    elect('c')
-    await first.release()
-    await until('it leads, or waits for the next one', () => second.leads() || second.yields())
-  })
-
   it('notifies of every change, and of nothing else', async () => {
     const first = elect('a').leader
     await until('it leads', () => first.leads())
     const second = elect('b')
     let told = 0
     second.leader.onChange(() => (told += 1))
-    await until('it follows', () => second.leader.yields())
+    await until('it follows', () => follows(second.leader))
     await until('it has looked more often', () => second.calls.length > 5)
     expect(told).to.equal(1)
     await first.release()
@@ -241,11 +227,10 @@ describe('elector', () => {
 })
 
 describe('alone', () => {
-  it('always leads, and never waits', async () => {
+  it('always leads', async () => {
     const leader = alone('there is no election')
-    leader.missed()
     await leader.release()
-    expect([leader.leads(), leader.yields()]).to.deep.equal([true, false])
+    expect(leader.leads()).to.equal(true)
     expect(leader.status(0)).to.deep.equal({
       leads: true,
       holder: undefined,
