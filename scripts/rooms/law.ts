@@ -37,7 +37,7 @@ export const LAW = {
   'round/entries': 'the entries that the gateways should hold, and the pods that take over',
   round: 'decides: one round over all drains at a time',
   'upkeep/sync': 'keeps claimed upstreams equal to their EndpointSlices',
-  upkeep: 'ghosts, missing nodes, and whom to ask before a removal',
+  upkeep: 'ghosts, expected nodes for the reports, and whom to ask before a removal',
   'report/snapshot': 'the form of the state that the dashboard shows, and its changes',
   'report/metrics': 'the metrics, their labels, and how they are exposed',
   'report/page': 'the server of the dashboard',

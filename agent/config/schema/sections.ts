@@ -35,7 +35,7 @@ export const leader = z.strictObject({
   enabled: z
     .boolean()
     .default(true)
-    .describe('Elect one of several agents for Admin API writes and Events. Off: each does all the work.'),
+    .describe('Elect one of several agents for sync and Events. Off: each does all the work.'),
   lease: z
     .string()
     .regex(/^[^/]+\/[^/]+$/, { error: 'must be <namespace>/<name>, such as apisix/apisix-drain' })
