@@ -104,13 +104,6 @@ async function build(
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-sandbox-'))
   ends.push(() => rm(directory, { recursive: true, force: true }))
 
-  const kubernetes = await startKubernetes()
-  ends.push(() => kubernetes.close())
-  const kubeconfigFile = join(directory, 'kubeconfig')
-  await kubernetes.writeKubeconfig(kubeconfigFile)
-  const controllers = startControllers(kubernetes.store, { hosts: [manifests.HOST] })
-  ends.push(async () => controllers.stop())
-
   const barrier = { port: PORTS.barrier, token: secret(random) }
   const mode = options.mode ?? 'etcd-1.8'
   const files = {
@@ -118,7 +111,7 @@ async function build(
     access: join(directory, 'access.log'),
     admin: join(directory, 'admin.log')
   }
-  const gateways = await forkGateways({
+  const starting = forkGateways({
     hosts: Array.from({ length: options.gateways }, () => addresses.allocate()),
     proxyPort: PORTS.proxy,
     controlPort: PORTS.control,
@@ -132,26 +125,34 @@ async function build(
     standalone: mode === 'standalone',
     discovery: mode === 'discovery'
   })
-  ends.push(() => gateways.close())
-  registerGateways(kubernetes, gateways)
-  const syncLags = measureSyncLags(kubernetes.store, gateways)
+  ends.push(() => starting.then(gateways => gateways.close()).catch(() => {}))
+
+  const kubernetes = await startKubernetes()
+  ends.push(() => kubernetes.close())
+  const kubeconfigFile = join(directory, 'kubeconfig')
+  await kubernetes.writeKubeconfig(kubeconfigFile)
+  const controllers = startControllers(kubernetes.store, { hosts: [manifests.HOST] })
+  ends.push(async () => controllers.stop())
 
   const images = {
     [manifests.IMAGE]: {
       command: [process.execPath, APP_MAIN],
       env: {
-        NODE_COMPILE_CACHE: join(directory, 'compile-cache'),
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(directory, 'compile-cache'),
         AT_SIGTERM: options.atSigterm ?? 'finish'
       },
       ready: 'message' as const
     }
   }
+  const setUpMs = drawn(random, SET_UP)
+  let up = false
   const kubelet = startKubelet({
     store: podStore(kubernetes.store),
     host: manifests.HOST,
     images,
     addresses,
-    setUpMs: drawn(random, SET_UP)
+    // The first pods wait for nothing, because no request does.
+    setUpMs: () => (up ? setUpMs() : 0)
   })
   ends.push(() => kubelet.close())
 
@@ -161,20 +162,16 @@ async function build(
   store.create('services', manifests.service(mode === 'sync' ? { [UPSTREAM]: SYNCED } : {}))
   store.create('deployments', manifests.deployment(options.replicas, options.preStop?.(agentUrl)))
   await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
+  up = true
+  const gateways = await starting
+  registerGateways(kubernetes, gateways)
+  const syncLags = measureSyncLags(store, gateways)
 
   const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
   const slices = storeSlices(store)
   const lag = { ...(options.ownerLag ?? OWNER_LAG) }
-  const startOwner = options.startOwner ?? ((context: OwnerContext) => startMode(mode, context))
-  const context = {
-    slices,
-    gateways,
-    service,
-    port: manifests.PORT_NAME,
-    lag,
-    seed: options.seed
-  }
-  const owner = await startOwner(context, kubernetes)
+  const context = { slices, gateways, service, port: manifests.PORT_NAME, lag, seed: options.seed }
+  const owner = await (options.startOwner?.(context, kubernetes) ?? startMode(mode, context))
   ends.push(() => owner.close())
   const listsAll = () => owner.writes.some(({ nodes }) => nodes.length === options.replicas)
   await waitFor('the owner has written the upstream', listsAll, READY_MS, signal)
