@@ -97,7 +97,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       ? [
           {
             name: 'sync',
-            after: ['kubernetes', 'rbac', 'admin-api'],
+            after: ['kubernetes', 'rbac'],
             check: checkSync(survey, config.sync.allow)
           }
         ]

@@ -2,7 +2,7 @@ import type { Millis } from '../rules/drain/facts.ts'
 import type { Writer } from '../gateway/write/writer.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Ghosts } from './ghosts.ts'
-import type { Sync } from './sync/sync.ts'
+import type { Sync } from './sync.ts'
 
 /** The parts that look at holders apart from drains. */
 export interface UpkeepParts {

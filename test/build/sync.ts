@@ -1,6 +1,5 @@
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/rules/drain/facts.ts'
 import { settleClaims } from '../../agent/rules/members/settle.ts'
-import type { Holder } from '../../agent/rules/plan/holder.ts'
 import { membersOf } from '../../agent/rules/members/members.ts'
 import { planSync, type NewNode } from '../../agent/rules/members/member-edits.ts'
 import { holder } from './holder.ts'
@@ -19,21 +18,16 @@ interface Given {
   readonly gone?: readonly string[]
   /** Nodes by upstream. */
   readonly upstreams: Record<string, readonly string[]>
-  readonly form?: Holder['form']
-  readonly current?: boolean
 }
 
-const shown = ({ key, weight }: NewNode) => `${key}=${weight}`
+const shown = ({ key, like }: NewNode) => (like ? `${key}=${like.weight}` : key)
 
 /** The result of `sync` for Services and slices, as `test/cases/sync.yaml` states them. */
 export function syncing(given: Given) {
-  const { slices = [], draining = [], gone = [], upstreams, current = true } = given
+  const { slices = [], draining = [], gone = [], upstreams } = given
   const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))
   const services = Object.entries(given.services).map(([name, { ports, ask }]) => serviceOf(name, ask, ports))
-  const { claims, problems } = settleClaims(services, {
-    allows: () => true,
-    followedBy: () => new Set()
-  })
+  const { claims, problems } = settleClaims(services, () => true)
   const alive = pods.filter(({ name }) => !gone.includes(name))
   const edits = [...claims.values()].map(claim => {
     const facts = slices
@@ -47,14 +41,12 @@ export function syncing(given: Given) {
     const nodes = upstreams[claim.id] ?? []
     const at = (host: string) => alive.filter(({ ips }) => ips.includes(host))
     const { add, remove } = planSync({
-      claim,
       members,
-      holder: holder(claim.id, nodes, { form: given.form ?? 'map' }),
+      holder: holder(claim.id, nodes),
       isOwn: node => facts.some(({ endpoints }) => endpoints.some(({ address }) => address === node.host)),
       isPods: node => pods.some(({ ips }) => ips.includes(node.host)),
       isGone: node => at(node.host).length === 0,
-      isDraining: node => at(node.host).some(({ name }) => draining.includes(name)),
-      current
+      isDraining: node => at(node.host).some(({ name }) => draining.includes(name))
     })
     return [claim.id, { add: add.map(shown), remove: [...remove] }] as const
   })

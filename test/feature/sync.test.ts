@@ -100,9 +100,9 @@ describe('feature: an upstream that follows a Service', () => {
     await until('the upstream is known', () => rig.agent.nodes('upstreams/web') === 1)
     rig.service('web', [mine])
     ask(rig, 'web', { upstream: 'web' })
-    rig.put('upstreams', 'probe', { type: 'roundrobin', nodes: { '192.0.2.1:80': 1 } })
-    await until('the claim is settled', () => rig.agent.nodes('upstreams/probe') === 1)
-    await rig.settled()
+    const { creationTimestamp } = store.get('services', 'shop', 'web')?.metadata ?? {}
+    const isOlder = () => Date.now() >= Date.parse(creationTimestamp ?? '') + 1000
+    await until('it is older than Services that are made now', isOlder)
 
     store.create('services', {
       metadata: {

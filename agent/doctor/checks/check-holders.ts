@@ -1,5 +1,4 @@
 import { allowedBy } from '../../rules/members/allowed.ts'
-import { marksOf } from '../../rules/members/node-mark.ts'
 import { settleClaims } from '../../rules/members/settle.ts'
 import { nameOfOwner } from '../../gateway/apisix/owner.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
@@ -76,17 +75,11 @@ const NAMED = 5
  *
  * @param allow `sync.allow`
  */
-export function checkSync(
-  survey: Pick<ClusterLists, 'services' | 'inventory'>,
-  allow: readonly string[]
-): Check {
+export function checkSync(survey: Pick<ClusterLists, 'services'>, allow: readonly string[]): Check {
   return async signal => {
     try {
-      const [services, inventory] = await Promise.all([survey.services(signal), survey.inventory(signal)])
-      const { claims, problems } = settleClaims(services.asking(), {
-        allows: allowedBy(allow),
-        followedBy: holder => marksOf(inventory.holders().get(holder))
-      })
+      const services = await survey.services(signal)
+      const { claims, problems } = settleClaims(services.asking(), allowedBy(allow))
       if (problems.size === 0) return [ok(SYNC, `${claims.size} upstreams follow Services`)]
       const told = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
       const more = problems.size > NAMED ? ` (and ${problems.size - NAMED} more)` : ''
@@ -98,13 +91,7 @@ export function checkSync(
         )
       ]
     } catch (err) {
-      return [
-        warn(
-          SYNC,
-          `the claims of Services cannot be told: ${wordsOf(err)}`,
-          'see kubernetes, rbac and admin-api'
-        )
-      ]
+      return [warn(SYNC, `the claims of Services cannot be told: ${wordsOf(err)}`, 'see kubernetes and rbac')]
     }
   }
 }

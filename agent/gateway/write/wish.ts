@@ -40,12 +40,9 @@ function joined(drained: Edit | undefined, wish: Wish, holder: Holder): Edit {
   return { path: holder.path, holder, add, remove, mayEmpty: true }
 }
 
-/** A new node, in the holder's form, with the priority of the node that it is like. */
-export function nodeFor({ key, weight, like, metadata }: NewNode, holder: Holder): HolderNode {
-  const made = nodeOf(key, { ...(like ?? BARE), weight }, holder.form)
-  if (typeof made.raw === 'string' || !metadata) return made
-  return { ...made, raw: { ...made.raw, metadata } }
-}
+/** A new node, in the holder's form, with weight and priority of the node that it is like. */
+export const nodeFor = ({ key, like = LIKE_NONE }: NewNode, holder: Holder): HolderNode =>
+  nodeOf(key, like, holder.form)
 
 /** The template for a node that is like no other. */
-const BARE: HolderNode = { key: '', host: '', port: undefined, weight: 1, raw: {} }
+const LIKE_NONE: HolderNode = { key: '', host: '', port: undefined, weight: 100, raw: {} }

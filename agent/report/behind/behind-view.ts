@@ -7,7 +7,7 @@ import { firstSeen, seenAtGateways, seenAtOwner } from '../../rules/members/behi
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Observer } from '../../round/observer.ts'
 import { followedService, type Followed } from '../../upkeep/expected.ts'
-import type { Sync } from '../../upkeep/sync/sync.ts'
+import type { Sync } from '../../upkeep/sync.ts'
 import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
 import { createDifferences, type Compared } from './differences.ts'
 import { serviceName } from '../../rules/members/claim.ts'

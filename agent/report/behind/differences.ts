@@ -5,7 +5,7 @@ import type { Holder } from '../../rules/plan/holder.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import { same } from '../../base/same.ts'
 import { missingFrom, type Followed } from '../../upkeep/expected.ts'
-import type { Sync } from '../../upkeep/sync/sync.ts'
+import type { Sync } from '../../upkeep/sync.ts'
 
 /** A holder as it was last compared with Kubernetes. */
 export interface Compared {

@@ -8,22 +8,16 @@ export interface Settled {
   readonly problems: ReadonlyMap<string, string>
 }
 
-/** The rules that decide between claims, apart from the Services themselves. */
-export interface Precedence {
-  /** Whether the configuration lets this claim's namespace fill this upstream: `sync.allow`. */
-  readonly allows: (claim: Claim) => boolean
-  /** Names of the Services that this holder follows already (`namespace/name`). */
-  readonly followedBy: (holder: HolderKey) => ReadonlySet<string>
-}
-
 /** How many problems of one Service a message names. */
 const TOLD = 8
 
 /**
- * One claim for each holder. A claim that `sync.allow` does not list never counts. If several claims are left, the Service that the holder
- * follows already keeps the holder; otherwise the oldest Service gets it. So a later claim changes nothing.
+ * One claim for each holder. A claim that `sync.allow` does not list never counts. Of the other claims the oldest Service's counts, so
+ * every agent settles them in the same way at any time, and a later Service changes nothing.
+ *
+ * @param allows whether the configuration lets this claim's namespace fill this upstream: `sync.allow`
  */
-export function settleClaims(services: Iterable<ServiceFact>, { allows, followedBy }: Precedence): Settled {
+export function settleClaims(services: Iterable<ServiceFact>, allows: (claim: Claim) => boolean): Settled {
   const all: Claim[] = []
   const problems = new Map<string, string[]>()
   const tell = (service: ServiceFact, why: string) => {
@@ -42,15 +36,13 @@ export function settleClaims(services: Iterable<ServiceFact>, { allows, followed
   }
   const claims = new Map<HolderKey, Claim>()
   for (const [holder, rivals] of Map.groupBy(all, claim => claim.holder)) {
-    const names = followedBy(holder)
-    const followed = rivals.filter(({ service }) => names.has(serviceName(service)))
-    const kept = (followed.length > 0 ? followed : rivals).reduce((a, b) => (isOlder(b, a) ? b : a))
+    const kept = rivals.reduce((a, b) => (isOlder(b, a) ? b : a))
     claims.set(holder, kept)
     for (const { service } of rivals)
       if (service !== kept.service)
         tell(service, `${holder} follows ${serviceName(kept.service)}: this claim changes nothing`)
   }
-  const joined = [...problems].map(([name, told]) => [name, told.slice(0, TOLD).join('; ')] as const)
+  const joined = [...problems].map(([name, told]) => [name, told.join('; ')] as const)
   return { claims, problems: new Map(joined) }
 }
 

@@ -38,17 +38,20 @@ describe('nodes wished for a holder', () => {
     expect(withWishes([], [wish], [found])).to.deep.equal([])
   })
 
-  it('give a new node the priority of the node that it is like, and its own mark', () => {
-    const raw = { host: '10.0.0.1', port: 80, weight: 1, priority: 2, metadata: { rack: 'a' } }
-    const array = { ...WEB, form: 'array' as const, nodes: [{ ...WEB.nodes[0]!, raw }] }
-    const wished = { key: '10.0.0.3:80', weight: 5, metadata: { by: 'us' } }
-    expect(nodeFor({ ...wished, like: undefined }, array).raw).not.to.have.property('priority')
-    expect(nodeFor({ ...wished, like: array.nodes[0] }, array).raw).to.deep.equal({
-      host: '10.0.0.3',
-      port: 80,
-      weight: 5,
-      priority: 2,
-      metadata: { by: 'us' }
+  it('give a new node the weight and priority of the node that it is like, else weight 100', () => {
+    const raw = { host: '10.0.0.1', port: 80, weight: 5, priority: 2, metadata: { rack: 'a' } }
+    const like = { ...WEB.nodes[0]!, weight: 5, raw }
+    const array = { ...WEB, form: 'array' as const }
+    const added = { host: '10.0.0.3', port: 80 }
+    expect(nodeFor({ key: '10.0.0.3:80', like: undefined }, array).raw).to.deep.equal({
+      ...added,
+      weight: 100
     })
+    expect(nodeFor({ key: '10.0.0.3:80', like }, array).raw).to.deep.equal({
+      ...added,
+      weight: 5,
+      priority: 2
+    })
+    expect(nodeFor({ key: '10.0.0.3:80', like }, WEB)).to.include({ raw: '10.0.0.3:80', weight: 5 })
   })
 })

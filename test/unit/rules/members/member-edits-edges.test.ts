@@ -77,10 +77,7 @@ describe('claims', () => {
 
   it('that meet in two upstreams are two problems of the later Service', () => {
     const both = 'http=web, grpc=web-2'
-    const { claims, problems } = settleClaims([service('a', both), service('b', both)], {
-      allows: () => true,
-      followedBy: () => new Set()
-    })
+    const { claims, problems } = settleClaims([service('a', both), service('b', both)], () => true)
     expect([...claims.values()].map(claim => claim.service.name)).to.deep.equal(['a', 'a'])
     expect([...problems.keys()]).to.deep.equal(['shop/b'])
     expect(problems.get('shop/b')).to.match(

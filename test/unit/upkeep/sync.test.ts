@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import type { Endpoint, EndpointFact } from '../../../../agent/rules/drain/facts.ts'
-import { toEndpointFact } from '../../../../agent/kubernetes/facts/endpoint-fact.ts'
-import { readNodes } from '../../../../agent/gateway/apisix/nodes.ts'
-import type { JsonObject } from '../../../../sandbox/apisix/json.ts'
-import { pod } from '../../../build/pod.ts'
-import { service, sliceOf, syncWorld } from '../../../build/sync-world.ts'
+import type { Endpoint, EndpointFact } from '../../../agent/rules/drain/facts.ts'
+import { toEndpointFact } from '../../../agent/kubernetes/facts/endpoint-fact.ts'
+import { readNodes } from '../../../agent/gateway/apisix/nodes.ts'
+import type { JsonObject } from '../../../sandbox/apisix/json.ts'
+import { pod } from '../../build/pod.ts'
+import { service, sliceOf, syncWorld } from '../../build/sync-world.ts'
 
 describe('an upstream that follows a Service', () => {
   /** Starts an agent whose upstream `web` has these nodes and follows the Service `web`, which has these slices. */
