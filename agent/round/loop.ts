@@ -133,8 +133,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
-  const ends = [cluster, inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(
-    part => part.onChange(wake)
+  const ends = [cluster, inventory, writer, probe, sources.mode, leader, barrier].flatMap(
+    part => part?.onChange(wake) ?? []
   )
 
   function round(now: Millis): void {
@@ -200,8 +200,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Gives the plan to the parts that carry it out, and waits for none of them. */
   function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    probe.gateways(cluster.gateways())
-    probe.want(
+    probe?.gateways(cluster.gateways())
+    probe?.want(
       [...next].flatMap(
         ([uid, drain]) => wantedEvidence(drain, memories.of(uid), looks.get(uid)?.evidence) ?? []
       )

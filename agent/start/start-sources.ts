@@ -4,7 +4,6 @@ import type { Config } from '../config/types.ts'
 import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
 import type { ToldAnswers } from '../gateway/barrier/entry-list.ts'
 import { createProbe } from '../round/gather/probe.ts'
-import { createSurvey } from '../round/gather/survey.ts'
 import { worldFrom } from '../round/gather/world-from.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals } from '../report/tell/report-refusals.ts'
@@ -114,11 +113,13 @@ export function startSources(options: SourceOptions): StartedSources {
     wishes: (target, found) => sync?.wishes(target, found) ?? [],
     stillEnding: createStillEnding({ cluster, asking, drains, resumedAt })
   })
-  const survey = createSurvey({
-    read: meters.control(createControlReader(controlOptions(apisix.control, clock))),
-    clock
-  })
-  const probe = createProbe({ read: survey.read, clock, log: part('probe') })
+  const probe = apisix.control.enabled
+    ? createProbe({
+        read: meters.control(createControlReader(controlOptions(apisix.control, clock))),
+        clock,
+        log: part('probe')
+      })
+    : undefined
   const barrier =
     apisix.barrier &&
     createBarrierKeeper({
@@ -130,15 +131,14 @@ export function startSources(options: SourceOptions): StartedSources {
       answers,
       ttlMs: apisix.barrier.ttlMs
     })
-  const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
+  const stopVanished = watchVanished({ cluster, barrier, probe }, clock, part('watch'))
   inventory.start()
   return {
     cluster,
     drains,
     inventory,
     writer,
-    probe: apisix.control.enabled ? probe : withoutReads(probe),
-    survey: apisix.control.enabled ? survey : undefined,
+    probe,
     mode,
     barrier,
     leader,
@@ -152,22 +152,12 @@ export function startSources(options: SourceOptions): StartedSources {
   }
 }
 
-/** Without the Control API there are no reads, so no drain can reach `observed`. */
-const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
-
 /** Stops all watches, reads and writes. Resolves when none is under way. */
 export async function stopSources(sources: StartedSources): Promise<void> {
-  const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
+  const { cluster, inventory, writer, probe, mode, barrier, leader } = sources
   mode.stop()
   // Needs the connection, which is closed next.
   await leader.release()
-  await Promise.all([
-    cluster.stop(),
-    inventory.stop(),
-    writer.stop(),
-    probe.stop(),
-    survey?.stop(),
-    barrier?.stop()
-  ])
+  await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe?.stop(), barrier?.stop()])
   sources.hangUp()
 }

@@ -167,22 +167,13 @@ function startSyncAgent({
     wishes: (target, found) => parts.sync?.wishes(target, found) ?? [],
     stillEnding: (uid, node) => drains.isEnding(uid, node)
   })
-  const probe: Sources['probe'] = {
-    want() {},
-    gateways() {},
-    observation: () => undefined,
-    freshness: () => undefined,
-    onChange: () => () => {},
-    stop: () => Promise.resolve()
-  }
   const loop = createLoop({
     sources: {
       mode,
       cluster,
       inventory,
       writer,
-      probe,
-      survey: undefined,
+      probe: undefined,
       barrier: undefined,
       leader
     },

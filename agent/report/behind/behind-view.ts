@@ -29,7 +29,7 @@ interface Behind {
 }
 
 interface BehindOptions {
-  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'> & {
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'probe' | 'mode'> & {
     readonly sync: Pick<Sync, 'members'> | undefined
   }
   readonly clock: Clock
@@ -52,7 +52,7 @@ interface Known extends Compared {
 }
 
 export function createBehind({ sources, clock }: BehindOptions): Behind {
-  const { cluster, inventory, survey, sync } = sources
+  const { cluster, inventory, probe, sync } = sources
   const { slices } = cluster
   const differences = createDifferences(sources)
   const known = new Map<HolderKey, Known>()
@@ -146,7 +146,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
       for (const { since, counts } of clocks.waiting.values()) if (counts) newest = Math.max(newest, since)
     }
     if (newest === -Infinity) return
-    survey?.hurry()
+    probe?.hurry()
     if (now < listedAt + Math.max(EVERY_MS.listing, (now - newest) / 10)) return
     listedAt = now
     void inventory.refresh()
@@ -198,7 +198,6 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     observer: {
       round() {
         const now = clock.now()
-        survey?.gateways(cluster.gateways())
         if (now < lookedAt + EVERY_MS.look) return
         lookedAt = now
         look(now)

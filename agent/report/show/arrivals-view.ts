@@ -16,7 +16,7 @@ interface Arrivals {
 }
 
 interface ArrivalsOptions {
-  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'>
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'probe' | 'mode'>
   /** Whether some holder follows this Service. */
   readonly isFollowed: (service: ServiceName) => boolean
   readonly clock: Clock

@@ -15,7 +15,7 @@ export function gatewayView(
   const doubt = barrier?.doubt(gateway.id) ?? ''
   const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
   const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
-  const canObserve = control.enabled && !probe.freshness(gateway.id)?.problem
+  const canObserve = control.enabled && !probe?.freshness(gateway.id)?.problem
   return {
     gateway,
     available: fit ? 'barrier' : canObserve ? 'observed' : 'accepted',
@@ -24,7 +24,7 @@ export function gatewayView(
       : barrier
         ? state?.problem || unfit || 'its barrier was not read yet'
         : 'no barrier is configured',
-    control: probe.freshness(gateway.id) ?? null,
+    control: probe?.freshness(gateway.id) ?? null,
     barrier: state
       ? {
           lastSuccessAt: state.lastSuccessAt ?? null,

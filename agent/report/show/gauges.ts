@@ -59,7 +59,7 @@ function gatewayGauges(
   { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence }: Metrics,
   { sources, control }: Pick<State, 'sources' | 'control'>
 ): void {
-  const { cluster, survey, barrier } = sources
+  const { cluster, probe, barrier } = sources
   const gateways = cluster.gateways()
   gatewayNames.keep(gateways.map(({ name }) => name))
   gatewaySuccess.reset()
@@ -78,7 +78,7 @@ function gatewayGauges(
     gatewayEvidence.inc({ evidence: available })
     if (!one.ready) continue
     const gateway = gatewayNames.labelOf(one.name)
-    if (survey) answered('control', gateway, survey.sighting(one.id)?.beganAt)
+    if (probe) answered('control', gateway, probe.freshness(one.id)?.lastSuccessAt ?? 0)
     if (!barrier) continue
     answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
     if (available !== 'barrier') unfit.add(gateway)

@@ -27,9 +27,9 @@ export function createArrivalEvidence({
   cluster,
   inventory,
   barrier,
-  survey,
+  probe,
   mode
-}: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'>): GatherArrival {
+}: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'probe' | 'mode'>): GatherArrival {
   /** The holders that list the pod, and those that follow its Service and should list it. */
   const holdersOf = (pod: PodFact, { expected }: SeenComing, now: Millis): readonly Holder[] => {
     const peers = cluster.slices.servicesOf(pod).flatMap(({ namespace, name }) =>
@@ -69,7 +69,7 @@ export function createArrivalEvidence({
         })),
       observedAt: key => {
         const place = `${id} ${key}`
-        const listed = survey?.sighting(id)?.holders.get(key) ?? []
+        const listed = probe?.sighting(id)?.holders.get(key) ?? []
         if (!seen.observedAt.has(place) && listed.some(node => isAt(node, pod)))
           seen.observedAt.set(place, now)
         return seen.observedAt.get(place)

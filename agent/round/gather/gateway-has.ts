@@ -27,7 +27,7 @@ interface Applied {
  * in standalone mode only the Control API counts.
  */
 export function gatewaysHave(
-  { barrier, survey, mode }: Pick<Sources, 'barrier' | 'survey' | 'mode'>,
+  { barrier, probe, mode }: Pick<Sources, 'barrier' | 'probe' | 'mode'>,
   gateways: readonly GatewayFact[]
 ): (holder: Holder, wroteAt: Millis) => readonly GatewayHas[] {
   const hasRevisions = mode.current().mode === 'etcd'
@@ -61,7 +61,7 @@ export function gatewaysHave(
   }
 
   const byReading = (id: string, name: string, holder: Holder, wroteAt: Millis): GatewayHas => {
-    const sighting = survey?.sighting(id)
+    const sighting = probe?.sighting(id)
     const evidence = 'observed'
     if (!sighting || sighting.beganAt <= wroteAt)
       return { name, has: undefined, at: undefined, evidence, why: '' }
@@ -78,6 +78,6 @@ export function gatewaysHave(
       if (!cache.has(place)) cache.set(place, appliedBy(id, holder.resource))
       const applied = holder.revision > 0 ? cache.get(place) : undefined
       if (applied) return [byWorkers(name, applied, holder.revision, wroteAt)]
-      return survey && observable(holder) ? [byReading(id, name, holder, wroteAt)] : []
+      return probe && observable(holder) ? [byReading(id, name, holder, wroteAt)] : []
     })
 }

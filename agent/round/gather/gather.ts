@@ -89,7 +89,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     inventoryProblem: inventory.problem(),
     holders: [...memory.places.values()].map(place => report(drain, memory, place, round)),
     gateways: gateways.map(gateway => {
-      const observation = probe.observation(drain.uid, gateway.id)
+      const observation = probe?.observation(drain.uid, gateway.id)
       const reading = barrier?.reading(drain.uid, gateway.id)
       const unsealed = memory.unsealed.get(gateway.id) ?? ''
       return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '', unsealed }

@@ -127,15 +127,13 @@ function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {
  * pod has no Service.
  */
 function voidOf(
-  { cluster, inventory, survey, barrier }: Sources,
+  { cluster, inventory, probe, barrier }: Sources,
   services: readonly ServiceName[]
 ): string | undefined {
   if (inventory.holders().size > 0 || services.length === 0) return undefined
   const other = cluster.gateways().find(({ id }) => {
     const workers = barrier?.state(id)?.told?.workers ?? []
-    return (
-      workers.some(({ revision }) => (revision ?? 0) > 0) || (survey?.sighting(id)?.holders.size ?? 0) > 0
-    )
+    return workers.some(({ revision }) => (revision ?? 0) > 0) || (probe?.sighting(id)?.holders.size ?? 0) > 0
   })
   return other && `the Admin API lists nothing at all, and ${other.name} has a configuration`
 }

@@ -3,21 +3,25 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../base/clock.ts'
 import { isConnectionRefused } from '../../base/errors.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
-import type { ReadGateway } from '../../gateway/apisix/control-api.ts'
+import type { ReadGateway, Sighting } from '../../gateway/apisix/control-api.ts'
 import { createListeners } from '../../base/listeners.ts'
 import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
 import { createControlReads, type ControlReads } from './control-reads.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
-/** Reads the Control API of every gateway while some drain wants evidence. One read serves all drains. */
+/** Reads the Control API of every gateway: all the time while some drain wants evidence, else at intervals. One read serves all. */
 export interface Probe {
-  /** Sets the complete list. Drains that are not in it any more are forgotten. An empty list ends the reads. */
+  /** Sets the complete list. Drains that are not in it any more are forgotten. */
   want(list: readonly Wanted[]): void
   /** Sets the complete list of gateways. */
   gateways(list: readonly GatewayFact[]): void
   observation(uid: PodUid, gatewayId: string): Observation | undefined
-  /** When the gateway was last read, and the result; `undefined` if no drain has wanted it yet. */
+  /** The nodes that the gateway listed when it was last read. */
+  sighting(gatewayId: string): Sighting | undefined
+  /** When the gateway was last read, and the result; `undefined` before the first read. */
   freshness(gatewayId: string): Freshness | undefined
+  /** Called when a client waits for the gateways' lists: reads at intervals are more frequent for a while. */
+  hurry(): void
   /** Called after every read. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
@@ -44,6 +48,14 @@ interface ProbeOptions {
 const PAUSE_MS = { shortest: 10, longest: 500, share: 20 }
 /** The pause after a failed read, in ms; doubled with each consecutive failure. */
 const BACK_OFF_MS = { first: 50, longest: 5000 }
+/**
+ * From a read to the next while no drain wants any: `ms`, or `times` the last read's duration if that is longer. So reads take little of a
+ * worker's time.
+ */
+const IDLE = { usual: { ms: 15_000, times: 100 }, hurried: { ms: 1000, times: 20 } }
+const LOOK_MS = 1000
+/** For how long a client counts as waiting, in ms. */
+const HURRIED_MS = 5000
 
 interface Lane {
   readonly gateway: GatewayFact
@@ -51,7 +63,10 @@ interface Lane {
   readonly ended: AbortController
   readers: number
   failures: number
+  isTold: boolean
   movedAt: number
+  tookMs: number
+  sighting: Sighting | undefined
   freshness: Freshness | undefined
 }
 
@@ -60,19 +75,28 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
   const listeners = createListeners()
   const running = new Set<Promise<void>>()
   let wanted: readonly Wanted[] = []
+  let hurriedUntil = -Infinity
 
   const readOnce = async (lane: Lane): Promise<void> => {
     const { gateway, observing, ended } = lane
+    const beganAt = clock.now()
     try {
       const sighting = await read(gateway.ip, ended.signal)
-      if (lane.failures > 0) log.info({ gateway: gateway.name }, 'gateway can be observed again')
+      if (lane.isTold) log.info({ gateway: gateway.name }, 'gateway can be observed again')
+      lane.isTold = false
       lane.failures = 0
       const now = clock.now()
+      lane.tookMs = now - beganAt
+      if (sighting.beganAt >= (lane.sighting?.beganAt ?? -Infinity)) lane.sighting = sighting
       lane.freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '', refused: false }
-      if (observing.seen(sighting, now)) lane.movedAt = now
+      if (wanted.length > 0 && observing.seen(sighting, now)) lane.movedAt = now
     } catch (error) {
       if (ended.signal.aborted) return
-      if (lane.failures++ === 0) log.warn({ err: error, gateway: gateway.name }, 'gateway cannot be observed')
+      lane.failures++
+      // Without a drain, nothing depends on it.
+      if (wanted.length > 0 && !lane.isTold)
+        log.warn({ err: error, gateway: gateway.name }, 'gateway cannot be observed')
+      lane.isTold ||= wanted.length > 0
       const problem = (error as Error).message
       const lastSuccessAt = lane.freshness?.lastSuccessAt ?? null
       const refused = isConnectionRefused(error)
@@ -95,12 +119,22 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
     lane.readers--
   }
 
-  const staff = (lane: Lane): void => {
-    while (wanted.length > 0 && lane.readers < parallel) {
-      lane.readers++
-      const work = reader(lane).finally(() => running.delete(work))
-      running.add(work)
+  /** Checks every second whether a read is due: drains read too, and a client may begin to wait. */
+  const idler = async (lane: Lane): Promise<void> => {
+    while (!lane.ended.signal.aborted) {
+      const { ms, times } = clock.now() < hurriedUntil ? IDLE.hurried : IDLE.usual
+      const due = (lane.freshness?.lastAttemptAt ?? -Infinity) + Math.max(ms, lane.tookMs * times)
+      if (wanted.length === 0 && clock.now() >= due) await readOnce(lane)
+      await clock.sleep(LOOK_MS, lane.ended.signal).catch(() => {})
     }
+  }
+
+  const run = (loop: Promise<void>): void => {
+    const work = loop.finally(() => running.delete(work))
+    running.add(work)
+  }
+  const staff = (lane: Lane): void => {
+    for (; wanted.length > 0 && lane.readers < parallel; lane.readers++) run(reader(lane))
   }
 
   const close = (lane: Lane): void => {
@@ -130,15 +164,21 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
           ended,
           readers: 0,
           failures: 0,
+          isTold: false,
           movedAt: clock.now(),
+          tookMs: 0,
+          sighting: undefined,
           freshness: undefined
         }
         lanes.set(gateway.id, lane)
         staff(lane)
+        run(idler(lane))
       }
     },
     observation: (uid, gatewayId) => lanes.get(gatewayId)?.observing.get(uid),
+    sighting: gatewayId => lanes.get(gatewayId)?.sighting,
     freshness: gatewayId => lanes.get(gatewayId)?.freshness,
+    hurry: () => void (hurriedUntil = clock.now() + HURRIED_MS),
     onChange: listener => listeners.add(listener),
     async stop() {
       wanted = []

@@ -1,6 +1,5 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { Probe } from './probe.ts'
-import type { Survey } from './survey.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import type { ModeWatch } from '../../gateway/inventory/mode-watch.ts'
 import type { Writer } from '../../gateway/write/writer.ts'
@@ -12,9 +11,8 @@ export interface Sources {
   readonly cluster: Cluster
   readonly inventory: Inventory
   readonly writer: Writer
-  readonly probe: Probe
-  /** The nodes that each gateway lists, read at intervals. Absent if the Control API is off. */
-  readonly survey: Survey | undefined
+  /** Absent if the Control API is off: then no drain can reach `observed`. */
+  readonly probe: Probe | undefined
   /** The mode of APISIX, which decides whether anything may be written. */
   readonly mode: ModeWatch
   /** Absent if no barrier is configured. */

@@ -8,15 +8,15 @@ const LOOK_MS = 1000
 
 /** Removes vanished gateways from the list as soon as they have ended. Returns a function that stops the checks. */
 export function watchVanished(
-  { cluster, barrier, probe, survey }: Pick<Sources, 'cluster' | 'barrier' | 'probe' | 'survey'>,
+  { cluster, barrier, probe }: Pick<Sources, 'cluster' | 'barrier' | 'probe'>,
   clock: Clock,
   log: Log
 ): () => void {
   const heard = (id: string): Heard[] => {
     const state = barrier?.state(id)
-    const read = probe.freshness(id)
+    const read = probe?.freshness(id)
     const control = {
-      lastSuccessAt: read?.lastSuccessAt ?? survey?.sighting(id)?.beganAt,
+      lastSuccessAt: read?.lastSuccessAt ?? undefined,
       lastAttemptAt: read?.lastAttemptAt ?? undefined,
       refused: read?.refused ?? false
     }
@@ -37,7 +37,7 @@ export function watchVanished(
     })
   }
   schedule()
-  const ends = [probe.onChange(look), ...(barrier ? [barrier.onChange(look)] : [])]
+  const ends = [probe, barrier].flatMap(part => part?.onChange(look) ?? [])
   return () => {
     cancel()
     for (const end of ends) end()

@@ -66,8 +66,7 @@ describe('how far holders are behind Kubernetes', () => {
                 }
               : undefined
         },
-        survey: {
-          gateways: () => {},
+        probe: {
           hurry: () => {},
           sighting: (id: string) => sightings.get(id)
         },

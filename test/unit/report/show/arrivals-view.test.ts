@@ -46,7 +46,7 @@ describe('arrivals', () => {
         barrier: {
           state: () => ({ problem: '', lastSuccessAt: clock.now(), aheadMs: 500, told: { workers } })
         },
-        survey: undefined
+        probe: undefined
       } as never
     })
     const round = (ms: number) => {

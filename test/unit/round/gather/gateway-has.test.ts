@@ -18,7 +18,7 @@ const has = ({ mode = 'etcd', asked = 0, applied = 40, problem = '', sighting = 
           told: { workers: [{ revisions: { upstreams: applied }, applied: 1.7 }] }
         })
       },
-      survey: { sighting: () => sighting }
+      probe: { sighting: () => sighting }
     } as never,
     [{ id: 'g', name: 'apisix-0', ip: '10.1.0.1', ready: true, terminating: false, host: undefined }]
   )(holder('web', ['10.0.0.1:80'], { revision: 41 }), WROTE_AT)[0]

@@ -8,6 +8,7 @@ import { serveControlApi } from '../../../../sandbox/apisix/control-api.ts'
 import { createStore, keyOf } from '../../../../sandbox/apisix/store.ts'
 import { createWorker } from '../../../../sandbox/apisix/worker.ts'
 import { silent, until } from '../../../build/apisix.ts'
+import { manualClock } from '../../../build/manual-clock.ts'
 
 const uid = 'pod-1' as PodUid
 const gateway = (id: string, ip = '127.0.0.1'): GatewayFact => ({
@@ -239,4 +240,69 @@ describe('probe on several gateways', () => {
     }
     await end
   }
+})
+
+const turns = async () => {
+  for (let i = 0; i < 5; i++) await new Promise(resolve => setImmediate(resolve))
+}
+
+describe('probe without a drain', () => {
+  function rig() {
+    const clock = manualClock()
+    let reads = 0
+    const probe = createProbe({
+      clock,
+      log: silent,
+      read: async () => {
+        reads += 1
+        return { beganAt: clock.now(), holders: new Map([['upstreams/web', [`10.0.0.${reads}:80`]]]) }
+      }
+    })
+    const advance = async (ms: number) => {
+      for (let left = ms; left > 0; left -= 1000) {
+        clock.advance(1000)
+        await turns()
+      }
+    }
+    return { probe, advance, reads: () => reads }
+  }
+
+  it('reads each gateway at once, and then every 15 s', async () => {
+    const { probe, advance, reads } = rig()
+    probe.gateways([gateway('g')])
+    await turns()
+    expect(probe.sighting('g')?.holders.get('upstreams/web')).to.deep.equal(['10.0.0.1:80'])
+    await advance(14_000)
+    expect(reads()).to.equal(1)
+    await advance(2000)
+    expect(reads()).to.equal(2)
+    await probe.stop()
+  })
+
+  it('reads every second while a drain waits', async () => {
+    const { probe, advance, reads } = rig()
+    probe.gateways([gateway('g')])
+    await turns()
+    probe.hurry()
+    await advance(4000)
+    expect(reads()).to.be.above(3)
+    await advance(20_000)
+    expect(reads()).to.be.below(10)
+    await probe.stop()
+  })
+
+  it('begins at once when a drain wants evidence, and forgets a removed gateway', async () => {
+    const { probe, advance, reads } = rig()
+    probe.gateways([gateway('g')])
+    await advance(5000)
+    probe.want([{ uid, nodes: ['10.0.0.1'], since: 0 }])
+    await turns()
+    expect(probe.sighting('g')?.holders.get('upstreams/web')).to.deep.equal(['10.0.0.3:80'])
+    probe.want([])
+    await advance(12_000)
+    expect(reads()).to.equal(3)
+    probe.gateways([])
+    expect(probe.sighting('g')).to.equal(undefined)
+    await probe.stop()
+  })
 })
