@@ -116,8 +116,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '3: takes out the last node',
     edits: [
-      { file: 'rules/plan/turn.ts', name: 'lastNode', replace: 'undefined' },
-      { file: 'gateway/write/reconcile.ts', name: 'lastToLeave', replace: 'undefined' },
+      { file: 'rules/plan/turn.ts', name: 'isServed', replace: 'true' },
+      { file: 'gateway/write/reconcile.ts', name: 'reconcile.isLast', replace: 'false' },
       {
         file: 'gateway/write/removal.ts',
         name: 'attempt.edits',

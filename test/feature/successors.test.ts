@@ -322,6 +322,20 @@ describe('feature: successors', () => {
     expect(entry()!.expires).to.equal(before)
   })
 
+  test('the ghosts of two workloads stay listed while no node serves: one of them leads to the next pod', async start => {
+    const rig = await start({ barrier: true })
+    const { old, next } = await replaced(rig)
+    const other = rig.pod('web-0', { owner: { kind: 'ReplicaSet', name: 'other-1a' } })
+    rig.service('web', [other, old, next])
+    rig.upstream('web', [other, old])
+    await rig.settled()
+    for (const pod of [old, other]) rig.gone(pod)
+    await until('both are known as gone', () => rig.agent.loop.lastPlan().kept.length === 2)
+    expect(rig.writes).to.deep.equal([])
+    expect(rig.nodes('upstreams/web')).to.have.members([other.node, old.node])
+    await until('the next pod serves', async () => (await body(rig)).body === next.name)
+  })
+
   test('a ghost: the pod is deleted by force, nothing is written, and requests go to the next pod', async start => {
     const rig = await start({
       barrier: true,

@@ -72,7 +72,7 @@ export const HOLDER_STATES: Readonly<Record<HolderReport['state'], Words>> = {
   'kept-last': {
     tone: 'busy',
     label: 'kept: its last node',
-    title: 'Without this node the object would be empty, and every request would fail.'
+    title: 'No other node of the object serves, so the agent removes none.'
   },
   foreign: {
     tone: 'busy',

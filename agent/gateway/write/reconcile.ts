@@ -35,28 +35,17 @@ export function reconcile({ wanted }: Pick<Removal, 'wanted'>, found: readonly H
   for (const [key, nodes] of wanted) {
     const holder = found.find(h => h.key === key)
     const listed = new Set(holder?.nodes.map(n => n.key))
-    const present = [...nodes.keys()].filter(n => listed.has(n))
-    const kept = holder && lastToLeave(holder, present)
+    // Nodes of weight 0 that stay take over (measured on APISIX 3.18). The plan has checked whether they serve.
+    const isLast = holder?.nodes.every(n => nodes.has(n.key)) ?? false
     for (const [node, uid] of nodes) {
       const about = { holder: key, node, uid }
-      if (node === kept) outcomes.push({ ...about, state: 'kept-last', why: 'the last node of the holder' })
-      else if (!listed.has(node))
+      if (!listed.has(node))
         outcomes.push({ ...about, state: 'removed', why: holder ? '' : 'the holder is gone' })
+      else if (isLast)
+        outcomes.push({ ...about, state: 'kept-last', why: 'no other node is left in the holder' })
     }
-    const remove = new Set(present.filter(n => n !== kept))
-    if (holder && remove.size > 0) edits.push({ path: holder.path, remove, add: [], holder })
+    const remove = new Set(nodes.keys().filter(n => listed.has(n)))
+    if (holder && !isLast && remove.size > 0) edits.push({ path: holder.path, remove, add: [], holder })
   }
   return { edits, outcomes }
-}
-
-/**
- * The node to keep if no node of the holder would stay: of the nodes with a weight, the node whose pod was the last to end. If another
- * node stays: `undefined`. Nodes of weight 0 that stay take over (measured on APISIX 3.18: they are chosen if no other weight is left);
- * the plan has checked whether they serve.
- */
-function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
-  if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined
-  const drawing = holder.nodes.filter(n => n.weight > 0)
-  const candidates = drawing.length > 0 ? drawing : holder.nodes
-  return leaving.findLast(key => candidates.some(n => n.key === key))
 }

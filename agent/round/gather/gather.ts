@@ -14,7 +14,7 @@ import { isUnlisted } from '../../rules/proof/proof.ts'
 import type { Sources } from './sources.ts'
 
 const KEPT_STATE = {
-  'last-node': { state: 'kept-last', why: 'the last node of this holder: kept until another one is listed' },
+  'last-node': { state: 'kept-last', why: 'no other node of this holder serves: kept until one does' },
   discovery: { state: 'foreign', why: 'APISIX finds these nodes by discovery: nothing to edit' },
   standalone: {
     state: 'foreign',

@@ -1,8 +1,8 @@
 import type { Drain, Drains } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
 import type { Change, Kept, Plan } from './change.ts'
-import { endingNodes, isEnding, type Match } from './match.ts'
-import { lastNode, turnOf, type Turn } from './turn.ts'
+import { endingNodes, isEnding, serves, type Match } from './match.ts'
+import { isServed, turnOf, type Turn } from './turn.ts'
 import type { PlanSettings, World } from './world.ts'
 
 /**
@@ -20,20 +20,21 @@ export function plan(world: World, drains: Drains, settings: PlanSettings): Plan
     .map(changeOf)
     .sort(by(change => change.holder.key))) {
     const turns = nodes.map(node => turnOf(holder, drains.get(node.uid) as Drain, settings))
-    const staying = nodes.filter((_, i) => STAYS.has(turns[i] as Turn))
-    const leaving = nodes.filter(node => !staying.includes(node))
-    const last = lastNode(holder, { leaving, staying }, { world, drains })
-    const ours = nodes.filter((node, i) => turns[i] === 'we' && node !== last)
+    const ending = new Set(nodes.map(({ key }) => key))
+    const leaving = new Set([...ending].filter((_, i) => !STAYS.has(turns[i] as Turn)))
+    const served = isServed(holder, leaving, node => !ending.has(node.key) && serves(world, drains, node))
+    const whys = turns.map(turn => (served || STAYS.has(turn) ? turn : 'last-node'))
+    const ours = nodes.filter((_, i) => whys[i] === 'we')
     if (ours.length > 0) changes.push({ holder, nodes: ours })
-    for (const [i, node] of nodes.entries()) {
-      const why = node === last ? 'last-node' : (turns[i] as Turn)
-      if (why !== 'we') kept.push({ holder: holder.key, node: node.key, uid: node.uid, why })
+    for (const [i, why] of whys.entries()) {
+      const { key: node, uid } = nodes[i] as Change['nodes'][number]
+      if (why !== 'we') kept.push({ holder: holder.key, node, uid, why })
     }
   }
   return { changes, kept }
 }
 
-/** All other nodes leave their holder sooner or later. Even in a dry run a last node is reported as such. */
+/** All other nodes leave their holder sooner or later. Even in a dry run last nodes are reported as such. */
 const STAYS: ReadonlySet<Turn> = new Set(['standalone', 'discovery', 'address-unknown', 'fixed-address'])
 
 /**
