@@ -62,7 +62,9 @@ async function bounded(name: string, check: Check, clock: Clock): Promise<readon
   try {
     return await Promise.race([overdue, check(late.signal)])
   } catch (err) {
-    return [fail(name, `the check itself failed: ${wordsOf(err)}`, 'please report this')]
+    return [
+      fail(name, `cannot be checked: ${wordsOf(err)}`, 'correct what the message names, then try again')
+    ]
   } finally {
     cancel()
   }

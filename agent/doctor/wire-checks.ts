@@ -11,14 +11,13 @@ import { leasePlace } from '../start/wire.ts'
 import { checkAdmin } from './checks/check-admin.ts'
 import type { Step } from './doctor.ts'
 import { listGateways, pagesOf } from './reads.ts'
-import { checkGateways } from './checks/check-gateways.ts'
-import { checkHidden, checkHolders, checkSync } from './checks/check-holders.ts'
+import { checkGateways, checkOthers } from './checks/check-gateways.ts'
+import { checkHidden, checkSync } from './checks/check-holders.ts'
 import { checkInjection } from './checks/check-injection.ts'
 import { createClusterLists } from './checks/cluster-lists.ts'
 import { everyWorkerCoversL4 } from '../round/gather/hidden-places.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
 import { checkKubernetes, checkNamespaces } from './rights/check-kubernetes.ts'
-import { checkLease } from './rights/check-lease.ts'
 import { checkPods } from './checks/check-pods.ts'
 import { checkRbac } from './rights/check-rbac.ts'
 
@@ -70,7 +69,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
   const byHand = apisix.gateways.kind === 'static'
   return [
     { name: 'kubernetes', check: checkKubernetes(ask) },
-    { name: 'rbac', after: ['kubernetes'], check: checkRbac(ask, kubernetes.namespaces) },
+    { name: 'rbac', after: ['kubernetes'], check: checkRbac(ask, kubernetes.namespaces, leasePlace(config)) },
     ...(kubernetes.namespaces.length > 0
       ? [
           {
@@ -80,7 +79,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
           }
         ]
       : []),
-    { name: 'leader', after: ['kubernetes'], check: checkLease(ask, leasePlace(config)) },
     ...(inject
       ? [
           {
@@ -91,7 +89,11 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       : []),
     { name: 'admin-api', check: checkAdmin(signal => detectMode(admin, signal)) },
     { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
-    { name: 'holders', after: ['admin-api'], check: checkHolders(survey) },
+    {
+      name: 'others',
+      after: ['rbac', 'gateways'],
+      check: checkOthers(survey, signal => gatewayCalls.list(signal))
+    },
     { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey, coversL4) },
     ...(config.sync.enabled
       ? [

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { LEASE_PERMISSIONS } from '../../agent/doctor/rights/check-lease.ts'
-import { PERMISSIONS } from '../../agent/doctor/rights/check-rbac.ts'
+import { LEASE_PERMISSIONS, PERMISSIONS } from '../../agent/doctor/rights/check-rbac.ts'
 import { kinds, only, render, type Manifest, type Values } from './helm.ts'
 
 interface Rule {

@@ -134,6 +134,16 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
   })
 
+  test('one that gives no evidence is named at once, while nothing ends', async start => {
+    const rig = await start({ gateways: 1 })
+    await rig.gateways[0]?.partition({ barrier: 'refused' })
+    await until('the log warns', () =>
+      rig.agent.lines.some(
+        ({ msg, why }) => String(msg).startsWith('gateway gives') && String(why).includes('(ECONN')
+      )
+    )
+  })
+
   test('one that was briefly unreachable handles the last pod when it is back', async start => {
     const rig = await start({ gateways: 1 })
     const [gateway] = rig.gateways as [Gateway]

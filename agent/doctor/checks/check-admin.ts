@@ -15,7 +15,7 @@ const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
     fail(
       NAME,
       why,
-      '401: give the agent the key of apisix.admin.credentials.admin of the APISIX chart; 403: add the network of the pods to apisix.admin.allow.ipList'
+      '401: give the agent the key that APISIX has: in its chart apisix.admin.credentials.admin, or the Secret of credentials.secretName, or deployment.admin.admin_key of apisix.fullCustomConfig; 403: add the network of the pods to apisix.admin.allow.ipList'
     ),
   unreachable: why =>
     fail(

@@ -2,7 +2,9 @@ import { createIdentity, twinDoubt } from '../../gateway/barrier/identity.ts'
 import type { Config } from '../../config/types.ts'
 import { isOtherWire, meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
-import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import { isOver } from '../../rules/drain/eligible.ts'
+import type { ClusterLists } from './cluster-lists.ts'
+import { fail, ok, warn, type Check, type Finding } from './finding.ts'
 
 export interface GatewayCalls {
   list(signal: AbortSignal): Promise<readonly GatewayFact[]>
@@ -30,18 +32,10 @@ interface Outcome {
 /** One finding names at most this many gateways. */
 const NAMED = 5
 
-/** Checks that gateways exist, and that each gives the evidence that the configuration requires. */
-export function checkGateways(
-  calls: GatewayCalls,
-  { apisix, drain }: Pick<Config, 'apisix' | 'drain'>
-): Check {
+/** Checks that gateways exist, and that what is configured works in each: a gateway that is not Ready or ends is only a warning. */
+export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'apisix'>): Check {
   return async signal => {
-    let gateways: readonly GatewayFact[]
-    try {
-      gateways = await calls.list(signal)
-    } catch (err) {
-      return [fail('gateways', `the gateways cannot be listed: ${wordsOf(err)}`, 'see rbac')]
-    }
+    const gateways = await calls.list(signal)
     if (gateways.length === 0) return [noGateway(apisix.gateways)]
     const instances = new Map<string, string>()
     const each = await Promise.all(
@@ -76,14 +70,15 @@ export function checkGateways(
 
   async function control(gateway: GatewayFact, signal: AbortSignal): Promise<Outcome> {
     const name = 'control-api'
+    // With the plugin, the Control API is only shown on the page.
+    const level = apisix.barrier ? 'warn' : levelAt(gateway)
     try {
       await calls.readControl(gateway.ip, signal)
       return { name, level: 'ok', told: 'can be observed', change: '' }
     } catch (err) {
-      const decides = drain.minimumGrade === 'observed' && !apisix.barrier
       return {
         name,
-        level: decides ? 'fail' : 'warn',
+        level,
         told: `cannot be observed: ${meaningOf(err)}`,
         change:
           'let the Control API listen on the pod address (apisix.enable_control, control.ip) and open it to the agent only'
@@ -113,13 +108,14 @@ export function checkGateways(
     const name = 'barrier'
     const problem = (told: string, change: string): Outcome => ({
       name,
-      level: drain.minimumGrade === 'barrier' ? 'fail' : 'warn',
+      level: levelAt(gateway),
       told,
       change
     })
     try {
       const { fit, unfit, plugin, doubt } = await asked(gateway, instances, signal)
-      if (doubt !== '') return problem(doubt, 'correct apisix.gateways, or hooks rest on the Admin API alone')
+      if (doubt !== '')
+        return problem(doubt, 'correct apisix.gateways: name each gateway once, at its own address')
       if (fit) return { name, level: 'ok', told: `fit, plugin ${plugin}`, change: '' }
       return problem(`not fit: ${unfit.join('; ')}`, 'use a plugin version that knows this APISIX')
     } catch (err) {
@@ -130,6 +126,27 @@ export function checkGateways(
         'load the plugin in this gateway (docs/install.md#the-plugin), and give plugin and agent the same token (apisix.barrier)'
       )
     }
+  }
+}
+
+const levelAt = ({ ready, terminating }: GatewayFact) => (ready && !terminating ? 'fail' : 'warn')
+
+/** Warns of pods that look like APISIX and are no known gateway: requests that come by them are not drained. */
+export function checkOthers(survey: Pick<ClusterLists, 'pods'>, list: GatewayCalls['list']): Check {
+  return async signal => {
+    const [{ apisix }, gateways] = await Promise.all([survey.pods(signal), list(signal)])
+    const known = new Set(gateways.flatMap(({ id, ip }) => [id, ip]))
+    const others = apisix.filter(
+      pod => !isOver(pod) && !known.has(pod.uid) && !pod.ips.some(ip => known.has(ip))
+    )
+    if (others.length === 0) return [ok('others', 'no other pod looks like APISIX')]
+    return [
+      warn(
+        'others',
+        `these look like APISIX and are not in apisix.gateways: ${namesOf(others.map(({ namespace, name }) => `${namespace}/${name}`))}; requests by them still reach a pod after its hook is answered`,
+        'if they route to pods with hooks, choose apisix.gateways (namespace, selector) so that it finds them too'
+      )
+    ]
   }
 }
 

@@ -1,34 +1,10 @@
 import { allowedBy } from '../../rules/members/allowed.ts'
 import { settleClaims } from '../../rules/members/settle.ts'
-import { nameOfOwner } from '../../gateway/apisix/owner.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
 import type { LeadsTo } from '../../rules/plan/leads-to.ts'
-import { ok, warn, wordsOf, type Check } from './finding.ts'
+import { createServiceStore } from '../../kubernetes/facts/service-store.ts'
+import { ok, warn, type Check } from './finding.ts'
 import type { ClusterLists } from './cluster-lists.ts'
-
-const NAME = 'holders'
-
-/** Counts holders by their other writer: an ingress controller writes before the agent, and discovered nodes are never written. */
-export function checkHolders(survey: Pick<ClusterLists, 'inventory'>): Check {
-  return async signal => {
-    try {
-      const holders = [...(await survey.inventory(signal)).holders().values()]
-      const counts = Map.groupBy(holders, holder =>
-        holder.discovery ? `found by discovery (${holder.discovery.type})` : nameOfOwner(holder.owner)
-      )
-      const told = [...counts].map(([who, list]) => `${who} (${list.length})`).join(', ')
-      return [ok(NAME, holders.length === 0 ? 'none yet' : `${holders.length}, by writer: ${told}`)]
-    } catch (err) {
-      return [
-        warn(
-          NAME,
-          `the holders cannot be listed: ${wordsOf(err)}`,
-          'correct what the message names, then try again'
-        )
-      ]
-    }
-  }
-}
 
 const HIDDEN = 'hidden'
 
@@ -42,27 +18,18 @@ export function checkHidden(
   coversL4: (signal: AbortSignal) => Promise<boolean>
 ): Check {
   return async signal => {
-    try {
-      const inventory = await survey.inventory(signal)
-      const [{ store: pods }, slices, services] = await Promise.all([
-        survey.pods(signal),
-        survey.slices(signal),
-        survey.services(signal)
-      ])
-      const hasL4 = inventory.holders().keys().some(inventory.isL4)
-      const parts = { cluster: { pods, slices, services, parts: () => [] }, inventory }
-      const places = everyHidden(parts, hasL4 && (await coversL4(signal)))
-      if (places.length === 0) return [ok(HIDDEN, 'no place leads to pods without listing them')]
-      return places.map(place => warn(HIDDEN, tellLeadsTo(place), place.change))
-    } catch (err) {
-      return [
-        warn(
-          HIDDEN,
-          `the places that hide pods cannot be told: ${wordsOf(err)}`,
-          'see holders, pods and rbac'
-        )
-      ]
-    }
+    const inventory = await survey.inventory(signal)
+    const [{ store: pods }, slices, services] = await Promise.all([
+      survey.pods(signal),
+      survey.slices(signal),
+      // A missing right is reported by rbac. Places that name pods by other addresses are found all the same.
+      survey.services(signal).catch(() => createServiceStore().store)
+    ])
+    const hasL4 = inventory.holders().keys().some(inventory.isL4)
+    const parts = { cluster: { pods, slices, services, parts: () => [] }, inventory }
+    const places = everyHidden(parts, hasL4 && (await coversL4(signal)))
+    if (places.length === 0) return [ok(HIDDEN, 'no place leads to pods without listing them')]
+    return places.map(place => warn(HIDDEN, tellLeadsTo(place), place.change))
   }
 }
 
@@ -77,22 +44,18 @@ const NAMED = 5
  */
 export function checkSync(survey: Pick<ClusterLists, 'services'>, allow: readonly string[]): Check {
   return async signal => {
-    try {
-      const services = await survey.services(signal)
-      const { claims, problems } = settleClaims(services.asking(), allowedBy(allow))
-      if (problems.size === 0) return [ok(SYNC, `${claims.size} upstreams follow Services`)]
-      const told = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
-      const more = problems.size > NAMED ? ` (and ${problems.size - NAMED} more)` : ''
-      return [
-        warn(
-          SYNC,
-          `Services that no upstream follows: ${told.join(' | ')}${more}`,
-          'correct the annotations of these Services, or sync.allow'
-        )
-      ]
-    } catch (err) {
-      return [warn(SYNC, `the claims of Services cannot be told: ${wordsOf(err)}`, 'see kubernetes and rbac')]
-    }
+    const services = await survey.services(signal)
+    const { claims, problems } = settleClaims(services.asking(), allowedBy(allow))
+    if (problems.size === 0) return [ok(SYNC, `${claims.size} upstreams follow Services`)]
+    const told = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
+    const more = problems.size > NAMED ? ` (and ${problems.size - NAMED} more)` : ''
+    return [
+      warn(
+        SYNC,
+        `Services that no upstream follows: ${told.join(' | ')}${more}`,
+        'correct the annotations of these Services, or sync.allow'
+      )
+    ]
   }
 }
 

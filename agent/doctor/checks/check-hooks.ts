@@ -5,17 +5,18 @@ import type {
   V1HTTPGetAction,
   V1Lifecycle,
   V1LifecycleHandler,
+  V1ObjectMeta,
   V1Pod,
   V1PodSpec
 } from '@kubernetes/client-node'
 import { parseDuration } from '../../rules/drain/duration.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
-import { commandAround, fallbackMs, optionOf, secondsOf, timeoutMs, wordsOfShell } from './shell-words.ts'
+import { commandAround, optionOf, secondsOf, sleepsMs, timeoutMs, wordsOfShell } from './shell-words.ts'
 
 /** The hook that a pod's spec describes. */
 export interface HookSpec {
   readonly container: string
-  /** The longest time of the hook in ms: `timeout`, curl's `-m` or `?timeout=`, plus the fallback's sleep; or the helper's budget. */
+  /** The longest time of the hook in ms: `timeout`, curl's `-m`, wget's `-T` or `?timeout=`, plus the sleeps; or the helper's budget. */
   readonly longestMs: number | undefined
   /** Whether the call identifies its pod by name. A call without it may be refused (docs/decisions/0022). */
   readonly named: boolean
@@ -65,6 +66,25 @@ export function hooksOf(pod: unknown): readonly HookSpec[] {
   })
 }
 
+/** The containers that get SIGTERM before a hook of the pod is answered: those without a preStop. Sidecars end after them. */
+export const endBefore = (pod: unknown, hooks: readonly HookSpec[]): readonly string[] =>
+  containersOf(pod)
+    .filter(({ name, lifecycle }) => {
+      const { preStop } = fieldsOf<V1Lifecycle>(lifecycle)
+      return (preStop ?? undefined) === undefined && !hooks.some(({ container }) => container === name)
+    })
+    .map(({ name }) => textOf(name) ?? '')
+
+const IMAGE = /^(?:.*\/)?apisix(?:[:@]|$)/
+
+/** Whether a pod looks like a gateway: by its label, or by the image of a container. */
+export const isLikeAPISIX = (pod: unknown): boolean =>
+  fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(pod).metadata).labels)['app.kubernetes.io/name'] ===
+    'apisix' || containersOf(pod).some(({ image }) => IMAGE.test(textOf(image) ?? ''))
+
+const containersOf = (pod: unknown) =>
+  listOf(fieldsOf<V1PodSpec>(fieldsOf<V1Pod>(pod).spec).containers).map(fieldsOf<V1Container>)
+
 type Rest = Omit<HookSpec, 'container' | 'isHttpGet'>
 
 /** The hook of an `httpGet`. The kubelet makes this call, so it uses no proxy of the container, and any answer counts as success. */
@@ -101,18 +121,22 @@ function shellHook(text: string): Rest {
   const at = words.findIndex(word => word.includes(PATH))
   const call = commandAround(words, at)
   const usesCurl = call.some(word => word.split('/').at(-1) === 'curl')
-  const waits = [timeoutMs(words), usesCurl ? maxTimeOf(call) : undefined, timeoutOfQuery(text)].filter(
+  const limitMs = timeoutMs(words)
+  const waits = [limitMs, maxTimeOf(call, usesCurl ? 'm' : 'T'), timeoutOfQuery(text)].filter(
     wait => wait !== undefined
   )
-  const callMs = waits.length === 0 ? undefined : Math.min(...waits)
+  const sleepMs = sleepsMs(words, limitMs !== undefined)
+  const callMs = waits.length === 0 ? 0 : Math.min(...waits)
   return {
-    longestMs: callMs === undefined ? undefined : callMs + (fallbackMs(words) ?? 0),
+    longestMs: callMs + sleepMs || undefined,
     named: isNamed(text),
-    followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text),
+    followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b|\s-Y ?off\b/i.test(text),
     target: targetOf(words[at] ?? ''),
     failsOnError: !usesCurl || call.some(word => /^-[a-zA-Z#]*f/.test(word) || word.startsWith('--fail')),
-    // A condition or a loop may be a fallback too. Only a plain line without `||` certainly has no fallback.
-    hasFallback: words.indexOf('||', at) > 0 || words.some(word => CONDITIONS.has(word))
+    // A condition or a loop may be a fallback too. A plain line without a later sleep, or a `wait` for one, has none.
+    hasFallback:
+      words.slice(at).some(word => /^(?:.*\/)?(?:sleep|wait)$/.test(word)) ||
+      words.some(word => CONDITIONS.has(word))
   }
 }
 
@@ -123,13 +147,13 @@ const isNamed = (text: string): boolean => /\bpod=/i.test(text)
 const timeoutOfQuery = (text: string): number | undefined =>
   parseDuration(/[?&]timeout=([0-9.a-z]{1,20})/.exec(text)?.[1] ?? '')
 
-/** curl's limit in ms: `-m 25`, `-m25`, `-fsSm 25`, `--max-time 25`. */
-function maxTimeOf(call: readonly string[]): number | undefined {
+/** The limit in ms of curl (`-m 25`, `-m25`, `-fsSm 25`, `--max-time 25`) or wget (`-T 25`, `--timeout=25`). */
+function maxTimeOf(call: readonly string[], letter: 'm' | 'T'): number | undefined {
   for (const [i, word] of call.entries()) {
-    const [found, digits] = /^-[a-zA-Z]*m(\d[\d.]{0,9})?$/.exec(word) ?? []
-    if (found !== undefined) return secondsOf(digits ?? call[i + 1])
+    const [found, last, digits] = /^-[a-zA-Z]*([mT])(\d[\d.]{0,9})?$/.exec(word) ?? []
+    if (found !== undefined && last === letter) return secondsOf(digits ?? call[i + 1])
   }
-  return secondsOf(optionOf(call, 'max-time'))
+  return secondsOf(optionOf(call, letter === 'm' ? 'max-time' : 'timeout'))
 }
 
 function targetOf(url: string): HookTarget | undefined {

@@ -3,7 +3,7 @@ import { budgetProblems } from '../../rules/drain/budget.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
-import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import { ok, warn, type Check, type Finding } from './finding.ts'
 import { hookProblems, type FindService } from './hook-problems.ts'
 import type { ClusterLists, SurveyedPods } from './cluster-lists.ts'
 
@@ -28,12 +28,7 @@ export function checkPods(
   namespaces: readonly string[]
 ): Check {
   return async signal => {
-    let read: SurveyedPods
-    try {
-      read = await survey.pods(signal)
-    } catch (err) {
-      return [fail('pods', `the pods cannot be listed: ${wordsOf(err)}`, 'see rbac')]
-    }
+    const read = await survey.pods(signal)
     // If one of these two lists cannot be read, only the findings that need it are left out. Other checks report the failure.
     const services = await survey.services(signal).catch(() => undefined)
     const inventory = await survey.inventory(signal).catch(() => undefined)
@@ -69,9 +64,14 @@ export function checkPods(
 
 function problemsOf({ hooked }: SurveyedPods, budget: PodBudget, findService: FindService): Finding[] {
   const problems = new Map<string, PodFact[]>()
-  for (const { pod, hooks } of hooked) {
+  for (const { pod, hooks, early } of hooked) {
     if (isOver(pod)) continue
     const found = [
+      ...(early.length > 0
+        ? [
+            `${early.join(', ')} end before the hook of ${hooks[0]?.container} is answered: add the hook to them as well`
+          ]
+        : []),
       ...budgetProblems(pod, budget),
       ...hooks.flatMap(hook => hookProblems(hook, pod, findService))
     ]

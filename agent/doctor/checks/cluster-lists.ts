@@ -11,7 +11,7 @@ import { createHolderIndex } from '../../gateway/inventory/holder-index.ts'
 import { RESOURCES } from '../../gateway/inventory/inventory.ts'
 import { listAll } from '../../gateway/inventory/listing.ts'
 import type { Sink } from '../../kubernetes/reflect/watch-event.ts'
-import { hooksOf, type HookSpec } from './check-hooks.ts'
+import { endBefore, hooksOf, isLikeAPISIX, type HookSpec } from './check-hooks.ts'
 
 /** Objects of the API server, page by page. */
 export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
@@ -27,8 +27,14 @@ export interface ClusterLists {
 
 export interface SurveyedPods {
   readonly store: PodStore
-  /** Pods that have the agent's hook. */
-  readonly hooked: readonly { readonly pod: PodFact; readonly hooks: readonly HookSpec[] }[]
+  /** Pods that have the agent's hook, and their containers that end before its answer. */
+  readonly hooked: readonly {
+    readonly pod: PodFact
+    readonly hooks: readonly HookSpec[]
+    readonly early: readonly string[]
+  }[]
+  /** Pods whose label or image is that of APISIX. */
+  readonly apisix: readonly PodFact[]
 }
 
 interface SurveyOptions {
@@ -43,14 +49,16 @@ export function createClusterLists({ clock, lists, holders }: SurveyOptions): Cl
     pods: once(async signal => {
       const { store, sink } = createPodStore(clock)
       const hooked: SurveyedPods['hooked'][number][] = []
+      const apisix: PodFact[] = []
       const read = (object: unknown) => {
         const pod = toPodFact(object)
         const hooks = pod ? hooksOf(object) : []
-        if (pod && hooks.length > 0) hooked.push({ pod, hooks })
+        if (pod && hooks.length > 0) hooked.push({ pod, hooks, early: endBefore(object, hooks) })
+        if (pod && isLikeAPISIX(object)) apisix.push(pod)
         return pod
       }
       await fill(lists.pods(signal), read, sink)
-      return { store, hooked }
+      return { store, hooked, apisix }
     }),
     slices: once(async signal => {
       const { store, sink } = createSliceStore()

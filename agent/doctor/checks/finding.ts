@@ -7,19 +7,19 @@ export interface Finding {
   readonly change: string
 }
 
-/** A check returns at least one finding. A failure that the check detects is a finding, and no rejection. */
+/** A check returns at least one finding. If it rejects, it could not be made: a failure with the error's message. */
 export type Check = (signal: AbortSignal) => Promise<readonly Finding[]>
 
 /** A finding without a problem. */
 export const ok = (name: string, what: string): Finding => ({ name, level: 'ok', what, change: '' })
-/** A problem in spite of which the agent works. `change` is the remedy. */
+/** A part is missing, or works less well than it could. `change` is the remedy. */
 export const warn = (name: string, what: string, change: string): Finding => ({
   name,
   level: 'warn',
   what,
   change
 })
-/** A problem with which the agent cannot do its work. The exit code becomes 1. */
+/** A part that is configured does not work. The exit code becomes 1. */
 export const fail = (name: string, what: string, change: string): Finding => ({
   name,
   level: 'fail',

@@ -13,7 +13,12 @@ export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindServ
   const problems = [targetProblem(hook, pod, findService)]
   if (longestMs !== undefined && longestMs > pod.graceMs) {
     problems.push(
-      `${its} may take ${formatDuration(longestMs)} with its fallback, longer than terminationGracePeriodSeconds (${formatDuration(pod.graceMs)}): raise the grace or lower the hook's -m`
+      `${its} may take ${formatDuration(longestMs)} with its sleeps, longer than terminationGracePeriodSeconds (${formatDuration(pod.graceMs)}): raise the grace or lower the hook's -m`
+    )
+  }
+  if (pod.hostNetwork && !isHttpGet) {
+    problems.push(
+      `${its} comes from its host's address (hostNetwork), so only a deletion of the pod is drained: give the pod a network of its own`
     )
   }
   if (!named) {
@@ -23,11 +28,13 @@ export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindServ
   }
   if (followsProxy) {
     problems.push(
-      `${its} follows the proxy of its environment: add --noproxy "*" (curl) or --no-proxy (wget)`
+      `${its} follows the proxy of its environment: add --noproxy "*" (curl), --no-proxy (GNU wget) or -Y off (busybox)`
     )
   }
   if (isHttpGet) {
-    problems.push(`${its} is an httpGet, so any answer counts and nothing waits after a failure: use exec`)
+    problems.push(
+      `${its} is an httpGet, so any answer counts and nothing waits after a failure, and it comes from its host's address, so a restart of the container drains nothing: use exec`
+    )
   } else {
     if (!failsOnError) problems.push(`${its} takes a refusal of the agent for success: add -f to curl`)
     if (!hasFallback) {

@@ -36,14 +36,16 @@ export function timeoutMs(words: readonly string[]): number | undefined {
   return secondsOf(words[at])
 }
 
-/** The sleep after the first `||` that a sleep follows, in ms; `undefined` if there is no such sleep. */
-export function fallbackMs(words: readonly string[]): number | undefined {
-  for (const [i, word] of words.entries()) {
-    if (word !== '||') continue
-    const at = words[i + 1] === 'exec' ? i + 2 : i + 1
-    if (words[at] === 'sleep') return secondsOf(words[at + 1])
-  }
-  return undefined
+/**
+ * All sleeps that do not run in the background, in ms.
+ *
+ * @param last only the last one counts: others may be inside of `timeout`
+ */
+export function sleepsMs(words: readonly string[], last: boolean): number {
+  const all = words.flatMap((word, i) =>
+    word === 'sleep' && words[i + 2] !== '&' ? [secondsOf(words[i + 1]) ?? 0] : []
+  )
+  return last ? (all.at(-1) ?? 0) : all.reduce((sum, ms) => sum + ms, 0)
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

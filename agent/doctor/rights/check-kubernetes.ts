@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fail, ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
+import { fail, ok, warn, type Check, type Finding } from '../checks/finding.ts'
 import type { ClusterLists } from '../checks/cluster-lists.ts'
 
 /** One call to the API server. Resolves with any status; rejects if there is no answer. `transport/connection.ts` implements it. */
@@ -14,72 +14,30 @@ const version = z.looseObject({ gitVersion: z.string() })
 
 /** Checks that the API server answers, and accepts the agent's credentials. */
 export function checkKubernetes(ask: AskKubernetes): Check {
+  const name = 'kubernetes'
   return async signal => {
-    const name = 'kubernetes'
-    try {
-      const { status, json } = await ask('GET', '/version', undefined, signal)
-      if (status === 401) {
-        return [
-          fail(
-            name,
-            'the API server refuses our credentials (401)',
-            'check kubernetes.kubeconfig and its context, or the ServiceAccount of the pod'
-          )
-        ]
-      }
-      const parsed = version.safeParse(json)
-      if (status !== 200 || !parsed.success) {
-        return [
+    const { status, json } = await ask('GET', '/version', undefined, signal)
+    if (status === 401) return [refused(name)]
+    const parsed = version.safeParse(json)
+    return status === 200 && parsed.success
+      ? [ok(name, `the API server answers, version ${parsed.data.gitVersion}`)]
+      : [
           fail(
             name,
             `the API server answers ${status} to /version`,
             'check that kubernetes.kubeconfig points to an API server'
           )
         ]
-      }
-      return [ok(name, `the API server answers, version ${parsed.data.gitVersion}`)]
-    } catch (err) {
-      return [
-        fail(
-          name,
-          `the API server cannot be reached: ${wordsOf(err)}`,
-          'correct that, or name another cluster (kubernetes.kubeconfig, kubernetes.context)'
-        )
-      ]
-    }
   }
 }
 
-/** The access in question: `resourceAttributes` of a SelfSubjectAccessReview. */
-export interface Wanted {
-  readonly verb: string
-  readonly group: string
-  readonly resource: string
-  /** Absent: all namespaces. */
-  readonly namespace?: string
-  /** Absent: any object. */
-  readonly name?: string
-}
-
-const PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
-
-/**
- * Whether the API server allows the agent this access.
- *
- * @throws Error if the API server does not answer the question
- */
-export async function isAllowed(ask: AskKubernetes, wanted: Wanted, signal: AbortSignal): Promise<boolean> {
-  const body = {
-    apiVersion: 'authorization.k8s.io/v1',
-    kind: 'SelfSubjectAccessReview',
-    spec: { resourceAttributes: wanted }
-  }
-  const { status, json } = await ask('POST', PATH, body, signal)
-  const parsed = review.safeParse(json)
-  if (!parsed.success) throw new Error(`status ${status}`)
-  return parsed.data.status.allowed
-}
+/** The API server may answer /version to everybody, so a check of rights can be the first that is refused. */
+export const refused = (name: string): Finding =>
+  fail(
+    name,
+    'the API server refuses our credentials (401)',
+    'check kubernetes.kubeconfig and its context, or the ServiceAccount of the pod'
+  )
 
 const NAMESPACES = 'namespaces'
 
@@ -96,29 +54,21 @@ export function checkNamespaces(
   }
 
   async function look(namespace: string, signal: AbortSignal): Promise<Finding | undefined> {
-    try {
-      const { status } = await ask('GET', `/api/v1/namespaces/${namespace}`, undefined, signal)
-      if (status === 200) return undefined
-      if (status === 404) {
-        return fail(
-          NAMESPACES,
-          `the configuration names namespace ${namespace}, which does not exist`,
-          'correct kubernetes.namespaces'
-        )
-      }
-      const { store } = await survey.pods(signal)
-      for (const pod of store.values()) if (pod.namespace === namespace) return undefined
-      return warn(
+    const { status } = await ask('GET', `/api/v1/namespaces/${namespace}`, undefined, signal)
+    if (status === 200) return undefined
+    if (status === 404) {
+      return fail(
         NAMESPACES,
-        `no pod is in namespace ${namespace}, and the agent may not ask whether it exists`,
-        'check kubernetes.namespaces'
-      )
-    } catch (err) {
-      return warn(
-        NAMESPACES,
-        `namespace ${namespace} cannot be looked at: ${wordsOf(err)}`,
-        'correct what the message names, then try again'
+        `the configuration names namespace ${namespace}, which does not exist`,
+        'correct kubernetes.namespaces'
       )
     }
+    const { store } = await survey.pods(signal)
+    for (const pod of store.values()) if (pod.namespace === namespace) return undefined
+    return warn(
+      NAMESPACES,
+      `no pod is in namespace ${namespace}, and the agent may not ask whether it exists`,
+      'check kubernetes.namespaces'
+    )
   }
 }

@@ -1,6 +1,7 @@
-import { isAllowed } from './check-kubernetes.ts'
-import { fail, ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
-import type { AskKubernetes } from './check-kubernetes.ts'
+import { z } from 'zod'
+import type { LeasePlace } from '../../kubernetes/lead/lease.ts'
+import { refused, type AskKubernetes } from './check-kubernetes.ts'
+import { fail, ok, warn, type Check, type Finding } from '../checks/finding.ts'
 
 /** One right of the agent at the API server. Without a right that is `needed`, the agent can answer no hook. */
 interface Permission {
@@ -11,7 +12,13 @@ interface Permission {
   readonly why: string
 }
 
-/** The agent's rights at the API server. The chart's RBAC grants exactly these. */
+/** A right in one namespace, or in all, for any object or for one. */
+interface Wanted extends Permission {
+  readonly namespace: string | undefined
+  readonly name?: string
+}
+
+/** The agent's rights at the API server. The chart's RBAC grants exactly these, and those of the Lease. */
 export const PERMISSIONS: readonly Permission[] = [
   ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
   ...['list', 'watch'].map(verb =>
@@ -28,40 +35,59 @@ export const PERMISSIONS: readonly Permission[] = [
   wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
 
-/** Checks that the agent has these rights in every watched namespace. */
-export function checkRbac(ask: AskKubernetes, namespaces: readonly string[]): Check {
+/** The rights for an election, in the namespace of the Lease. Without one of them, every agent does all the work. */
+export const LEASE_PERMISSIONS: readonly Permission[] = ['create', 'get', 'update'].map(verb =>
+  wish(verb, 'coordination.k8s.io', 'leases', 'so that one agent alone syncs and emits Events')
+)
+
+const PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
+
+/** Checks that the agent has these rights in every watched namespace, and at the Lease if there is an election. */
+export function checkRbac(ask: AskKubernetes, namespaces: readonly string[], lease?: LeasePlace): Check {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  const wanted: Wanted[] = [
+    ...scopes.flatMap(namespace => PERMISSIONS.map(permission => ({ ...permission, namespace }))),
+    // RBAC cannot restrict `create` to one name, so `create` is asked without a name.
+    ...(lease
+      ? LEASE_PERMISSIONS.map(one => ({ ...one, ...lease, ...(one.verb === 'create' && { name: '' }) }))
+      : [])
+  ]
   return async signal => {
-    try {
-      const findings = await Promise.all(
-        scopes.flatMap(namespace => PERMISSIONS.map(permission => reviewOne(permission, namespace, signal)))
-      )
-      const problems = findings.filter(finding => finding !== undefined)
-      return problems.length > 0
-        ? problems
-        : [ok('rbac', `all ${PERMISSIONS.length} permissions are granted`)]
-    } catch (err) {
-      return [
-        fail(
-          'rbac',
-          `the agent cannot ask for its own rights: ${wordsOf(err)}`,
-          'bind the ClusterRole system:basic-user to its account, which Kubernetes does for every account by default'
-        )
-      ]
-    }
+    const findings = await Promise.all(wanted.map(one => look(one, signal)))
+    const problems = findings.filter(finding => finding !== undefined)
+    // A refusal of the question itself is the same for every right.
+    const each = new Map(problems.map(problem => [problem.what, problem]))
+    return each.size > 0 ? [...each.values()] : [ok('rbac', `all ${wanted.length} permissions are granted`)]
   }
 
-  async function reviewOne(
-    permission: Permission,
-    namespace: string | undefined,
-    signal: AbortSignal
-  ): Promise<Finding | undefined> {
-    const { verb, group, resource, why } = permission
+  async function look(one: Wanted, signal: AbortSignal): Promise<Finding | undefined> {
+    const { verb, group, resource, namespace, name, needed, why } = one
+    const resourceAttributes = {
+      verb,
+      group,
+      resource,
+      ...(namespace && { namespace }),
+      ...(name && { name })
+    }
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes }
+    }
+    const { status, json } = await ask('POST', PATH, body, signal)
+    if (status === 401) return refused('rbac')
+    const parsed = review.safeParse(json)
+    if (!parsed.success)
+      return fail(
+        'rbac',
+        `the agent cannot ask for its own rights: status ${status}`,
+        'bind the ClusterRole system:basic-user to its account, which Kubernetes does for every account by default'
+      )
+    if (parsed.data.status.allowed) return undefined
     const what = `${verb} ${resource}${group && `.${group}`} ${namespace ? `in ${namespace}` : 'in all namespaces'}`
-    const wanted = { verb, group, resource, ...(namespace && { namespace }) }
-    if (await isAllowed(ask, wanted, signal)) return undefined
     const change = `add to the ${namespace ? `Role in ${namespace}` : 'ClusterRole'}: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
-    return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
+    return (needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
   }
 }
 

@@ -58,7 +58,8 @@ const page = z.looseObject({
   list: listOf(z.custom<AdminObject>())
 })
 
-const document = z.record(z.string(), z.unknown())
+/** Each kind has its version, from the start. Whatever else a catch-all route answers here has none. */
+const document = z.looseObject({ upstreams_conf_version: z.number() })
 
 /** @throws CodedError from every call; errors.ts has the checks for it */
 export function createAdminApi(options: AdminOptions): AdminApi {

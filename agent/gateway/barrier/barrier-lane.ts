@@ -71,7 +71,6 @@ export function createBarrierLane({
   /** Rings when the gateway may have (re)started: it must get its entries before the back-off ends. */
   const urgent = createBell()
   let instance: string | undefined
-  let isSeveral = false
   let failures = 0
   let restarts = 0
   let poll: { readonly about: string; readonly abort: AbortController } | undefined
@@ -92,11 +91,7 @@ export function createBarrierLane({
     if (failures > 0) log.info('barrier answers again')
     failures = 0
     // Several gateways behind one address are not a restart, and an entry in one of them proves nothing.
-    if (identity.isSeveral()) {
-      if (!isSeveral)
-        log.warn({ why: identity.doubt() }, 'this is not one gateway: nothing that it says counts')
-      isSeveral = true
-    } else if (instance !== undefined && instance !== answer.instance) {
+    if (!identity.isSeveral() && instance !== undefined && instance !== answer.instance) {
       log.warn('gateway has restarted and forgotten its barrier entries: all are put again')
       table.restarted(answer.instance)
     }

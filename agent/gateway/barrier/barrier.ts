@@ -179,17 +179,21 @@ export function createBarrierKeeper({
           }
         })
         let instance: string | undefined
+        let trouble = ''
         const reader = readGatewayState({
           api,
           clock,
           gatewayClock,
           identity,
           isHolding: () => desired.length > 0,
-          read(told) {
-            list.heard(told)
-          },
+          read: told => list.heard(told),
           tell() {
-            const now = reader.state().told?.instance
+            const { told, problem } = reader.state()
+            const why = problem || identity.doubt() || told?.unfit.join('; ') || ''
+            if (why !== '' && trouble === '')
+              log.warn({ gateway: gateway.name, why }, 'gateway gives no evidence: see doctor')
+            trouble = why
+            const now = told?.instance
             // The gateway has restarted while no other call could show it. Its entries are lost.
             if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
             instance = now

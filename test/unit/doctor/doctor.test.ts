@@ -44,7 +44,7 @@ describe('doctor: the examination', () => {
     clock.advance(30_000)
     expect(
       (await diagnosis).findings.map(({ name, level, what }) => `${level} ${name}: ${what}`)
-    ).to.deep.equal(['fail stuck: no answer within 30 s', 'fail broken: the check itself failed: a bug'])
+    ).to.deep.equal(['fail stuck: no answer within 30 s', 'fail broken: cannot be checked: a bug'])
     expect(aborted?.aborted).to.equal(true)
   })
 
@@ -80,16 +80,16 @@ describe('doctor: the examination', () => {
       fail('rbac', 'no watch', 'add it')
     ]
     const skipped = [
-      { name: 'leader', because: 'kubernetes' },
-      { name: 'clock', because: 'kubernetes' },
-      { name: 'clock', because: 'kubernetes' }
+      { name: 'rbac', because: 'kubernetes' },
+      { name: 'pods', because: 'kubernetes' },
+      { name: 'pods', because: 'kubernetes' }
     ]
     expect(formatDiagnosis({ healthy: false, findings, skipped })).to.equal(`ok    kubernetes: answers
 warn  pods: none
         -> add the hook
 FAIL  rbac: no watch
         -> add it
-skip  leader, clock: not checked, because kubernetes failed
+skip  rbac, pods: not checked, because kubernetes failed
 
 1 ok, 1 warning, 1 failed: the agent cannot work here as configured
 `)

@@ -60,12 +60,11 @@ describe('doctor: wired to the agent’s clients', () => {
     expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.deep.equal([
       'ok kubernetes: the API server answers, version v1.34.0',
       'ok rbac: all 8 permissions are granted',
-      'ok leader: there is no election: every agent does all the work',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
       'ok gateways: 2 known: apisix-0, apisix-1',
       'ok control-api: apisix-0, apisix-1: can be observed',
       'warn barrier: the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
-      'ok holders: none yet',
+      'ok others: no other pod looks like APISIX',
       'ok hidden: no place leads to pods without listing them',
       'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
     ])
@@ -85,9 +84,9 @@ describe('doctor: wired to the agent’s clients', () => {
     const { findings } = await examine(doctorChecks(settings, clients([])), systemClock)
     const lines = findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)
     expect(lines).to.include('ok gateways: 1 known: edge')
-    expect(lines).to.include('warn barrier: edge: the barrier does not answer: there is no barrier client')
+    expect(lines).to.include('fail barrier: edge: the barrier does not answer: there is no barrier client')
     expect(lines).to.include(
-      'fail pods: the pods cannot be listed: GET /api/v1/namespaces/forbidden/pods: status 403'
+      'fail pods: cannot be checked: GET /api/v1/namespaces/forbidden/pods: status 403'
     )
   })
 
@@ -103,7 +102,7 @@ describe('doctor: wired to the agent’s clients', () => {
       'kubernetes'
     ])
     expect(skipped).to.deep.equal(
-      ['rbac', 'namespaces', 'leader', 'gateways', 'hidden', 'pods'].map(name => ({
+      ['rbac', 'namespaces', 'gateways', 'others', 'hidden', 'pods'].map(name => ({
         name,
         because: 'kubernetes'
       }))
@@ -116,14 +115,14 @@ describe('doctor: wired to the agent’s clients', () => {
       APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
     })
     const standalone = async () => ({
-      upstreams: [{ id: 'web', type: 'roundrobin', nodes: [{ host: '10.0.0.9', port: 80, weight: 1 }] }]
+      upstreams: [{ id: 'web', type: 'roundrobin', nodes: [{ host: '10.0.0.100', port: 80, weight: 1 }] }]
     })
     const { findings } = await examine(
       doctorChecks(settings, clients([], { admin: { ...clients([]).admin, standalone } })),
       systemClock
     )
     expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.include(
-      'ok holders: 1, by writer: an unknown writer (1)'
+      'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook; APISIX lists ns/apisix-0 (1 pod), ns/apisix-1 (1 pod)'
     )
   })
 })

@@ -80,11 +80,12 @@ describe('doctor: places that hide pods', () => {
     ])
   })
 
-  it('are not reported if something cannot be listed', async () => {
-    const [failed] = await found({ services: refused })
-    expect(failed).to.include({
-      level: 'warn',
-      what: 'the places that hide pods cannot be told: GET /api/v1/services: status 403'
-    })
+  it('are those that need no Service if Services cannot be listed', async () => {
+    const nodes = { '10.96.0.12:80': 1 }
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes })
+    expect((await found({ services: refused })).map(({ level }) => level)).to.deep.equal(['ok'])
+    apisix.put('upstreams', 'db', { type: 'roundrobin', scheme: 'tcp', nodes: { '10.0.0.1:5432': 1 } })
+    const [finding] = await found({ services: refused }, async () => false)
+    expect(finding?.what).to.contain('is proxied as L4 (TCP, UDP)')
   })
 })

@@ -20,6 +20,10 @@ describe('doctor: hooks of a pod', () => {
     ['?timeout=', exec(`curl "${URL}?uid=a&timeout=10s"`), 10_000],
     ['the smaller of both', exec(`curl -m 25 "${URL}?timeout=10s"`), 10_000],
     ['no bound of its own', exec(`curl ${URL}`), undefined],
+    ['sleeps', exec(`curl -m 4 ${URL} || { sleep 20; sleep 20; }`), 44_000],
+    ['a sleep in the background', exec(`sleep 5 & curl -m 20 ${URL} && kill $! || wait`), 20_000],
+    ['wget -T', exec(`wget -qO- -T 20 ${URL} || sleep 5`), 25_000],
+    ['wget --timeout', exec(`wget --timeout=20 ${URL}`), 20_000],
     ['our helper', { exec: { command: ['/apisix-drain/apisix-drain-hook'] } }, 24_000],
     [
       'our helper, with a budget of its own',

@@ -83,7 +83,7 @@ describe('doctor: pods and their hooks', () => {
       ...['1', '2', '3', '4', '5'].map(i => late(`d${i}`, `api-${i}`))
     ])
     expect(found).to.deep.equal([
-      "warn pods: shop/ReplicaSet/web (2 pods), shop/ReplicaSet/api-1 (1 pod), shop/ReplicaSet/api-2 (1 pod), shop/ReplicaSet/api-3 (1 pod), shop/ReplicaSet/api-4 (1 pod) and 1 more: the hook of container app may take 33s with its fallback, longer than terminationGracePeriodSeconds (30s): raise the grace or lower the hook's -m"
+      "warn pods: shop/ReplicaSet/web (2 pods), shop/ReplicaSet/api-1 (1 pod), shop/ReplicaSet/api-2 (1 pod), shop/ReplicaSet/api-3 (1 pod), shop/ReplicaSet/api-4 (1 pod) and 1 more: the hook of container app may take 33s with its sleeps, longer than terminationGracePeriodSeconds (30s): raise the grace or lower the hook's -m"
     ])
   })
 
@@ -94,7 +94,7 @@ describe('doctor: pods and their hooks', () => {
       line('curl -f http://apisix-drain.apisix:8080/v1/prestop || sleep 5'),
       [
         `${its} does not name its pod: add namespace and pod to its URL, or it is refused where packets leave with another address`,
-        `${its} follows the proxy of its environment: add --noproxy "*" (curl) or --no-proxy (wget)`
+        `${its} follows the proxy of its environment: add --noproxy "*" (curl), --no-proxy (GNU wget) or -Y off (busybox)`
       ]
     ],
     [
@@ -132,11 +132,23 @@ describe('doctor: pods and their hooks', () => {
       [`${its} has no fallback, so nothing waits if no agent answers: add "|| sleep 5" to it`]
     ],
     [
+      'has only true as a fallback',
+      line(`${CALL} "${URL}" || true`),
+      [`${its} has no fallback, so nothing waits if no agent answers: add "|| sleep 5" to it`]
+    ],
+    [
+      'sleeps longer than the grace',
+      line(`${CALL} "${URL}" || sleep 44`),
+      [
+        `${its} may take 44s with its sleeps, longer than terminationGracePeriodSeconds (30s): raise the grace or lower the hook's -m`
+      ]
+    ],
+    [
       'is an httpGet without a host',
       { httpGet: { path: '/v1/prestop?namespace=shop&pod=a', port: 8080 } },
       [
         `${its} calls its own pod: write the address of the agents' Service in httpGet.host`,
-        `${its} is an httpGet, so any answer counts and nothing waits after a failure: use exec`
+        `${its} is an httpGet, so any answer counts and nothing waits after a failure, and it comes from its host's address, so a restart of the container drains nothing: use exec`
       ]
     ],
     [
@@ -160,6 +172,8 @@ describe('doctor: pods and their hooks', () => {
       line(`${CALL} "http://drain.example.com/v1/prestop?pod=$P" || sleep 5`)
     ],
     ['with --fail and a condition', line(`if ! curl --fail --noproxy "*" "${URL}"; then sleep 5; fi`)],
+    ['with two sleeps that fit', line(`${CALL} -m 10 "${URL}" || sleep 1 && sleep 5`)],
+    ['of busybox', line(`wget -Y off -T 20 -qO- "${URL}" || sleep 5`)],
     ['of wget', line(`wget -qO- --no-proxy "${URL}" || sleep 5`)]
   ]
   for (const [what, preStop] of fine)
@@ -208,14 +222,24 @@ describe('doctor: pods and their hooks', () => {
     )
   })
 
-  it('that cannot be listed are a failure', async () => {
-    const survey = {
-      ...surveyOf([]),
-      pods: () => Promise.reject(new Error('status 403'))
-    }
-    expect(await run(checkPods(survey, { reserveMs: 1, needMs: 1 }, []))).to.deep.equal([
-      'fail pods: the pods cannot be listed: status 403'
+  it('whose other containers end before the answer are reported, unless these have a preStop or are sidecars', async () => {
+    const { spec, ...pod } = raw('a', documented(20))
+    const containers = [
+      ...spec.containers,
+      { name: 'app2' },
+      { name: 'own', lifecycle: { preStop: line('true') } }
+    ]
+    const sidecars = [{ name: 'mesh', restartPolicy: 'Always' }]
+    expect(await check([{ ...pod, spec: { ...spec, containers, initContainers: sidecars } }])).to.deep.equal([
+      'warn pods: shop/ReplicaSet/web (1 pod): app2 end before the hook of app is answered: add the hook to them as well'
     ])
+  })
+
+  it('on the network of their host are reported', async () => {
+    const { spec, ...pod } = raw('a', documented(20))
+    expect((await check([{ ...pod, spec: { ...spec, hostNetwork: true } }])).join()).to.match(
+      /comes from its host's address \(hostNetwork\), so only a deletion/
+    )
   })
 
   it('are looked for in each namespace of the configuration, which must exist', async () => {

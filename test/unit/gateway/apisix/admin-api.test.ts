@@ -105,11 +105,17 @@ describe('admin-api', () => {
     const { mode, why } = await detectMode(denied.client)
     expect([mode, why.includes('apisix.admin.url')]).to.deep.equal(['unreachable', true])
     await denied.close()
-    const raw = await startRaw((_, response) => response.end('{"upstreams_conf_version":0}'))
-    const client = createAdminApi({ url: raw.url, key: () => '', timeoutMs: 20_000, pageSize: 500 })
-    expect((await detectMode(client)).mode).to.equal('standalone')
-    client.close()
-    await raw.close()
+    // The second is a service behind a catch-all route of the proxy port.
+    for (const [body, expected] of [
+      ['{"upstreams_conf_version":0}', 'standalone'],
+      ['{"hello":"world"}', 'unreachable']
+    ] as const) {
+      const raw = await startRaw((_, response) => response.end(body))
+      const client = createAdminApi({ url: raw.url, key: () => '', timeoutMs: 20_000, pageSize: 500 })
+      expect((await detectMode(client)).mode).to.equal(expected)
+      client.close()
+      await raw.close()
+    }
   })
 
   describe('errors', () => {
