@@ -10,14 +10,15 @@ import {
 } from '../apisix/barrier-api.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { createListeners } from '../../base/listeners.ts'
-import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
+import { createBarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
-import { watchEntryList, type ToldAnswers } from './entry-list.ts'
+import type { ToldAnswers } from './entry-table.ts'
 import { createGatewayClock } from './gateway-clock.ts'
-import { createIdentity, twinDoubt, type Identity } from './identity.ts'
+import { createIdentity, twinDoubt } from './identity.ts'
 import { createInheritance, type InheritedEntry } from './inherited.ts'
-import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
+import { readGatewayState, type GatewayState } from './gateway-state.ts'
+import { createLanes } from './gateway-lanes.ts'
 
 /** Keeps the deny-list of every gateway as desired, and reads the gateways' reports. */
 export interface BarrierKeeper {
@@ -72,15 +73,6 @@ export interface Knowledge {
 
 const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 
-interface Known {
-  gateway: GatewayFact
-  readonly lane: BarrierLane
-  readonly reader: GatewayStateReader
-  readonly identity: Identity
-  /** The entries that this gateway should hold. */
-  readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
-}
-
 export function createBarrierKeeper({
   api,
   wrap = api => api,
@@ -91,8 +83,6 @@ export function createBarrierKeeper({
   ttlMs = 60_000
 }: BarrierKeeperOptions): BarrierKeeper {
   const client = createBarrierClient(api)
-  const lanes = new Map<string, Known>()
-  const closing = new Set<Promise<unknown>>()
   const listeners = createListeners()
   const inheritance = createInheritance(
     ttlMs,
@@ -103,13 +93,6 @@ export function createBarrierKeeper({
   let desiredBy = -Infinity
   let desiredAsOf: AsOf
 
-  const close = (id: string, { lane, reader }: Known): void => {
-    lanes.delete(id)
-    const work: Promise<unknown> = Promise.all([lane.stop(), reader.stop()]).finally(() =>
-      closing.delete(work)
-    )
-    closing.add(work)
-  }
   const mayChange = () => desiredBy >= knowledge.resumedAt()
   /** An unchanged entry stays the same object, so a lane sees by identity that it has put the entry. */
   const desireAt = (
@@ -126,107 +109,107 @@ export function createBarrierKeeper({
       })
     )
 
+  const lanes = createLanes(first => {
+    let gateway = first
+    const { id, name } = gateway
+    const api = wrap(client.at(gateway.ip))
+    const gatewayClock = createGatewayClock()
+    const identity = createIdentity(gateway.byHand === true)
+    let wanted = desireAt(id, new Map())
+    const lane = createBarrierLane({
+      api,
+      clock,
+      gatewayClock,
+      identity,
+      log: log.child({ gateway: name }),
+      ttlMs,
+      desired: () => wanted,
+      answers: answers.own,
+      mayChange,
+      asOf: () => desiredAsOf,
+      tell: () => listeners.tell()
+    })
+    let instance: string | undefined
+    let trouble = ''
+    const reader = readGatewayState({
+      api,
+      clock,
+      gatewayClock,
+      identity,
+      isHolding: () => desired.length > 0,
+      listed(list, askedAt) {
+        lane.compare(list, askedAt)
+        inheritance.read(id, list)
+        answers.read(list, askedAt)
+      },
+      tell() {
+        const { told, problem } = reader.state()
+        const why = problem || identity.doubt() || told?.unfit.join('; ') || ''
+        if (why !== '' && trouble === '')
+          log.warn({ gateway: name, why }, 'gateway gives no evidence: see doctor')
+        trouble = why
+        const now = told?.instance
+        // The gateway has restarted while no other call could show it. Its entries are lost.
+        if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
+        instance = now
+        listeners.tell()
+      }
+    })
+    return {
+      ...lane,
+      name,
+      identity,
+      state: () => reader.state(),
+      /** The desired entries may have changed. */
+      desire() {
+        const before = wanted
+        wanted = desireAt(id, before)
+        const isNew = wanted.values().some(entry => before.get(entry.uid) !== entry)
+        if (isNew || wanted.size !== before.size || lane.namesTaken() || lane.isUntold()) lane.look()
+      },
+      listed(now: GatewayFact) {
+        const isRestarted = gateway.ready !== now.ready
+        gateway = now
+        if (isRestarted) lane.again()
+      },
+      stop: () => Promise.all([lane.stop(), reader.stop()])
+    }
+  })
+
   return {
     desire(list) {
       const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
       desiredAsOf = knowledge.asOf()
-      if (wasBarred && mayChange()) for (const { lane } of lanes.values()) lane.look()
       desired = list
-      for (const [id, { lane, wanted }] of lanes) {
-        const before = wanted.entries
-        wanted.entries = desireAt(id, before)
-        const isNew = wanted.entries.values().some(entry => before.get(entry.uid) !== entry)
-        if (isNew || wanted.entries.size !== before.size || lane.namesTaken() || lane.isUntold()) lane.look()
+      for (const lane of lanes.all()) {
+        if (wasBarred && mayChange()) lane.look()
+        lane.desire()
       }
     },
-    gateways(list) {
-      const current = new Map(list.map(gateway => [gateway.id, gateway]))
-      for (const [id, known] of lanes) if (current.get(id)?.ip !== known.gateway.ip) close(id, known)
-      for (const gateway of current.values()) {
-        const old = lanes.get(gateway.id)
-        if (old) {
-          const restarted = old.gateway.ready !== gateway.ready
-          old.gateway = gateway
-          if (restarted) old.lane.again()
-          continue
-        }
-        const api = wrap(client.at(gateway.ip))
-        const tell = () => listeners.tell()
-        const gatewayClock = createGatewayClock()
-        const identity = createIdentity(gateway.byHand === true)
-        const wanted = { entries: desireAt(gateway.id, new Map()) }
-        const lane = createBarrierLane({
-          api,
-          clock,
-          gatewayClock,
-          identity,
-          log: log.child({ gateway: gateway.name }),
-          ttlMs,
-          desired: () => wanted.entries,
-          answers: answers.own,
-          mayChange,
-          asOf: () => desiredAsOf,
-          tell
-        })
-        const list = watchEntryList({
-          api,
-          clock,
-          read(list, askedAt) {
-            lane.compare(list, askedAt)
-            inheritance.read(gateway.id, list)
-            answers.read(list, askedAt)
-          }
-        })
-        let instance: string | undefined
-        let trouble = ''
-        const reader = readGatewayState({
-          api,
-          clock,
-          gatewayClock,
-          identity,
-          isHolding: () => desired.length > 0,
-          read: told => list.heard(told),
-          tell() {
-            const { told, problem } = reader.state()
-            const why = problem || identity.doubt() || told?.unfit.join('; ') || ''
-            if (why !== '' && trouble === '')
-              log.warn({ gateway: gateway.name, why }, 'gateway gives no evidence: see doctor')
-            trouble = why
-            const now = told?.instance
-            // The gateway has restarted while no other call could show it. Its entries are lost.
-            if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
-            instance = now
-            tell()
-          }
-        })
-        lanes.set(gateway.id, { gateway, lane, reader, identity, wanted })
-      }
-    },
-    reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
+    gateways: lanes.list,
+    reading: (uid, gatewayId) => lanes.get(gatewayId)?.reading(uid),
     doubt(gatewayId) {
       const known = lanes.get(gatewayId)
       if (!known) return ''
       const instance = known.identity.instance()
-      const twin = [...lanes.values()].find(
-        other => other !== known && instance !== undefined && other.identity.instance() === instance
-      )
-      if (twin && (known.identity.isOpen() || known.identity.doubt() === ''))
-        return twinDoubt(twin.gateway.name)
+      const twin = lanes
+        .all()
+        .find(other => other !== known && instance !== undefined && other.identity.instance() === instance)
+      if (twin && (known.identity.isOpen() || known.identity.doubt() === '')) return twinDoubt(twin.name)
       return known.identity.doubt()
     },
     isKnown: mayChange,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs, true)),
     takeInherited: () => inheritance.take(),
     async handOver(signal) {
-      for (const { lane } of lanes.values()) lane.look()
-      while ([...lanes.values()].some(({ lane }) => lane.isUntold())) await clock.sleep(20, signal)
+      for (const lane of lanes.all()) lane.look()
+      while (lanes.all().some(lane => lane.isUntold())) await clock.sleep(20, signal)
     },
-    state: gatewayId => lanes.get(gatewayId)?.reader.state(),
+    state: gatewayId => lanes.get(gatewayId)?.state(),
     onChange: listener => listeners.add(listener),
     async stop() {
-      for (const [id, known] of lanes) close(id, known)
-      await Promise.all(closing)
+      await lanes.stop()
       client.close()
     }
   }

@@ -10,8 +10,13 @@ import {
   type DesiredEntry
 } from './desired-entry.ts'
 import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
-import type { ToldAnswers } from './entry-list.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
+
+/** What agents tell each other by the entries: how they have answered the hooks. */
+export interface ToldAnswers {
+  readonly own: ReadonlyMap<PodUid, { readonly at: Millis; readonly text: string }>
+  read(list: readonly BarrierState[], askedAt: Millis): void
+}
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {

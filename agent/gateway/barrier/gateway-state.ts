@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { isConnectionRefused } from '../../base/errors.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
-import type { BarrierGateway } from '../apisix/barrier-wire.ts'
+import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 
@@ -25,18 +25,20 @@ export interface GatewayStateReader {
 }
 
 interface GatewayStateOptions {
-  readonly api: Pick<BarrierApi, 'state'>
+  readonly api: Pick<BarrierApi, 'state' | 'entries'>
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
   readonly identity: Identity
   /** Whether entries are held. A restart loses them. The readiness does not show a quick restart; only the state shows it. */
   readonly isHolding: () => boolean
-  /** Called after every answer. */
-  readonly read?: (told: BarrierGateway, askedAt: Millis) => void
+  /** Takes the list of all entries, which is read again whenever a report shows that they have changed. */
+  readonly listed: (list: readonly BarrierState[], askedAt: Millis) => void
   /** Called if a report differs from the previous report in more than times and counters. */
   readonly tell: () => void
 }
 
+/** The least time between two lists, in ms: they cost the more the more entries there are. */
+const LIST_MS = 700
 /** The pause between two reads, in ms: while entries are held, and otherwise. */
 const PAUSE_MS = { holding: 250, idle: 5000 }
 /** Until a gateway's clock is known within `withinMs`, its state is read as if entries were held, at most `tries` times. */
@@ -49,7 +51,7 @@ export function readGatewayState({
   gatewayClock,
   identity,
   isHolding,
-  read: heard = () => {},
+  listed,
   tell
 }: GatewayStateOptions): GatewayStateReader {
   const ended = new AbortController()
@@ -62,6 +64,23 @@ export function readGatewayState({
     aheadMs: 0
   }
 
+  let known: string | undefined
+  let askedAt = -Infinity
+  let isAsking = false
+  /** No report waits for the list. */
+  const list = async ({ instance, held }: BarrierGateway, now: Millis): Promise<void> => {
+    // The end of an entry's ttl changes the number only.
+    const state = `${instance} ${held.generation} ${held.entries}`
+    if (state === known || isAsking || now < askedAt + LIST_MS) return
+    askedAt = now
+    isAsking = true
+    // After a failure, the next report asks again.
+    const all = await api.entries(ended.signal).catch(() => undefined)
+    isAsking = false
+    if (!all) return
+    known = state
+    listed(all, now)
+  }
   const read = async (): Promise<void> => {
     const before = said(current, identity)
     const lastAttemptAt = clock.now()
@@ -72,7 +91,7 @@ export function readGatewayState({
       identity.note(told, lastAttemptAt, now, true)
       const aheadMs = gatewayClock.ahead()
       current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
-      heard(told, lastAttemptAt)
+      void list(told, now)
     } catch (error) {
       const refused = isConnectionRefused(error)
       if (!ended.signal.aborted) identity.unanswered()

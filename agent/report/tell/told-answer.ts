@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Ack } from '../../rules/drain/ack.ts'
-import type { ToldAnswers } from '../../gateway/barrier/entry-list.ts'
+import type { ToldAnswers } from '../../gateway/barrier/entry-table.ts'
 import type { PodUid } from '../../rules/drain/facts.ts'
 import type { AckView } from '../snapshot/drain-view.ts'
 

@@ -5,8 +5,9 @@ import { isConnectionRefused } from '../../base/errors.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { ReadGateway, Sighting } from '../../gateway/apisix/control-api.ts'
 import { createListeners } from '../../base/listeners.ts'
+import { createLanes } from '../../gateway/barrier/gateway-lanes.ts'
 import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
-import { createControlReads, type ControlReads } from './control-reads.ts'
+import { createControlReads } from './control-reads.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** Reads the Control API of every gateway: all the time while some drain wants evidence, else at intervals. One read serves all. */
@@ -57,133 +58,107 @@ const LOOK_MS = 1000
 /** For how long a client counts as waiting, in ms. */
 const HURRIED_MS = 5000
 
-interface Lane {
-  readonly gateway: GatewayFact
-  readonly observing: ControlReads
-  readonly ended: AbortController
-  readers: number
-  failures: number
-  isTold: boolean
-  movedAt: number
-  tookMs: number
-  sighting: Sighting | undefined
-  freshness: Freshness | undefined
-}
-
 export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): Probe {
-  const lanes = new Map<string, Lane>()
   const listeners = createListeners()
-  const running = new Set<Promise<void>>()
   let wanted: readonly Wanted[] = []
   let hurriedUntil = -Infinity
 
-  const readOnce = async (lane: Lane): Promise<void> => {
-    const { gateway, observing, ended } = lane
-    const beganAt = clock.now()
-    try {
-      const sighting = await read(gateway.ip, ended.signal)
-      if (lane.isTold) log.info({ gateway: gateway.name }, 'gateway can be observed again')
-      lane.isTold = false
-      lane.failures = 0
-      const now = clock.now()
-      lane.tookMs = now - beganAt
-      if (sighting.beganAt >= (lane.sighting?.beganAt ?? -Infinity)) lane.sighting = sighting
-      lane.freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '', refused: false }
-      if (wanted.length > 0 && observing.seen(sighting, now)) lane.movedAt = now
-    } catch (error) {
-      if (ended.signal.aborted) return
-      lane.failures++
-      // Without a drain, nothing depends on it.
-      if (wanted.length > 0 && !lane.isTold)
-        log.warn({ err: error, gateway: gateway.name }, 'gateway cannot be observed')
-      lane.isTold ||= wanted.length > 0
-      const problem = (error as Error).message
-      const lastSuccessAt = lane.freshness?.lastSuccessAt ?? null
-      const refused = isConnectionRefused(error)
-      lane.freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem, refused }
-      observing.failed(problem)
+  const lanes = createLanes(({ ip, name: gateway }) => {
+    const observing = createControlReads()
+    const ended = new AbortController()
+    const { signal } = ended
+    const running = new Set<Promise<void>>()
+    let readers = 0
+    let failures = 0
+    let isTold = false
+    let movedAt = clock.now()
+    let tookMs = 0
+    let sighting: Sighting | undefined
+    let freshness: Freshness | undefined
+
+    const readOnce = async (): Promise<void> => {
+      const beganAt = clock.now()
+      try {
+        const seen = await read(ip, signal)
+        if (isTold) log.info({ gateway }, 'gateway can be observed again')
+        isTold = false
+        failures = 0
+        const now = clock.now()
+        tookMs = now - beganAt
+        if (seen.beganAt >= (sighting?.beganAt ?? -Infinity)) sighting = seen
+        freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '', refused: false }
+        if (wanted.length > 0 && observing.seen(seen, now)) movedAt = now
+      } catch (error) {
+        if (signal.aborted) return
+        failures++
+        // Without a drain, nothing depends on it.
+        if (wanted.length > 0 && !isTold) log.warn({ err: error, gateway }, 'gateway cannot be observed')
+        isTold ||= wanted.length > 0
+        const problem = (error as Error).message
+        const lastSuccessAt = freshness?.lastSuccessAt ?? null
+        const refused = isConnectionRefused(error)
+        freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem, refused }
+        observing.failed(problem)
+      }
+      listeners.tell()
     }
-    listeners.tell()
-  }
 
-  const pauseAfter = ({ failures, movedAt }: Lane): number =>
-    failures > 0
-      ? doubled(BACK_OFF_MS, failures - 1)
-      : Math.max(PAUSE_MS.shortest, Math.min(PAUSE_MS.longest, (clock.now() - movedAt) / PAUSE_MS.share))
+    const pause = (): number =>
+      failures > 0
+        ? doubled(BACK_OFF_MS, failures - 1)
+        : Math.max(PAUSE_MS.shortest, Math.min(PAUSE_MS.longest, (clock.now() - movedAt) / PAUSE_MS.share))
 
-  const reader = async (lane: Lane): Promise<void> => {
-    while (wanted.length > 0 && !lane.ended.signal.aborted) {
-      await readOnce(lane)
-      await clock.sleep(pauseAfter(lane), lane.ended.signal).catch(() => {})
+    const reader = async (): Promise<void> => {
+      while (wanted.length > 0 && !signal.aborted) {
+        await readOnce()
+        await clock.sleep(pause(), signal).catch(() => {})
+      }
+      readers--
     }
-    lane.readers--
-  }
 
-  /** Checks every second whether a read is due: drains read too, and a client may begin to wait. */
-  const idler = async (lane: Lane): Promise<void> => {
-    while (!lane.ended.signal.aborted) {
-      const { ms, times } = clock.now() < hurriedUntil ? IDLE.hurried : IDLE.usual
-      const due = (lane.freshness?.lastAttemptAt ?? -Infinity) + Math.max(ms, lane.tookMs * times)
-      if (wanted.length === 0 && clock.now() >= due) await readOnce(lane)
-      await clock.sleep(LOOK_MS, lane.ended.signal).catch(() => {})
+    /** Checks every second whether a read is due: drains read too, and a client may begin to wait. */
+    const idler = async (): Promise<void> => {
+      while (!signal.aborted) {
+        const { ms, times } = clock.now() < hurriedUntil ? IDLE.hurried : IDLE.usual
+        const due = (freshness?.lastAttemptAt ?? -Infinity) + Math.max(ms, tookMs * times)
+        if (wanted.length === 0 && clock.now() >= due) await readOnce()
+        await clock.sleep(LOOK_MS, signal).catch(() => {})
+      }
     }
-  }
 
-  const run = (loop: Promise<void>): void => {
-    const work = loop.finally(() => running.delete(work))
-    running.add(work)
-  }
-  const staff = (lane: Lane): void => {
-    for (; wanted.length > 0 && lane.readers < parallel; lane.readers++) run(reader(lane))
-  }
-
-  const close = (lane: Lane): void => {
-    lane.ended.abort()
-    lanes.delete(lane.gateway.id)
-  }
+    const run = (loop: Promise<void>): void => {
+      const work = loop.finally(() => running.delete(work))
+      running.add(work)
+    }
+    const want = (): void => {
+      if (observing.want(wanted)) movedAt = clock.now()
+      for (; wanted.length > 0 && readers < parallel; readers++) run(reader())
+    }
+    want()
+    run(idler())
+    return {
+      want,
+      observation: (uid: PodUid) => observing.get(uid),
+      sighting: () => sighting,
+      freshness: () => freshness,
+      stop() {
+        ended.abort()
+        return Promise.all(running)
+      }
+    }
+  })
 
   return {
     want(list) {
       wanted = list
-      for (const lane of lanes.values()) {
-        if (lane.observing.want(list)) lane.movedAt = clock.now()
-        staff(lane)
-      }
+      for (const lane of lanes.all()) lane.want()
     },
-    gateways(list) {
-      const current = new Map(list.map(gateway => [gateway.id, gateway]))
-      for (const lane of lanes.values()) if (current.get(lane.gateway.id)?.ip !== lane.gateway.ip) close(lane)
-      for (const gateway of current.values()) {
-        if (lanes.has(gateway.id)) continue
-        const observing = createControlReads()
-        observing.want(wanted)
-        const ended = new AbortController()
-        const lane = {
-          gateway,
-          observing,
-          ended,
-          readers: 0,
-          failures: 0,
-          isTold: false,
-          movedAt: clock.now(),
-          tookMs: 0,
-          sighting: undefined,
-          freshness: undefined
-        }
-        lanes.set(gateway.id, lane)
-        staff(lane)
-        run(idler(lane))
-      }
-    },
-    observation: (uid, gatewayId) => lanes.get(gatewayId)?.observing.get(uid),
-    sighting: gatewayId => lanes.get(gatewayId)?.sighting,
-    freshness: gatewayId => lanes.get(gatewayId)?.freshness,
+    gateways: lanes.list,
+    observation: (uid, gatewayId) => lanes.get(gatewayId)?.observation(uid),
+    sighting: gatewayId => lanes.get(gatewayId)?.sighting(),
+    freshness: gatewayId => lanes.get(gatewayId)?.freshness(),
     hurry: () => void (hurriedUntil = clock.now() + HURRIED_MS),
     onChange: listener => listeners.add(listener),
-    async stop() {
-      wanted = []
-      for (const lane of lanes.values()) close(lane)
-      await Promise.all(running)
-    }
+    stop: lanes.stop
   }
 }

@@ -16,14 +16,16 @@ function rig(answer: () => unknown, holding = { now: false }, identity = createI
     gatewayClock: createGatewayClock(),
     identity,
     isHolding: () => holding.now,
+    listed: () => {},
     tell: () => (told += 1),
     api: {
+      entries: () => Promise.resolve([]),
       async state(signal) {
         signal?.throwIfAborted()
         reads += 1
         const given = answer()
         if (given instanceof Error) throw given
-        return { now: 0, entries: [], ...(given as object) } as never
+        return { now: 0, entries: [], held: {}, ...(given as object) } as never
       }
     }
   })
@@ -67,8 +69,16 @@ describe('gateway state', () => {
     const clock = manualClock()
     let asked = 0
     const api = {
+      entries: () => Promise.resolve([]),
       state: async () =>
-        ({ instance: asked++ % 2 === 0 ? 'a' : 'b', fit: true, now: 0, entries: [], workers: [] }) as never
+        ({
+          instance: asked++ % 2 === 0 ? 'a' : 'b',
+          fit: true,
+          now: 0,
+          entries: [],
+          held: {},
+          workers: []
+        }) as never
     }
     const readers = identities.map(identity =>
       readGatewayState({
@@ -77,6 +87,7 @@ describe('gateway state', () => {
         gatewayClock: createGatewayClock(),
         identity,
         isHolding: () => isHolding,
+        listed: () => {},
         tell: () => {}
       })
     )
