@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
@@ -11,15 +11,22 @@ import { callHook, type HookReply } from '../build/hook.ts'
 import { createPods, type PodOptions, type TestPod } from '../build/pods.ts'
 import type { Backend } from './backend.ts'
 import { eventually } from './eventually.ts'
-import type { Gateway, Node } from './gateway.ts'
+import type { Config, Node } from './gateway.ts'
+import type { Addresses } from './nginx-conf.ts'
 
 /** A pod in the stand-in for Kubernetes, whose program runs at the same address. */
 export interface LivePod extends TestPod {
   readonly backend: Backend
 }
 
+/** A real nginx, or a gateway of the sandbox. */
+interface Gateway {
+  readonly at: Pick<Addresses, 'barrier' | 'token'>
+  configured(config: Config): Promise<void>
+}
+
 /**
- * The agent with a real nginx that runs the plugin. Kubernetes, the Admin API, and APISIX's own modules in nginx are stand-ins.
+ * The agent with a gateway that runs the plugin. Kubernetes, the Admin API, and APISIX's own modules are stand-ins.
  * No kubelet runs: the test deletes pods, calls their hooks and ends their programs.
  */
 export interface WithAgent {
@@ -48,14 +55,16 @@ export async function withAgent(gateway: Gateway): Promise<WithAgent> {
   const admin = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
   const pods = createPods(kubernetes.store, createAddresses())
   const { at } = gateway
+  const tokenFile = join(directory, 'token')
+  await writeFile(tokenFile, at.token)
   const settings = config({
     KUBERNETES_KUBECONFIG: kubeconfig,
     APISIX_ADMIN_URL: admin.url,
     APISIX_CONTROL_ENABLED: 'false',
-    APISIX_GATEWAYS_STATIC: JSON.stringify([{ name: 'nginx', host: at.barrier.split(':')[0] }]),
+    APISIX_GATEWAYS_STATIC: JSON.stringify([{ name: 'gateway', host: at.barrier.split(':')[0] }]),
     APISIX_BARRIER_PORT: at.barrier.split(':')[1] ?? '',
     APISIX_BARRIER_SCHEME: 'http',
-    APISIX_BARRIER_TOKEN_FILE: `${at.dir}/token`,
+    APISIX_BARRIER_TOKEN_FILE: tokenFile,
     DRAIN_MINIMUM_EVIDENCE: 'barrier',
     SERVE_HOST: '127.0.0.1',
     SERVE_PORT: '0'
