@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { clean } from './base/censor.ts'
-import { EXIT_WRONG, formatProblems, HELP, parseCommand } from './start/cli.ts'
+import { EXIT_WRONG, formatProblems, helpOf, parseCommand } from './start/cli.ts'
 import { loadConfig, printConfig } from './config/load.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -11,9 +11,9 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 /** Runs the command. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {
   const command = parseCommand(argv)
-  if (command.kind === 'help') return say(HELP)
+  if (command.kind === 'help') return say(helpOf(command.command))
   if (command.kind === 'version') return say(`${version}\n`)
-  if (command.kind === 'wrong') return complain([command.problem], `${command.problem}\n\n${HELP}`)
+  if (command.kind === 'wrong') return complain([command.problem], `${command.problem} (see --help)\n`)
 
   if (command.kind === 'status' && command.url !== undefined) {
     const { otherAgent, status } = await import('./doctor/run-status.ts')

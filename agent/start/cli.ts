@@ -27,153 +27,160 @@ type Command =
       readonly tokenFile: string | undefined
     }
   | ({ readonly kind: 'plugin-values' } & PluginValuesFlags)
-  | { readonly kind: 'help' }
+  | { readonly kind: 'help'; readonly command: Name | undefined }
   | { readonly kind: 'version' }
   | { readonly kind: 'wrong'; readonly problem: string }
 
 /** The exit code for a wrong command line or configuration. */
 export const EXIT_WRONG = 2
 
-export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves it, and only then answers their preStop hook.
+/** What each command does, and its exit codes above 0. */
+const COMMANDS = {
+  run: {
+    usage: 'apisix-drain [run] --config <file>',
+    does: 'runs the agent',
+    exits: '1: the agent could not start'
+  },
+  doctor: {
+    usage: 'apisix-drain doctor --config <file>',
+    does: 'checks what the agent needs. One line for each finding: ok, warn, FAIL, or skip for what a failed check explains; the line after the arrow says what to change',
+    exits: '1: something that is configured does not work; warnings are allowed'
+  },
+  status: {
+    usage: 'apisix-drain status --config <file>',
+    does: 'prints the state of the running agent: gateways, pods on the way out, what they wait for',
+    exits: '1: an answer is at risk; 2: the agent does not answer'
+  },
+  plugin: {
+    usage: 'helm get values <release> -o yaml | apisix-drain plugin values --from -',
+    does: 'prints the values of the official APISIX chart with the plugin merged in',
+    exits: '1: something cannot be merged'
+  }
+}
+type Name = keyof typeof COMMANDS
+const NAMES = Object.keys(COMMANDS) as Name[]
 
-  apisix-drain [run] --config <file>     run the agent
-  apisix-drain doctor --config <file>    check what the agent needs, and say what to change
-  apisix-drain status --config <file>    print the state of the running agent: gateways, pods on the way out, what they wait for
-  apisix-drain plugin values --from -    print the values of the official APISIX chart with the plugin merged in
+/** Each option: its commands, its value if it has one, and what it does. */
+const OPTIONS = `
+run doctor status | config <file> | configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
+run | print-config | print the configuration with every default filled in (secrets not shown), and end
+run | dry-run | write nothing to APISIX
+doctor status plugin | json | one JSON object instead of lines
+status | url <url> | the agent to ask, http://host:port; default: the one of the configuration, in this pod
+status | token-file <file> | with --url, the file of the dashboard's token
+plugin | from <file> | the output of helm get values <release> -o yaml; - for standard input
+plugin | agent <url> | the agents' Service; default: the one of the values, or http://apisix-drain.apisix.svc.cluster.local:8080
+plugin | allow <net> | a network that may call the Admin API too, such as 10.0.0.0/8; commas for several
+plugin | listen <what> | https (the default), http as with barrierTLS.enabled=false, or both during an upgrade
+plugin | tls-secret <name> | the Secret with the certificate; default: apisix-drain-barrier-tls
+${NAMES.join(' ')} | help | of one command, or of all
+${NAMES.join(' ')} | version | print it, and end`
+  .trim()
+  .split('\n')
+  .map(line => {
+    const [of = '', option = '', does = ''] = line.split(' | ')
+    const [name = '', takes] = option.split(' ')
+    return { of: of.split(' '), name, option, takes, does }
+  })
 
-  --config <file>   configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
-  --print-config    print the configuration with every default filled in (secrets not shown), and end
-  --dry-run         write nothing to APISIX
-  --json            doctor, status: one JSON object instead of lines
-  --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
-  --token-file <f>  status: with --url, the file of the dashboard's token
-  --from <file>     plugin values: the output of helm get values <release> -o yaml; - for standard input
-  --agent <url>     plugin values: the agents' Service; default: the one of the values, or http://apisix-drain.apisix.svc.cluster.local:8080
-  --allow <net>     plugin values: a network that may call the Admin API too, such as 10.0.0.0/8; commas for several
-  --listen <what>   plugin values: https (the default), http as with barrierTLS.enabled=false, or both during an upgrade
-  --tls-secret <s>  plugin values: the Secret with the certificate; default: apisix-drain-barrier-tls
-  --help, --version
+/** The help of one command, or of all. */
+export function helpOf(only?: Name): string {
+  const names = only ? [only] : NAMES
+  const options = OPTIONS.filter(({ of }) => names.some(name => of.includes(name)))
+  const lines = options.map(({ of, option, does }) => {
+    const whose = only || of.length === NAMES.length ? '' : `${of.join(', ')}: `
+    return `  ${`--${option}`.padEnd(20)}${whose}${does}`
+  })
+  return `apisix-drain takes ending pods out of Apache APISIX, proves it, and only then answers their preStop hook.
 
-doctor prints one line for each finding: ok, warn, FAIL, or skip for checks that a failed one explains. The line after
-the arrow says what to change.
+${names.map(name => `  ${COMMANDS[name].usage}\n      ${COMMANDS[name].does}`).join('\n')}
 
-Exit codes: 0  all is well; doctor: no check failed, warnings are allowed
-            1  run: the agent could not start; doctor: a check failed; status: an answer is at risk;
-               plugin values: something cannot be merged
-            2  wrong command line or configuration; status: the agent does not answer
+${lines.join('\n')}
+
+Exit codes: 0: all is well; 2: wrong command line or configuration
+${names.map(name => `  ${name}: ${COMMANDS[name].exits}`).join('\n')}
 Every setting: docs/config.md
 `
-
-const OPTIONS = {
-  config: { type: 'string' },
-  'print-config': { type: 'boolean' },
-  'dry-run': { type: 'boolean' },
-  json: { type: 'boolean' },
-  url: { type: 'string' },
-  'token-file': { type: 'string' },
-  from: { type: 'string' },
-  agent: { type: 'string' },
-  allow: { type: 'string' },
-  listen: { type: 'string' },
-  'tls-secret': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean' }
-} as const
-
-const PLUGIN_OPTIONS = ['from', 'agent', 'allow', 'listen', 'tls-secret'] as const
-
-const COMMANDS = ['run', 'doctor', 'status', 'plugin'] as const
+}
 
 /** Arguments (without node and script) to a command. Never throws: a wrong command line is a command too. */
 export function parseCommand(argv: readonly string[]): Command {
   const { values, positionals, tokens } = parseArgs({
     args: [...argv],
-    options: OPTIONS,
+    options: Object.fromEntries(
+      OPTIONS.map(({ name, takes }) => [
+        name,
+        { type: takes ? ('string' as const) : ('boolean' as const), ...(name === 'help' && { short: 'h' }) }
+      ])
+    ),
     allowPositionals: true,
     strict: false,
     tokens: true
   })
-  for (const token of tokens) {
-    if (token.kind !== 'option') continue
-    const problem = optionProblem(token.name, token.rawName, token.value)
-    if (problem) return { kind: 'wrong', problem }
-  }
-  const [command = 'run', ...more] = positionals
-  const known = COMMANDS.find(name => name === command)
-  if (!known) return { kind: 'wrong', problem: unknown('command', command, COMMANDS) }
-  if (known === 'plugin') return values.help ? { kind: 'help' } : pluginCommand(more, values)
-  if (more.length > 0)
-    return { kind: 'wrong', problem: `"${more.join(' ')}" is too much; a file goes after --config` }
-
-  if (values.help) return { kind: 'help' }
-  if (values.version) return { kind: 'version' }
-  const configFile = typeof values.config === 'string' ? values.config : undefined
-  const dryRun = values['dry-run'] === true
-  const ofPlugin = PLUGIN_OPTIONS.find(name => values[name] !== undefined)
-  if (ofPlugin) return { kind: 'wrong', problem: `--${ofPlugin} belongs to plugin values` }
-  if (known === 'status') return statusCommand(values)
-  if (values.url !== undefined || values['token-file'] !== undefined)
-    return { kind: 'wrong', problem: '--url and --token-file belong to status' }
-  if (known !== 'run') {
-    return values['print-config'] || dryRun
-      ? { kind: 'wrong', problem: `${known} takes --config and --json only` }
-      : { kind: known, configFile, json: values.json === true }
-  }
-  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor and status' }
-  return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
-}
-
-function pluginCommand(
-  words: readonly string[],
-  values: Readonly<Record<string, string | boolean | undefined>>
-): Command {
   const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
-  if (words.join(' ') !== 'values') return wrong('the command is plugin values')
-  const { from, agent, allow, json, listen = 'https', 'tls-secret': secret, ...others } = values
-  const [other] = Object.keys(others)
-  if (other !== undefined)
-    return wrong('plugin values takes --from, --agent, --allow, --listen, --tls-secret and --json only')
-  if (typeof from !== 'string')
-    return wrong(
-      'plugin values needs --from: helm get values <release> -o yaml | apisix-drain plugin values --from -'
-    )
-  const url = typeof agent === 'string' ? agent : undefined
-  if (url !== undefined && !/^https?:\/\/[^/]+$/.test(url))
-    return wrong(`--agent takes http://host:port, not "${url}"`)
-  const tlsSecret = typeof secret === 'string' ? secret : 'apisix-drain-barrier-tls'
-  const networks = typeof allow === 'string' ? allow.split(',').map(network => network.trim()) : []
-  const own = { from, agent: url, allow: networks, listen: String(listen), tlsSecret }
-  return { kind: 'plugin-values', ...own, json: json === true }
+  const [command = 'run', ...more] = positionals
+  const known = NAMES.find(name => name === command)
+  for (const token of tokens) {
+    const problem = token.kind === 'option' && optionProblem(token, known)
+    if (problem) return wrong(problem)
+  }
+  if (!known) return wrong(unknown('command', command, NAMES))
+  if (values['help']) return { kind: 'help', command: positionals.length > 0 ? known : undefined }
+  if (values['version']) return { kind: 'version' }
+  const textOf = (name: string) => (typeof values[name] === 'string' ? values[name] : undefined)
+  const json = values['json'] === true
+  if (known === 'plugin')
+    return more.join(' ') === 'values' ? pluginCommand(textOf, json) : wrong('the command is plugin values')
+  if (more.length > 0) return wrong(`"${more.join(' ')}" is too much; a file goes after --config`)
+  const configFile = textOf('config')
+  if (known === 'status') return statusCommand(textOf, json)
+  if (known === 'doctor') return { kind: known, configFile, json }
+  return {
+    kind: values['print-config'] ? 'print-config' : 'run',
+    configFile,
+    dryRun: values['dry-run'] === true
+  }
 }
 
-function statusCommand(values: Readonly<Record<string, unknown>>): Command {
-  const textOf = (name: string) => (typeof values[name] === 'string' ? values[name] : undefined)
+type TextOf = (name: string) => string | undefined
+
+function pluginCommand(textOf: TextOf, json: boolean): Command {
+  const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
+  const [from, agent] = [textOf('from'), textOf('agent')]
+  if (from === undefined) return wrong(`plugin values needs --from: ${COMMANDS.plugin.usage}`)
+  if (agent !== undefined && !/^https?:\/\/[^/]+$/.test(agent))
+    return wrong(`--agent takes http://host:port, not "${agent}"`)
+  const allow =
+    textOf('allow')
+      ?.split(',')
+      .map(network => network.trim()) ?? []
+  const tlsSecret = textOf('tls-secret') ?? 'apisix-drain-barrier-tls'
+  return { kind: 'plugin-values', from, agent, allow, listen: textOf('listen') ?? 'https', tlsSecret, json }
+}
+
+function statusCommand(textOf: TextOf, json: boolean): Command {
   const [url, tokenFile] = [textOf('url'), textOf('token-file')]
   const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
-  if (values['print-config'] || values['dry-run'])
-    return wrong('status takes --config, --json, --url and --token-file only')
   if (tokenFile !== undefined && url === undefined) return wrong('--token-file needs --url')
   if (url !== undefined && !/^https?:\/\/[^/]/.test(url))
     return wrong(`--url takes http://host:port, not "${url}"`)
-  return {
-    kind: 'status',
-    configFile: textOf('config'),
-    json: values['json'] === true,
-    url,
-    tokenFile
-  }
+  return { kind: 'status', configFile: textOf('config'), json, url, tokenFile }
 }
 
-function optionProblem(name: string, rawName: string, value: string | undefined): string | undefined {
-  const option = Object.entries(OPTIONS).find(([known]) => known === name)?.[1]
+function optionProblem(
+  { name, rawName, value }: { name: string; rawName: string; value: string | undefined },
+  command: Name | undefined
+): string | undefined {
+  const option = OPTIONS.find(known => known.name === name)
   if (!option)
     return unknown(
       'option',
       rawName,
-      Object.keys(OPTIONS).map(known => `--${known}`)
+      OPTIONS.map(known => `--${known.name}`)
     )
-  if (option.type === 'string' && !value) return `${rawName} needs a value`
-  if (option.type === 'boolean' && value !== undefined) return `${rawName} takes no value`
+  if (option.takes && !value) return `${rawName} needs a value`
+  if (!option.takes && value !== undefined) return `${rawName} takes no value`
+  if (command && !option.of.includes(command)) return `${rawName} belongs to ${option.of.join(', ')}`
   return undefined
 }
 

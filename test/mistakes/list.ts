@@ -27,13 +27,13 @@ export const MISTAKES: readonly Mistake[] = [
     title: 'a command is misspelled',
     args: ['docter'],
     exit: 2,
-    says: [/there is no command docter, did you mean doctor\?/]
+    says: [/^there is no command docter, did you mean doctor\? \(see --help\)\n$/]
   },
   {
     title: 'an option of another command',
     args: ['--json'],
     exit: 2,
-    says: [/--json belongs to doctor and status/]
+    says: [/--json belongs to doctor, status, plugin/]
   },
   {
     title: 'the file of the configuration is not there',
