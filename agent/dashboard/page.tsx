@@ -7,11 +7,9 @@ import { Header } from './cards/header.tsx'
 import { Hidden } from './cards/hidden-card.tsx'
 import { Holders } from './cards/holders-card.tsx'
 import { Lag } from './cards/lag-card.tsx'
-import { Matrix } from './cards/matrix-card.tsx'
 import { Tiles } from './cards/tiles.tsx'
 import { Words } from './cards/words-card.tsx'
 import { Worth } from './cards/worth-card.tsx'
-import { Unproved } from './cards/unproved.tsx'
 import type { Store } from './store.ts'
 import { useTheme } from './theme.ts'
 import { agentNow, useShown } from './use.ts'
@@ -22,12 +20,12 @@ export function Page({ store }: { store: Store }) {
   const [theme, toggle] = useTheme()
   const { view, onView } = useView()
   const { snapshot, link } = shown
-  const lanes = useMemo(
-    () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
-    [snapshot?.drains, snapshot?.past]
-  )
-  // Live drains change ten times a second, finished drains rarely. So their lanes are made apart.
-  const over = useMemo(() => lanesOf([], snapshot?.past ?? []), [snapshot?.past])
+  // The drains that were not proved are kept for longer than the others. Live ones change ten times a second, so their lanes are made apart.
+  const over = useMemo(() => {
+    const { past = [], unproved = [] } = snapshot ?? {}
+    return [...new Map(lanesOf([], [...past, ...unproved]).map(lane => [lane.id, lane])).values()]
+  }, [snapshot?.past, snapshot?.unproved])
+  const lanes = useMemo(() => [...lanesOf(snapshot?.drains ?? [], []), ...over], [snapshot?.drains, over])
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
@@ -54,20 +52,6 @@ export function Page({ store }: { store: Store }) {
   const holders = useMemo(
     () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} view={view} onView={onView} />,
     [snapshot?.holders, over, second, view.holders, view.seek]
-  )
-  const { gateways: all } = snapshot ?? {}
-  const matrix = useMemo(
-    () => (
-      <Matrix
-        holders={snapshot?.holders ?? []}
-        gateways={all ?? []}
-        over={over}
-        now={second}
-        view={view}
-        onView={onView}
-      />
-    ),
-    [snapshot?.holders, all, over, second, view.ns]
   )
   const agent = snapshot?.agent
   const hooks = snapshot?.inventory.hooks
@@ -102,13 +86,11 @@ export function Page({ store }: { store: Store }) {
           <>
             <Tiles snapshot={snapshot} />
             <Drains shown={shown} lanes={lanes} view={view} onView={onView} />
-            <Unproved lanes={lanes} snapshot={snapshot} />
             {hidden}
             {lag}
             {worth}
             <Answers snapshot={snapshot} now={second} />
             <Gateways snapshot={snapshot} lanes={over} now={now} />
-            {matrix}
             {holders}
             <Words />
             <footer class="quiet">

@@ -42,7 +42,7 @@ export const otherAgent = (url: string, tokenFile: string | undefined): StatusTa
 export async function status(target: StatusTarget, json: boolean): Promise<number> {
   const read = await readStatus(target)
   print(read, json)
-  return 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
+  return 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad' || read.lastHour.level === 'bad')
 }
 
 interface Problem {

@@ -1,20 +1,18 @@
-import { formatAge, whyBehind } from '../dashboard/model/why-behind.ts'
+import { formatAge, holderName, whyBehind } from '../dashboard/model/why-behind.ts'
 import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf, type Standing } from '../dashboard/model/lanes.ts'
-import { sentenceOf } from '../dashboard/model/sentence.ts'
+import { lastHourOf, type LastHour } from '../dashboard/model/last-hour.ts'
+import { sentenceOf, type Sentence } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
 import { idleLagOf } from '../report/snapshot/lag.ts'
 import type { Grade } from '../rules/drain/drain.ts'
 import { earliest, latest } from '../rules/drain/times.ts'
-import { STANDING } from '../dashboard/model/words.ts'
+import { gatewayState, STANDING } from '../dashboard/model/words.ts'
 import type { GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
 
 /** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
-export interface StatusReport {
-  /** `bad`: an answer is at risk now, or was at risk in the last hour. */
-  readonly level: 'well' | 'busy' | 'bad'
-  readonly head: string
-  readonly rest: string
+export interface StatusReport extends Sentence {
+  readonly lastHour: Omit<LastHour, 'drain'>
   readonly at: number
   readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
   /** The newest answered hooks, the newest first, at most 20. */
@@ -29,7 +27,7 @@ export interface StatusReport {
   }[]
   readonly gateways: readonly {
     readonly name: string
-    readonly state: 'ready' | 'not ready' | 'ending'
+    readonly state: ReturnType<typeof gatewayState>['label']
     readonly evidence: GatewayView['available']
     readonly why: string
     readonly workers: number
@@ -78,8 +76,10 @@ export function statusOf(snapshot: Snapshot): StatusReport {
   const { agent, at, gateways, holders } = snapshot
   const { version, dryRun, leader, apisix, missingParts } = agent
   const newest = latest(gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision))) ?? 0
+  const { level, text } = lastHourOf(snapshot)
   return {
     ...sentenceOf(snapshot),
+    lastHour: { level, text },
     at,
     agent: { version, dryRun, leader, apisix, missingParts },
     answers: snapshot.acks.slice(0, ANSWERS).map(({ at, by, ack }) => {
@@ -91,7 +91,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
       const revision = earliest(workers.map(worker => worker.revision)) ?? null
       return {
         name,
-        state: stateOf(gateway),
+        state: gatewayState(gateway).label,
         evidence,
         why,
         workers: workers.length,
@@ -126,23 +126,24 @@ export function statusOf(snapshot: Snapshot): StatusReport {
       }),
     behind: holders
       .flatMap(holder =>
-        holder.behind ? [{ upstream: holder.key, since: holder.behind.since, why: whyBehind(holder) }] : []
+        holder.behind
+          ? [{ upstream: holderName(holder), since: holder.behind.since, why: whyBehind(holder) }]
+          : []
       )
       .toSorted((a, b) => a.since - b.since),
-    onSuccessors: holders.flatMap(({ key, owner, onSuccessors }) =>
-      onSuccessors ? [{ upstream: key, owner, ...onSuccessors }] : []
+    onSuccessors: holders.flatMap(holder =>
+      holder.onSuccessors
+        ? [{ upstream: holderName(holder), owner: holder.owner, ...holder.onSuccessors }]
+        : []
     )
   }
 }
-
-const stateOf = ({ ready, terminating }: GatewayView) =>
-  terminating ? 'ending' : ready ? 'ready' : 'not ready'
 
 /** Plain lines for a terminal: no colours. */
 export function formatStatus(report: StatusReport): string {
   const { agent, at, gateways, pods, behind, onSuccessors } = report
   const parts = [
-    `${report.head}\n${report.rest}`,
+    [report.head, report.rest, report.facts, report.lastHour.text].filter(line => line !== '').join('\n'),
     agentLine(agent),
     table(
       ['GATEWAY', 'STATE', 'EVIDENCE', 'WORKERS', 'REVISION', 'BEHIND', 'ANSWERED', ''],
@@ -199,7 +200,7 @@ export function formatStatus(report: StatusReport): string {
         upstream,
         owner,
         formatMs(Math.max(0, at - since)),
-        nodes.join(', ')
+        nodes.join(', ') || 'none'
       ])
     )
   ]

@@ -75,7 +75,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       problem: '',
       holders: 1,
       nodes: 2,
-      hooks: { routed: 0, without: [], bare: [], counts: { without: 0, bare: 0 } }
+      hooks: { routed: 0, without: [], bare: [], early: [], counts: { without: 0, bare: 0, early: 0 } }
     },
     holders: [],
     hidden: [],

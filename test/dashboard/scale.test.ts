@@ -44,7 +44,7 @@ describe('dashboard at scale', function () {
       const { page } = await stage.open('about:blank')
       await page.addInitScript(WATCH_FOR_HOLDERS)
       await page.goto(url)
-      await page.getByText('5,000 holders').waitFor()
+      await page.getByText(/^\d+ of 5,000 holders$/).waitFor()
       const took = await page.evaluate<number>('window.readyAt')
       await page.close()
       return took
@@ -55,7 +55,7 @@ describe('dashboard at scale', function () {
 
   it('draws only the visible ones of 5,000 holders, and finds the others', async () => {
     const agent = await stage.start(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
-    const { page } = await stage.open(agent.url)
+    const { page, complaints } = await stage.open(`${agent.url}/#holders=all`)
     const table = page.getByRole('table', { name: 'Holders' })
     await table.waitFor()
     expect(await table.getAttribute('aria-rowcount')).to.equal('5001')
@@ -65,22 +65,8 @@ describe('dashboard at scale', function () {
     await page.getByRole('searchbox', { name: 'Search holders' }).fill('web-3211')
     await page.getByText('1 of 5,000 holders').waitFor()
     await table.getByText('upstreams/web-3211').waitFor()
-    await page.close()
-  })
-
-  it('draws only the visible cells of gateways and upstreams, and an upstream leads to its drains', async () => {
-    const agent = await stage.start(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
-    const { page, complaints } = await stage.open(agent.url)
-    const table = page.getByRole('table', { name: 'Gateways and upstreams' })
-    await table.waitFor()
-    expect(await table.getAttribute('aria-rowcount')).to.equal('5001')
-    expect(await table.getByRole('row').count()).to.be.below(40)
-    await page.getByText('20 behind Kubernetes').waitFor()
-    await page.getByLabel('Namespace').selectOption('shop')
-    await page.getByText('none behind Kubernetes').waitFor()
-    await page.getByLabel('Namespace').selectOption('')
-    await table.locator('.scroll').evaluate(box => box.scrollTo(0, 20 * 30))
-    await table.getByRole('button', { name: 'Drains of upstreams/web-1', exact: true }).click()
+    await page.getByRole('searchbox', { name: 'Search holders' }).fill('web-1')
+    await table.getByRole('button', { name: 'Drains of pay/web-1 (upstreams/web-1)', exact: true }).click()
     expect(await page.getByRole('searchbox', { name: 'Search drains' }).inputValue()).to.equal(
       'upstreams/web-1'
     )
@@ -108,7 +94,7 @@ describe('dashboard at scale', function () {
 /** The page itself measures when it shows the holders, so that the test's call to the browser does not count. */
 const WATCH_FOR_HOLDERS = `
   new MutationObserver(() => {
-    if (!window.readyAt && document.body?.textContent.includes('5,000 holders')) window.readyAt = performance.now()
+    if (!window.readyAt && document.body?.textContent.includes('of 5,000 holders')) window.readyAt = performance.now()
   }).observe(document, { subtree: true, childList: true, characterData: true })
 `
 

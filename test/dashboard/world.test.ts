@@ -104,7 +104,7 @@ describe('dashboard on the sandbox', function () {
     const headline = page.getByRole('heading', { level: 1 })
     await headline.getByText('All is well.').waitFor()
     const name = addSilentGateway(world)
-    await headline.getByText('2 of 3 gateways prove.').waitFor({ timeout: 5000 })
+    await headline.getByText('1 of 3 gateways unreachable: rollouts wait.').waitFor({ timeout: 5000 })
     await headline.getByText(name).waitFor()
     const rounds = async () =>
       ((await (await fetch(`${world.agentUrl}/api/state`)).json()) as Snapshot).totals.rounds

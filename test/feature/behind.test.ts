@@ -53,7 +53,9 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
     const changedAt = performance.now()
     const red = await shows(rig, 'red', (_, all) => sentenceOf(all).level === 'bad', RED_MS)
     expect(ranMs(changedAt)).to.be.below(RED_MS)
-    expect(sentenceOf(red.all).head).to.match(/^upstreams\/web has been behind Kubernetes for \d+ s\.$/)
+    expect(sentenceOf(red.all).head).to.match(
+      /^shop\/web \(upstreams\/web\) has been behind Kubernetes for \d+ s\.$/
+    )
     expect(sentenceOf(red.all).rest).to.match(/^its owner has not written 1 node\./)
     expect(red.web.behind).to.deep.include({ cause: 'owner', gateways: [] })
     expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.be.above(30)

@@ -4,7 +4,7 @@ import { ago, count, formatMs } from '../model/format.ts'
 import { gatewayArrivals, gatewayLags } from '../model/gateway-lags.ts'
 import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
-import { AVAILABLE, type Tone } from '../model/words.ts'
+import { AVAILABLE, gatewayState, type Tone } from '../model/words.ts'
 import { Mark } from '../parts/mark.tsx'
 import { Term } from '../parts/term.tsx'
 import { Time } from '../parts/time.tsx'
@@ -102,7 +102,7 @@ function GatewayRows({ gateway, lag, arrival, newest, now }: GatewayRowsProps) {
           </div>
         </th>
         <td data-label="State">
-          <Mark {...stateOf(gateway)} />
+          <Mark {...gatewayState(gateway)} />
         </td>
         <td data-label="Evidence">
           <Mark {...AVAILABLE[gateway.available]} />
@@ -152,11 +152,6 @@ function problemsOf({ why, control, barrier }: GatewayView) {
 }
 
 const WATCH: Record<WatchView['state'], Tone> = { connecting: 'busy', live: 'good', stale: 'bad' }
-
-function stateOf({ ready, terminating }: GatewayView): { tone: Tone; label: string } {
-  if (terminating) return { tone: 'busy', label: 'ending' }
-  return ready ? { tone: 'good', label: 'ready' } : { tone: 'bad', label: 'not ready' }
-}
 
 function Lags({ of }: { of: Quantiles | undefined }) {
   if (!of) return <span class="quiet">–</span>

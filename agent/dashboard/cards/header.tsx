@@ -2,8 +2,10 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { announce, type Announced } from '../model/announce.ts'
 import { fullMoment, wallClock, zoneAt } from '../model/format.ts'
+import { lastHourOf } from '../model/last-hour.ts'
 import { sentenceOf } from '../model/sentence.ts'
 import { titleOf } from '../model/title.ts'
+import { hashOf, viewOf } from '../model/view.ts'
 import type { Tone } from '../model/words.ts'
 import type { Link } from '../store.ts'
 import type { Theme } from '../theme.ts'
@@ -66,9 +68,26 @@ export function Header({ snapshot, link, now, theme, onTheme }: HeaderProps) {
           {lost ? `The page shows the state at ${wallClock(snapshot.at)}. Trying again.` : sentence?.rest}
         </span>
       </h1>
+      {snapshot && !lost && <Beside snapshot={snapshot} facts={sentence?.facts ?? ''} />}
       <p class="hidden" role="status">
         {announced.current?.text}
       </p>
     </header>
+  )
+}
+
+const TONES = { well: 'good', busy: 'busy', bad: 'bad' } as const
+
+/** The figures of the moment, and the result of the last hour with a link to what it names. */
+function Beside({ snapshot, facts }: { snapshot: Snapshot; facts: string }) {
+  const { level, text, drain } = lastHourOf(snapshot)
+  return (
+    <p class="beside small">
+      <span class="quiet">{facts}</span>
+      <span class="hour">
+        <Mark tone={TONES[level]} label={text} />
+        {drain && <a href={`#${hashOf({ ...viewOf(''), show: 'not proved', drain })}`}>Show it</a>}
+      </span>
+    </p>
   )
 }

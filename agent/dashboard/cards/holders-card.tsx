@@ -1,11 +1,18 @@
 import { useMemo } from 'preact/hooks'
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import { count, formatMs } from '../model/format.ts'
-import { holderLags } from '../model/gateway-lags.ts'
-import { HOLDER_FILTERS, differenceOf, holderRows, toneOf } from '../model/holder-rows.ts'
-import type { Quantiles } from '../model/lag-series.ts'
+import {
+  clockOf,
+  differenceOf,
+  HOLDER_FILTERS,
+  holderRows,
+  lastOut,
+  toneOf,
+  type Clock
+} from '../model/holder-rows.ts'
 import type { Lane } from '../model/lanes.ts'
 import type { ViewProps } from '../model/view.ts'
+import { formatAge, holderName } from '../model/why-behind.ts'
 import { useNarrow } from '../use.ts'
 import { Search } from '../parts/search.tsx'
 import { Choice } from '../parts/choice.tsx'
@@ -17,20 +24,24 @@ import { Virtual } from '../parts/virtual.tsx'
 /** The height of a row, in px. On a phone a holder has three lines. */
 const ROW_HEIGHT = { wide: 30, narrow: 70 }
 const ROWS = { wide: 12, narrow: 7 }
-const SHOWN_NODES = 4
 
 interface HoldersProps extends ViewProps {
   holders: readonly HolderView[]
+  /** Drains that are over. */
   lanes: readonly Lane[]
   now: number
 }
 
-/** Every APISIX object that lists nodes, and its differences between EndpointSlices, Admin API and gateways. */
+/** Every APISIX object that lists nodes: how far its owner and its gateways are behind Kubernetes, and in what. */
 export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
   const layout = useNarrow() ? 'narrow' : 'wide'
   const rows = useMemo(() => holderRows(holders, filter, seek), [holders, filter, seek])
-  const lags = useMemo(() => holderLags(lanes), [lanes])
+  const out = useMemo(() => lastOut(lanes), [lanes])
+  const open = (key: string) => {
+    onView({ find: key, show: 'all' })
+    document.getElementById('drains')?.scrollIntoView()
+  }
   return (
     <section aria-labelledby="holders">
       <div class="section-head">
@@ -56,7 +67,13 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
         </span>
       </div>
       {rows.length === 0 ? (
-        <p class="empty">{holders.length === 0 ? 'No holder has been read.' : 'None of that kind.'}</p>
+        <p class="empty">
+          {holders.length === 0
+            ? 'No holder has been read.'
+            : filter === 'differing'
+              ? 'All are as Kubernetes and every gateway have them.'
+              : 'None of that kind.'}
+        </p>
       ) : (
         <Virtual
           items={rows}
@@ -64,24 +81,39 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
           rows={ROWS[layout]}
           label="Holders"
           keyOf={({ key }) => key}
+          isStop={() => true}
           head={
             <div role="row" class="holder-row head" aria-rowindex={1}>
               <span role="columnheader">Holder</span>
               <span role="columnheader" class="owner">
                 Owner
               </span>
-              <span role="columnheader" class="nodes">
+              <span role="columnheader" class="number lag">
                 <Term of="node">Nodes</Term>
               </span>
               <span role="columnheader" class="number lag">
-                Let go after
+                Out
+              </span>
+              <span role="columnheader" class="number lag">
+                In
+              </span>
+              <span role="columnheader" class="number lag">
+                <Term of="behind">Behind</Term>
               </span>
               <span role="columnheader" class="differs">
                 Difference
               </span>
             </div>
           }
-          row={holder => <HolderRow holder={holder} lag={lags.get(holder.key)} now={now} />}
+          row={(holder, _, tabIndex) => (
+            <HolderRow
+              holder={holder}
+              out={out.get(holder.key)}
+              now={now}
+              tabIndex={tabIndex}
+              onOpen={() => open(holder.key)}
+            />
+          )}
         />
       )}
     </section>
@@ -90,35 +122,39 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
 
 interface HolderRowProps {
   holder: HolderView
-  lag: Quantiles | undefined
+  out: Clock | undefined
   now: number
+  tabIndex: 0 | -1
+  onOpen: () => void
 }
 
-function HolderRow({ holder, lag, now }: HolderRowProps) {
-  const { key, name, owner, form, nodes } = holder
+function HolderRow({ holder, out, now, tabIndex, onOpen }: HolderRowProps) {
+  const { key, name, service, owner, form, nodes, behind, lags, revision } = holder
   const differs = differenceOf(holder, now)
   return (
     <div class="holder-row" role="presentation">
       <span role="cell" class="holder">
-        <Name text={key} />
-        {name && (
-          <span class="quiet clip" title={name}>
-            {name}
-          </span>
-        )}
+        <button
+          type="button"
+          class="plain-link"
+          tabIndex={tabIndex}
+          onClick={onOpen}
+          aria-label={`Drains of ${holderName(holder)}`}
+        >
+          <Name text={service ?? name ?? key} />
+        </button>
+        {(service ?? name) && <span class="quiet clip">{key}</span>}
       </span>
       <span role="cell" class="clip quiet owner">
         {owner === 'unknown' ? 'unknown writer' : owner}
       </span>
-      <span role="cell" class="clip nodes" title={nodes.join('\n')}>
-        <span class="n">{nodes.length}</span>{' '}
-        <span class="quiet">
-          {form === 'discovery' ? 'found by discovery' : nodes.slice(0, SHOWN_NODES).join('  ')}
-          {nodes.length > SHOWN_NODES && ' …'}
-        </span>
+      <span role="cell" class="number lag" title={`revision ${revision}\n${nodes.join('\n')}`}>
+        {form === 'discovery' ? <span class="quiet">by discovery</span> : nodes.length}
       </span>
-      <span role="cell" class="number lag" title={lag && `longest ${formatMs(lag.max)}`}>
-        {lag ? formatMs(lag.p50) : <span class="quiet">–</span>}
+      <Lag of={out} />
+      <Lag of={clockOf(lags)} />
+      <span role="cell" class="number lag">
+        {behind ? formatAge(Math.max(0, now - behind.since)) : <span class="quiet">–</span>}
       </span>
       <span role="cell" class="clip differs" title={differs}>
         {differs ? (
@@ -130,3 +166,9 @@ function HolderRow({ holder, lag, now }: HolderRowProps) {
     </div>
   )
 }
+
+const Lag = ({ of }: { of: Clock | undefined }) => (
+  <span role="cell" class="number lag" title={of?.each}>
+    {of ? formatMs(of.ms) : <span class="quiet">–</span>}
+  </span>
+)

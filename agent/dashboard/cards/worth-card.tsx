@@ -18,7 +18,7 @@ export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
     [lags, past, unproved, agent.sleepMs]
   )
   const decided = decidedBy(gateways)
-  const lacking = hooks.counts.without + hooks.counts.bare
+  const { without, bare, early } = hooks.counts
   return (
     <section aria-labelledby="worth">
       <div class="section-head">
@@ -51,8 +51,8 @@ export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
         />
         <Tile
           label="Workloads without a safe hook"
-          value={lacking.toLocaleString('en-US')}
-          note={`${hooks.counts.without} without a hook, ${hooks.counts.bare} without a fallback`}
+          value={(without + bare + early).toLocaleString('en-US')}
+          note={`${without} without a hook, ${bare} without a fallback, ${early} with a container that ends early`}
         />
       </dl>
       {each.length > 0 && (
@@ -86,25 +86,35 @@ export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
           )}
         </div>
       )}
-      <Lacking what="No hook" list={hooks.without} all={hooks.counts.without} />
-      <Lacking what="No fallback" list={hooks.bare} all={hooks.counts.bare} />
+      {LACKING.map(([kind, what, title]) => (
+        <Lacking key={kind} what={what} title={title} list={hooks[kind]} all={hooks.counts[kind]} />
+      ))}
     </section>
   )
 }
 
-function Lacking({ what, list, all }: { what: string; list: readonly WorkloadView[]; all: number }) {
+const LACKING = [
+  ['without', 'No hook', 'A pod without a hook gets its SIGTERM while gateways may still send requests.'],
+  [
+    'early',
+    'A container without the hook',
+    'This container ends at once, whatever the answer to the others is.'
+  ],
+  ['bare', 'No fallback', 'If the agent does not answer, the container ends at once.']
+] as const
+
+interface LackingProps {
+  what: string
+  title: string
+  list: readonly WorkloadView[]
+  all: number
+}
+
+function Lacking({ what, title, list, all }: LackingProps) {
   if (all === 0) return null
   return (
     <p class="why">
-      <Mark
-        tone="busy"
-        label={what}
-        title={
-          what === 'No hook'
-            ? 'A pod without a hook gets its SIGTERM while gateways may still send requests.'
-            : 'If the agent does not answer, the container ends at once.'
-        }
-      />{' '}
+      <Mark tone="busy" label={what} title={title} />{' '}
       {list
         .slice(0, MOST)
         .map(({ name, pods }) => `${name} (${count(pods, 'pod')})`)

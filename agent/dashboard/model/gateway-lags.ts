@@ -23,16 +23,6 @@ export const gatewayArrivals = (arrivals: readonly ArrivalView[]): ReadonlyMap<s
     )
   )
 
-/** How long each holder took to drop a pod, by key. */
-export const holderLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
-  byName(
-    lanes.flatMap(({ drain, start }) =>
-      drain.holders.flatMap(({ key, at }) =>
-        at === null ? [] : [{ name: key, ms: Math.max(0, at - start) }]
-      )
-    )
-  )
-
 function byName(samples: readonly Sample[]): ReadonlyMap<string, Quantiles> {
   return new Map(
     [...Map.groupBy(samples, ({ name }) => name)].flatMap(([name, mine]) => {

@@ -1,97 +1,110 @@
-import type { GatewayView, Snapshot } from '../../report/snapshot/snapshot.ts'
+import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import type { DrainView } from '../../report/snapshot/drain-view.ts'
-import { behindFor, formatAge, LATE_MS, whyBehind } from './why-behind.ts'
-import { clock, count, formatMs } from './format.ts'
+import type { Snapshot } from '../../report/snapshot/snapshot.ts'
+import { behindFor, formatAge, holderName, LATE_MS, whyBehind } from './why-behind.ts'
+import { count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'
-import { AVAILABLE } from './words.ts'
+import { AVAILABLE, gatewayState } from './words.ts'
 
-/** How long an answer without a proof stays on top, in ms. */
-const REMEMBERED_MS = 3_600_000
-/** A gateway that has not answered for longer than this proves nothing, in ms. It is asked every second or two. */
-const SILENT_MS = 4000
+/** An owner or a gateway that needs longer than this is mentioned, in ms. A usual rollout takes less. */
+const SLOW_MS = 5000
 
-/** The headline: whether all is well, or the worst problem and the next step. */
+/** The headline: whether all is well now, or the worst problem and the next step. It knows nothing of the past. */
 export interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
+  /** Why, and the other problems; empty if all is well. */
   readonly rest: string
+  /** The figures of the moment. */
+  readonly facts: string
 }
 
-/** The headline for a snapshot: its worst problem. The checks are in the order of severity. */
+type Trouble = Omit<Sentence, 'facts' | 'level'> & { readonly level: 'busy' | 'bad' }
+
+/** The headline for a snapshot: its worst problem. The checks of a level are in the order of severity. */
 export function sentenceOf(snapshot: Snapshot): Sentence {
-  return (
-    noVouch(snapshot) ??
-    afterAck(snapshot) ??
-    weakGateways(snapshot) ??
-    unproved(snapshot) ??
-    blind(snapshot) ??
-    behind(snapshot) ??
-    calm(snapshot)
-  )
+  const found = CHECKS.flatMap(check => check(snapshot) ?? [])
+  const [worst, ...others] = found.toSorted((a, b) => Number(b.level === 'bad') - Number(a.level === 'bad'))
+  const facts = factsOf(snapshot)
+  if (!worst) return { level: 'well', head: 'All is well.', rest: '', facts }
+  const also = others.length > 0 ? [`Also: ${others.map(({ head }) => head).join(' ')}`] : []
+  return { ...worst, rest: [...(worst.rest ? [worst.rest] : []), ...also].join(' '), facts }
 }
 
-const bad = (head: string, rest: string): Sentence => ({ level: 'bad', head, rest })
+const CHECKS: readonly ((snapshot: Snapshot) => Trouble | undefined)[] = [
+  ({ agent: { vouch } }) =>
+    vouch.ok
+      ? undefined
+      : bad('The agent cannot vouch for an answer.', `${vouch.why}. Hooks run their own fallback.`),
+  deadGateways,
+  weakGateways,
+  blind,
+  unserved,
+  behind,
+  ({ gateways }) => {
+    const starting = gateways.filter(({ ready, terminating }) => !ready && !terminating).length
+    if (starting === 0) return undefined
+    return busy(`${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`)
+  },
+  ({ at, drains }) => {
+    const waiting = drains.filter(({ phase }) => phase === 'draining')
+    if (waiting.length === 0) return undefined
+    const longest = at - Math.min(...waiting.map(({ moments }) => moments.seenAt))
+    const since = longest > SLOW_MS ? `, the longest for ${formatAge(longest)}` : ''
+    return busy(`${count(waiting.length, 'pod')} on the way out${since}.`)
+  },
+  ({ at, holders }) => {
+    const ghosts = differingOf(holders).flatMap(holder => holder.ghosts.map(ghost => ({ holder, ...ghost })))
+    const late = ghosts.filter(({ since }) => at - since > LATE_MS)
+    const [first] = late
+    return first && busy(`${count(late.length, 'ghost')} in APISIX.`, `${holderName(first.holder)} lists it.`)
+  },
+  ({ hidden: [first, ...others] }) =>
+    first && busy(`${count(1 + others.length, 'place')} in APISIX can hide pods.`, first.why),
+  ({ inventory: { hooks } }) => unsafe('has no hook', hooks.without, hooks.counts.without),
+  ({ inventory: { hooks } }) =>
+    unsafe('has a container that ends before the answer', hooks.early, hooks.counts.early),
+  ({ inventory: { hooks } }) => unsafe('has a hook without a fallback', hooks.bare, hooks.counts.bare)
+]
 
-function noVouch({ agent: { vouch } }: Snapshot): Sentence | undefined {
-  if (vouch.ok) return undefined
-  return bad('The agent cannot vouch for an answer.', `${vouch.why}. Hooks run their own fallback.`)
-}
+const bad = (head: string, rest = ''): Trouble => ({ level: 'bad', head, rest })
+const busy = (head: string, rest = ''): Trouble => ({ level: 'busy', head, rest })
 
-function afterAck({ drains, past }: Snapshot): Sentence | undefined {
-  const late = [...drains, ...past.slice(0, 50)].find(({ afterAck }) => (afterAck ?? 0) > 0)
-  if (!late) return undefined
+const serving = ({ gateways }: Snapshot) => gateways.filter(({ ready, terminating }) => ready && !terminating)
+
+function deadGateways(snapshot: Snapshot): Trouble | undefined {
+  const { at, drains } = snapshot
+  const all = serving(snapshot)
+  const dead = all.filter(gateway => gatewayState(gateway).label === 'unreachable')
+  const [first] = dead
+  if (!first) return undefined
+  const deadlines = drains.filter(({ phase }) => phase === 'draining').map(({ deadline }) => deadline)
+  const wait = deadlines.length > 0 ? ` up to ${formatMs(Math.max(0, Math.max(...deadlines) - at))}` : ''
+  const asked = first.barrier ?? first.control
+  const silent =
+    asked?.lastSuccessAt == null
+      ? 'has never answered'
+      : `last answered ${formatAge(at - asked.lastSuccessAt)} ago`
   return bad(
-    'Requests were sent to a pod after its ack.',
-    `${nameOf(late)}: ${count(late.afterAck ?? 0, 'request')}. The plugin failed in a gateway: look at its error.log.`
+    `${dead.length} of ${count(all.length, 'gateway')} unreachable: rollouts wait${wait}.`,
+    `${first.name} ${silent}: ${asked?.problem}.`
   )
 }
 
-/** Gateways that cannot prove. If no barrier is configured, an answer is enough. */
-function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
-  const isSilent = (gateway: GatewayView) => silentFor(gateway, at) > SILENT_MS
-  const proves = (gateway: GatewayView) =>
-    !isSilent(gateway) && (agent.reach.barrier === null || gateway.available === 'barrier')
-  const serving = gateways.filter(({ ready, terminating }) => ready && !terminating)
-  const weak = serving.filter(gateway => !proves(gateway))
+/** Gateways that answer and cannot prove. If no barrier is configured, an answer is enough. */
+function weakGateways(snapshot: Snapshot): Trouble | undefined {
+  if (snapshot.agent.reach.barrier === null) return undefined
+  const all = serving(snapshot)
+  const weak = all.filter(one => gatewayState(one).label === 'ready' && one.available !== 'barrier')
   const [first] = weak
   if (!first) return undefined
-  const why = isSilent(first)
-    ? `has not answered for ${formatMs(silentFor(first, at))}`
-    : `${AVAILABLE[first.available].label}: ${first.why}`
-  const others = weak.length > 1 ? ` ${count(weak.length - 1, 'other')} cannot prove either.` : ''
   return bad(
-    `${serving.length - weak.length} of ${count(serving.length, 'gateway')} prove.`,
-    `${first.name} ${why}. Removals there are not proved.${others} See Gateways below.`
+    `${weak.length} of ${count(all.length, 'gateway')} cannot prove.`,
+    `${first.name} ${AVAILABLE[first.available].label}: ${first.why}.`
   )
 }
 
-/** For how long a gateway has not answered, in ms: 0 if its last call succeeded. */
-function silentFor({ barrier, control }: GatewayView, at: number): number {
-  const asked = barrier ?? control
-  if (!asked || asked.problem === '') return 0
-  return Math.max(0, at - (asked.lastSuccessAt ?? asked.lastAttemptAt ?? at))
-}
-
-/** This headline stays for an hour (REMEMBERED_MS). If it changed sooner, operators would not see the events of the night. */
-function unproved({ at, drains, unproved: past }: Snapshot): Sentence | undefined {
-  const found = [...drains, ...past].filter(
-    drain => standingOf(drain) === 'unproved' && at - endedAt(drain) < REMEMBERED_MS
-  )
-  const [last] = found.toSorted((a, b) => endedAt(b) - endedAt(a))
-  if (!last) return undefined
-  return bad(
-    `In the last hour, the removal of ${count(found.length, 'pod')} was not proved in time.`,
-    `${nameOf(last)} at ${clock(endedAt(last))}: ${reasonOf(last)}`
-  )
-}
-
-/** The reasons without "waiting (…)": the verdict of an unproved drain keeps this form to the end. */
-const reasonOf = ({ why }: DrainView): string => why.replace(/^waiting \((.*)\)$/s, '$1')
-
-const endedAt = ({ moments, deadline }: DrainView): number => moments.ackAt ?? moments.goneAt ?? deadline
-const nameOf = ({ namespace, pod }: DrainView): string => `${namespace}/${pod}`
-
-function blind({ watches, inventory }: Snapshot): Sentence | undefined {
+function blind({ watches, inventory }: Snapshot): Trouble | undefined {
   const stale = watches.filter(({ state }) => state !== 'live')
   if (stale.length > 0)
     return bad(
@@ -101,53 +114,70 @@ function blind({ watches, inventory }: Snapshot): Sentence | undefined {
   return inventory.problem ? bad('The holders cannot be read.', inventory.problem) : undefined
 }
 
-/** A change of the ready endpoints has not reached the Admin API or a gateway for LATE_MS: the owner or that gateway has stopped. */
-function behind({ at, holders }: Snapshot): Sentence | undefined {
-  const late = differingOf(holders).filter(holder => (behindFor(holder, at) ?? 0) > LATE_MS)
-  const [worst] = late.toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
+/** An upstream that lists pods, none of which serves. It is told at once: without successors its requests fail. */
+function unserved({ holders }: Snapshot): Trouble | undefined {
+  const found = differingOf(holders).filter(
+    ({ onSuccessors, nodes, ghosts }) =>
+      onSuccessors !== null || (nodes.length > 0 && ghosts.length === nodes.length)
+  )
+  const nobody = found.filter(one => !one.onSuccessors?.nodes.length && one.missing.length > 0)
+  const [first] = nobody.length > 0 ? nobody : found
+  if (!first) return undefined
+  const head =
+    found.length === 1
+      ? `${holderName(first)} lists no pod that serves.`
+      : `${found.length} upstreams list no pod that serves, such as ${holderName(first)}.`
+  const successors = first.onSuccessors?.nodes.join(', ')
+  return {
+    level: nobody.length > 0 ? 'bad' : 'busy',
+    head,
+    rest: successors
+      ? `Gateways with the plugin use its successors ${successors} until the owner has listed one.`
+      : 'Gateways answer 503 until the owner has listed one that serves.'
+  }
+}
+
+/** A change of the ready endpoints has not reached the Admin API or a gateway: the owner or that gateway has stopped. */
+function behind({ at, holders }: Snapshot): Trouble | undefined {
+  const late = differingOf(holders)
+    .filter(holder => (behindFor(holder, at) ?? 0) > SLOW_MS)
+    .toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
+  const [worst] = late
   if (!worst) return undefined
+  const ms = behindFor(worst, at) ?? 0
   const others = late.length > 1 ? ` ${count(late.length - 1, 'other')} too.` : ''
-  return bad(
-    `${worst.key} has been behind Kubernetes for ${formatAge(behindFor(worst, at) ?? 0)}.`,
-    `${whyBehind(worst)}.${others} See Gateways and upstreams below.`
+  return {
+    level: ms > LATE_MS ? 'bad' : 'busy',
+    head: `${holderName(worst)} has been behind Kubernetes for ${formatAge(ms)}.`,
+    rest: `${whyBehind(worst)}.${others}`
+  }
+}
+
+function unsafe(what: string, list: readonly { readonly name: string }[], all: number): Trouble | undefined {
+  const [first] = list
+  if (!first) return undefined
+  return busy(
+    all === 1 ? `${first.name} ${what}.` : `${count(all, 'workload')}, such as ${first.name}, ${what}.`
   )
 }
 
-/** The headline if no answer is at risk. There may still be work for an operator, such as ghosts. */
-function calm(snapshot: Snapshot): Sentence {
-  const { agent, at, drains, gateways, hidden, lags } = snapshot
-  const waiting = drains.filter(({ phase }) => phase === 'draining')
-  const kept = waiting.filter(drain => standingOf(drain) === 'kept').length
+function factsOf({ agent, drains, gateways }: Snapshot): string {
   const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
-  const differing = differingOf(snapshot.holders)
-  const isLate = (since: number) => at - since > LATE_MS
-  const found = {
-    starting: gateways.filter(({ ready, terminating }) => !ready && !terminating).length,
-    succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
-    ghosts: differing.flatMap(({ ghosts }) => ghosts).filter(({ since }) => isLate(since)).length,
-    hidden: hidden.length
-  }
-  const rest = [
+  const kept = drains.filter(drain => isOpenAndKept(drain)).length
+  return [
     count(gateways.length, 'gateway'),
     hooks === 0 ? 'no hook waits' : `${count(hooks, 'hook')} held`,
-    ...(lags[0] ? [`last drain ${formatMs(lags[0].ms)}`] : []),
     ...(kept > 0 ? [`${count(kept, 'last endpoint')} held until another pod serves`] : []),
-    ...(found.starting > 0 ? [`${found.starting} of them not Ready`] : []),
-    ...(found.succeeded > 0 ? [`${count(found.succeeded, 'upstream')} on successors`] : []),
-    ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
-    ...(found.hidden > 0 ? [count(found.hidden, 'place that hides pods', 'places that hide pods')] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')
-  if (waiting.length > 0)
-    return { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest }
-  const isWell = Object.values(found).every(number => number === 0)
-  return { level: isWell ? 'well' : 'busy', head: headOf(found), rest }
 }
 
-const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
+const isOpenAndKept = (drain: DrainView) => drain.phase === 'draining' && standingOf(drain) === 'kept'
+
+const differing = new WeakMap<readonly HolderView[], readonly HolderView[]>()
 
 /** The few holders that differ, out of thousands. Each list of holders is searched once. */
-function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
+function differingOf(holders: readonly HolderView[]): readonly HolderView[] {
   const known = differing.get(holders)
   if (known) return known
   const found = holders.filter(
@@ -155,18 +185,4 @@ function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
   )
   differing.set(holders, found)
   return found
-}
-
-function headOf({
-  starting,
-  succeeded,
-  ghosts,
-  hidden
-}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'hidden', number>>): string {
-  if (starting > 0)
-    return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
-  if (succeeded > 0)
-    return `${count(succeeded, 'upstream')} without a node that serves: the owner has not listed one.`
-  if (ghosts > 0) return 'Ghosts are left.'
-  return hidden > 0 ? 'Pods are reached through places that hide them.' : 'All is well.'
 }

@@ -27,6 +27,11 @@ export const TERMS = {
       'from the decision of Kubernetes until every gateway had sealed the pod: no new request from then on',
     page: 'dashboard.md'
   },
+  behind: {
+    means:
+      'the age of the oldest change in Kubernetes that the owner has not written, or that a gateway has not applied',
+    page: 'dashboard.md'
+  },
   idle: { means: 'the last request to the pod has ended', page: 'dashboard.md' },
   ack: { means: 'the answer to the preStop hook: the container ends after it', page: 'how-it-works.md' },
   ghost: { means: 'a node that is still listed, although its pod is gone', page: 'troubleshooting.md' },

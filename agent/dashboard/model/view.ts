@@ -24,9 +24,7 @@ const FIELDS = {
   way: WAYS,
   range: ['1 h', '15 min', '24 h'],
   holders: HOLDER_FILTERS,
-  seek: undefined,
-  /** The namespace of the matrix. */
-  ns: undefined
+  seek: undefined
 } as const
 
 type Fields = typeof FIELDS

@@ -4,6 +4,10 @@ import { count, formatMs } from './format.ts'
 /** A difference that is older than this is late, in ms. Owners and gateways need a few seconds in every rollout. */
 export const LATE_MS = 30_000
 
+/** `shop/web (upstreams/b41c9837)`: the Service that it follows, or its own name, and the id of the object. */
+export const holderName = ({ service, name, key }: Pick<HolderView, 'service' | 'name' | 'key'>): string =>
+  (service ?? name) ? `${service ?? name} (${key})` : key
+
 /** Why a holder is behind Kubernetes: `its owner (ingress-controller-2) has not written 2 nodes`; empty if the holder is not behind. */
 export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
   if (!behind) return ''

@@ -57,6 +57,24 @@ export const GRADES: Readonly<Record<Grade, Words>> = {
   }
 }
 
+/** The state of a gateway now. `unreachable`: the last call to its barrier, or to its Control API without one, failed. */
+export function gatewayState({
+  ready,
+  terminating,
+  barrier,
+  control
+}: Pick<GatewayView, 'ready' | 'terminating' | 'barrier' | 'control'>): {
+  readonly tone: Tone
+  readonly label: 'ending' | 'not ready' | 'unreachable' | 'ready'
+} {
+  const asked = barrier ?? control
+  if (terminating) return { tone: 'busy', label: 'ending' }
+  if (!ready) return { tone: 'bad', label: 'not ready' }
+  if (asked?.problem && (asked.lastSuccessAt ?? 0) < (asked.lastAttemptAt ?? 0))
+    return { tone: 'bad', label: 'unreachable' }
+  return { tone: 'good', label: 'ready' }
+}
+
 /** The best evidence that a gateway can give now. */
 export const AVAILABLE: Readonly<Record<GatewayView['available'], Words>> = {
   barrier: { ...GRADES.barrier, label: 'can prove' },

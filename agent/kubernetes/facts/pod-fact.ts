@@ -135,20 +135,20 @@ function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; starte
   return { restarts, startedAt }
 }
 
-/** One bit of the preStop hooks, because whole pods are not kept: `doctor` reads the rest. The helper falls back by itself. */
+/** One bit of the preStop hooks, because whole pods are not kept: `doctor` reads the rest. Init containers end last. */
 function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
-  let found: PodFact['hook']
+  let [found, others]: [PodFact['hook'], boolean] = [undefined, false]
   for (const kind of ['containers', 'initContainers'] as const) {
     for (const container of listOf(spec[kind])) {
       const { preStop } = fieldsOf<V1Lifecycle>(fieldsOf<V1Container>(container).lifecycle)
-      if (preStop === undefined) continue
-      const text = JSON.stringify(preStop)
+      const text = JSON.stringify(preStop ?? '')
       if (text.includes('apisix-drain-hook') || (text.includes('/v1/prestop') && text.includes('||')))
         found = found === 'bare' ? found : 'safe'
       else if (text.includes('/v1/prestop')) found = 'bare'
+      else if (preStop === undefined && kind === 'containers') others = true
     }
   }
-  return found
+  return found === 'safe' && others ? 'part' : found
 }
 
 interface Controller {

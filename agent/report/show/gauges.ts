@@ -47,10 +47,12 @@ export function behindGauges(
 /** For how long holders have depended on successors. */
 function successionGauges(
   { successionAge }: Pick<Metrics, 'successionAge'>,
-  holders: ReadonlyMap<HolderKey, { readonly since: Millis }>,
+  holders: ReadonlyMap<HolderKey, { readonly since: Millis; readonly nodes: readonly unknown[] }>,
   now: Millis
 ): void {
-  const oldest = holders.values().reduce((least, { since }) => Math.min(least, since), now)
+  const oldest = holders
+    .values()
+    .reduce((least, { since, nodes }) => (nodes.length > 0 ? Math.min(least, since) : least), now)
   successionAge.set((now - oldest) / 1000)
 }
 

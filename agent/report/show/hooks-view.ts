@@ -15,7 +15,7 @@ interface HooksViewParts {
 }
 
 /**
- * Which routed workloads have no hook, or a hook without a fallback. A pod counts as routed if it is Ready and a holder lists its own
+ * Which routed workloads have no hook, a hook without a fallback, or a container without a hook. A pod counts as routed if it is Ready and a holder lists its own
  * address. So pods on their host's network, which share its address, are not counted, and neither are nodes that APISIX discovers.
  */
 export function createHooksView(
@@ -42,12 +42,13 @@ export function createHooksView(
 function viewOf(pods: readonly PodFact[]): HooksView {
   const without = new Map<string, number>()
   const bare = new Map<string, number>()
+  const early = new Map<string, number>()
   const routed = new Set<string>()
   for (const pod of pods) {
     const name = `${pod.namespace}/${workloadOf(pod)}`
     routed.add(name)
     if (pod.hook === 'safe') continue
-    const counts = pod.hook === 'bare' ? bare : without
+    const counts = pod.hook === 'bare' ? bare : pod.hook === 'part' ? early : without
     counts.set(name, (counts.get(name) ?? 0) + 1)
   }
   const list = (counts: ReadonlyMap<string, number>) =>
@@ -59,7 +60,8 @@ function viewOf(pods: readonly PodFact[]): HooksView {
     routed: routed.size,
     without: list(without),
     bare: list(bare),
-    counts: { without: without.size, bare: bare.size }
+    early: list(early),
+    counts: { without: without.size, bare: bare.size, early: early.size }
   }
 }
 

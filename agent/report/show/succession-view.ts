@@ -9,7 +9,7 @@ import type { Memory } from '../../round/gather/memory.ts'
 type OnSuccessors = NonNullable<HolderView['onSuccessors']>
 
 /**
- * The holders that depend on successors. Every node that would get requests there is to be sealed, and its entry names successors
+ * The holders without a node that serves: every node that would get requests there is to be sealed. Its entry may name successors
  * that the owner has not listed yet. Discovery is left out, because no listing has its nodes.
  */
 export function holdersOnSuccessors(
@@ -21,7 +21,7 @@ export function holdersOnSuccessors(
   for (const drain of drains) {
     const { places, successors, sealing } = memory(drain.uid)
     const nodes = [...new Set(Object.values(successors).flat())]
-    if (nodes.length === 0 || !isEnding(drain) || (drain.phase === 'draining' && !sealing)) continue
+    if (!isEnding(drain) || (drain.phase === 'draining' && !sealing)) continue
     for (const { holder, node, removedAt } of places.values()) {
       if (removedAt !== undefined || holder.discovery) continue
       const known = sealed.get(holder.key) ?? new Map<NodeKey, OnSuccessors>()

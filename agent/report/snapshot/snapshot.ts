@@ -71,8 +71,10 @@ export interface HooksView {
   readonly without: readonly WorkloadView[]
   /** Those whose hook has nothing to fall back to if the agent does not answer. */
   readonly bare: readonly WorkloadView[]
+  /** Those with a container without the hook beside one with it: it ends at once, whatever the answer. */
+  readonly early: readonly WorkloadView[]
   /** How many there are of each; the lists are cut. */
-  readonly counts: { readonly without: number; readonly bare: number }
+  readonly counts: { readonly without: number; readonly bare: number; readonly early: number }
 }
 
 export interface WorkloadView {

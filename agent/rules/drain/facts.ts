@@ -44,8 +44,8 @@ export interface PodFact {
   readonly workload?: string | undefined
   /** The Kubernetes host (node) that it runs on. */
   readonly host?: string | undefined
-  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has a fallback. For display only. */
-  readonly hook?: 'bare' | 'safe' | undefined
+  /** Whether a preStop hook of the pod asks the agent, and has a fallback (not `bare`). `part`: not in every container. For display only. */
+  readonly hook?: 'bare' | 'part' | 'safe' | undefined
   /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
   /** The labels that distinguish pods of one workload, as one string, without those that controllers generate. */

@@ -3,7 +3,13 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { commandsFor, quoted } from '../../../agent/dashboard/model/commands.ts'
 import { count, formatMs } from '../../../agent/dashboard/model/format.ts'
-import { differenceOf, holderRows, toneOf } from '../../../agent/dashboard/model/holder-rows.ts'
+import {
+  clockOf,
+  differenceOf,
+  holderRows,
+  lastOut,
+  toneOf
+} from '../../../agent/dashboard/model/holder-rows.ts'
 import {
   BOUNDS,
   histogramOf,
@@ -12,8 +18,10 @@ import {
   seriesOf,
   within
 } from '../../../agent/dashboard/model/lag-series.ts'
-import { standingOf } from '../../../agent/dashboard/model/lanes.ts'
+import { lanesOf, standingOf } from '../../../agent/dashboard/model/lanes.ts'
 import { RANGE_MS } from '../../../agent/dashboard/model/view.ts'
+import { lastHourOf } from '../../../agent/dashboard/model/last-hour.ts'
+import { gatewayState } from '../../../agent/dashboard/model/words.ts'
 import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
 import type { Snapshot } from '../../../agent/report/snapshot/snapshot.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
@@ -41,57 +49,11 @@ describe('dashboard: words', () => {
     ])
     expect([count(1, 'pod'), count(1204, 'pod')]).to.deep.equal(['1 pod', '1,204 pods'])
   })
+})
 
-  const said = (differs: Partial<Snapshot>) => sentenceOf({ ...quiet, ...differs })
-
-  it('reports that all is well only if it is', () => {
-    expect(said({ holders: [] })).to.include({ level: 'well', head: 'All is well.' })
-    expect(said({ holders: [] }).rest).to.match(/^3 gateways · no hook waits · last drain \d+ ms$/)
-    expect(said({ drains: sceneOf({ now: NOW, live: 2, past: 0, holders: 0 }).drains })).to.include({
-      level: 'busy',
-      head: '2 pods on the way out.'
-    })
-  })
-
-  it('names upstreams that only successors serve, once their owner is late', () => {
-    const [holder] = quiet.holders
-    const since = (ms: number) => [{ ...holder!, onSuccessors: { since: NOW - ms, nodes: ['10.0.0.9:80'] } }]
-    expect(said({ holders: since(29_000) }).head).to.equal('All is well.')
-    const late = said({ holders: since(31_000) })
-    expect(late).to.include({
-      level: 'busy',
-      head: '1 upstream without a node that serves: the owner has not listed one.'
-    })
-    expect(late.rest).to.contain('1 upstream on successors')
-  })
-
-  it('is red within a minute if an owner or a gateway has stopped, and names it (D3)', () => {
-    const [holder] = quiet.holders
-    const missing = [{ node: '10.0.0.9:80', since: NOW - 45_000 }]
-    const owner = {
-      ...holder!,
-      missing,
-      behind: { since: NOW - 45_000, cause: 'owner' as const, gateways: [] }
-    }
-    expect(said({ holders: [owner] })).to.deep.equal({
-      level: 'bad',
-      head: `${owner.key} has been behind Kubernetes for 45 s.`,
-      rest: 'its owner (ingress-controller-2) has not written 1 node. See Gateways and upstreams below.'
-    })
-    const why = 'a worker has applied revision 40, and not 41'
-    const late = { gateway: 'apisix-2', since: NOW - 31_000, why, evidence: 'barrier' as const }
-    const gateway = {
-      ...holder!,
-      behind: { since: late.since, cause: 'gateways' as const, gateways: [late] }
-    }
-    expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other too')
-    expect(said({ holders: [gateway] }).rest).to.match(
-      /^apisix-2: a worker has applied revision 40, and not 41\./
-    )
-    const young = { ...owner, behind: { ...owner.behind, since: NOW - 29_000 } }
-    expect(said({ holders: [young] }).level, 'an owner that is a little late').to.equal('well')
-  })
-
+describe('dashboard: health now, and the last hour', () => {
+  const said = (differs: Partial<Snapshot>) => sentenceOf({ ...quiet, holders: [], ...differs })
+  const [holder] = quiet.holders
   const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
   const [one, ...others] = quiet.gateways
   const silent = (ms: number): Snapshot['gateways'][number] => ({
@@ -100,84 +62,219 @@ describe('dashboard: words', () => {
     why: 'no answer',
     barrier: { lastSuccessAt: NOW - ms, lastAttemptAt: NOW, problem: 'ECONNREFUSED' }
   })
-
-  it('is red while a gateway does not answer, and names it (D1)', () => {
-    const cut = said({ holders: [], gateways: [...others, silent(360_000)] })
-    expect(cut).to.include({ level: 'bad', head: '2 of 3 gateways prove.' })
-    expect(cut.rest).to.match(/^apisix-0 has not answered for 6 min 00 s\. Removals there are not proved\./)
-    expect(said({ holders: [], gateways: [...others, silent(5000)] }).level, 'after 5 s').to.equal('bad')
+  const goneAt = (ms: number): Snapshot['past'][number] => ({
+    ...drain!,
+    phase: 'gone',
+    moments: { ...drain!.moments, ackAt: null, goneAt: NOW - ms }
   })
-
-  it('is red while a gateway gives weaker evidence than its barrier, unless the agent uses none', () => {
-    const weak: Snapshot['gateways'][number] = {
-      ...one!,
-      available: 'observed',
-      why: 'its worker 3 is unfit'
+  const late = (ms: number, cause: 'owner' | 'gateways' = 'owner') => ({
+    ...holder!,
+    service: 'shop/web',
+    missing: cause === 'owner' ? [{ node: '10.0.0.9:80', since: NOW - ms }] : [],
+    behind: {
+      since: NOW - ms,
+      cause,
+      gateways:
+        cause === 'owner'
+          ? []
+          : [
+              {
+                gateway: 'apisix-2',
+                since: NOW - ms,
+                why: 'has revision 40, not 41',
+                evidence: 'barrier' as const
+              }
+            ]
     }
-    const gateways = [...others, weak]
-    expect(said({ holders: [], gateways }).rest).to.contain(
-      'apisix-0 can only be observed: its worker 3 is unfit'
-    )
-    const without = { ...quiet.agent, reach: { ...reach, barrier: null } }
-    expect(said({ holders: [], gateways, agent: without }).level).to.equal('well')
-    expect(said({ holders: [], gateways: [...others, { ...weak, terminating: true }] }).level).to.equal(
-      'well'
-    )
   })
-
-  it('names gateways that are not Ready: their reports do not count', () => {
-    const starting = said({ holders: [], gateways: [...others, { ...one!, ready: false }] })
-    expect(starting.level).to.equal('busy')
-    expect(starting.head).to.equal('1 gateway not Ready: no removal is proved until it is, or has ended.')
-    expect(starting.rest).to.match(/^3 gateways · .* · 1 of them not Ready$/)
+  const unserved = (nodes: readonly string[], missing = holder!.missing) => ({
+    ...holder!,
+    service: 'shop/web',
+    missing,
+    onSuccessors: { since: NOW, nodes }
   })
+  const ghosts = holder!.nodes.map(node => ({ node, since: NOW - 1000 }))
+  const weak: Snapshot['gateways'][number] = { ...one!, available: 'observed', why: 'its worker 3 is unfit' }
+  const stale = { ...quiet.watches[0]!, state: 'stale' as const, problem: 'closed' }
+  const hooks = quiet.inventory.hooks
+  const lacking = {
+    ...hooks,
+    without: [{ name: 'shop/Deployment/web', pods: 2 }],
+    counts: { ...hooks.counts, without: 1 }
+  }
+  const early = {
+    ...hooks,
+    early: [{ name: 'shop/Deployment/web', pods: 2 }],
+    counts: { ...hooks.counts, early: 1 }
+  }
 
-  it('stays red for an hour after a pod that was not proved (D2)', () => {
-    const goneAt = (ms: number): Snapshot['past'][number] => ({
-      ...drain!,
-      phase: 'gone',
-      moments: { ...drain!.moments, ackAt: null, goneAt: NOW - ms }
+  const states: readonly (readonly [
+    what: string,
+    differs: Partial<Snapshot>,
+    level: string,
+    head: string,
+    rest?: string
+  ])[] = [
+    ['nothing', {}, 'well', 'All is well.', ''],
+    [
+      'no vouch',
+      { agent: { ...quiet.agent, vouch: { ok: false, why: 'no gateway is known' } } },
+      'bad',
+      'The agent cannot vouch for an answer.'
+    ],
+    [
+      'a gateway does not answer',
+      { gateways: [...others, silent(360_000)], drains: [{ ...drain!, deadline: NOW + 23_000 }] },
+      'bad',
+      '1 of 3 gateways unreachable: rollouts wait up to 23 s.',
+      'apisix-0 last answered 6 min 00 s ago: ECONNREFUSED. Also: 1 pod on the way out.'
+    ],
+    [
+      'a gateway is unfit',
+      { gateways: [...others, weak] },
+      'bad',
+      '1 of 3 gateways cannot prove.',
+      'apisix-0 can only be observed: its worker 3 is unfit.'
+    ],
+    ['a dead watch', { watches: [stale] }, 'bad', `The watch of ${stale.kind} is not live.`, 'closed'],
+    [
+      'an unreadable inventory',
+      { inventory: { ...quiet.inventory, problem: 'status 401' } },
+      'bad',
+      'The holders cannot be read.'
+    ],
+    [
+      'an owner that has stopped',
+      { holders: [late(45_000)] },
+      'bad',
+      `shop/web (${holder!.key}) has been behind Kubernetes for 45 s.`,
+      'its owner (ingress-controller-2) has not written 1 node.'
+    ],
+    [
+      'a worker whose watch of etcd is dead',
+      { holders: [late(31_000, 'gateways')] },
+      'bad',
+      `shop/web (${holder!.key}) has been behind Kubernetes for 31 s.`,
+      'apisix-2: has revision 40, not 41.'
+    ],
+    [
+      'an owner that is slow',
+      { holders: [late(6000)] },
+      'busy',
+      `shop/web (${holder!.key}) has been behind Kubernetes for 6 s.`
+    ],
+    ['an owner at work', { holders: [late(2000)] }, 'well', 'All is well.'],
+    [
+      'only successors serve',
+      { holders: [unserved(['10.0.0.9:80'])] },
+      'busy',
+      `shop/web (${holder!.key}) lists no pod that serves.`,
+      'Gateways with the plugin use its successors 10.0.0.9:80 until the owner has listed one.'
+    ],
+    [
+      'nothing serves',
+      { holders: [unserved([], [{ node: '10.0.0.9:80', since: NOW }])] },
+      'bad',
+      `shop/web (${holder!.key}) lists no pod that serves.`
+    ],
+    [
+      'only ghosts are listed',
+      { holders: [{ ...holder!, service: 'shop/web', ghosts }] },
+      'busy',
+      `shop/web (${holder!.key}) lists no pod that serves.`
+    ],
+    [
+      'a gateway that starts',
+      { gateways: [...others, { ...one!, ready: false }] },
+      'busy',
+      '1 gateway not Ready: no removal is proved until it is, or has ended.'
+    ],
+    [
+      'a pod that is held for long',
+      { drains: [{ ...drain!, moments: { ...drain!.moments, seenAt: NOW - 12_000 } }] },
+      'busy',
+      '1 pod on the way out, the longest for 12 s.'
+    ],
+    [
+      'a workload without a hook',
+      { inventory: { ...quiet.inventory, hooks: lacking } },
+      'busy',
+      'shop/Deployment/web has no hook.'
+    ],
+    [
+      'a container that ends early',
+      { inventory: { ...quiet.inventory, hooks: early } },
+      'busy',
+      'shop/Deployment/web has a container that ends before the answer.'
+    ]
+  ]
+  for (const [what, differs, level, head, rest] of states)
+    it(`says of ${what}: ${head}`, () => {
+      expect(said(differs)).to.include({ level, head, ...(rest !== undefined && { rest }) })
     })
-    expect(said({ holders: [], unproved: [goneAt(3_590_000)] })).to.include({
-      level: 'bad',
-      head: 'In the last hour, the removal of 1 pod was not proved in time.'
+
+  it('is the same with and without an unproved drain of five minutes ago: only the line beside it differs (E1)', () => {
+    const now = { holders: [late(45_000)], watches: [stale] }
+    const after = {
+      ...now,
+      unproved: [{ ...goneAt(300_000), why: 'waiting (apisix-0: no barrier was read (5 s), and more)' }]
+    }
+    expect(said(after)).to.deep.equal(said(now))
+    expect(said(now).rest).to.contain('Also: shop/web')
+    expect(lastHourOf({ ...quiet, past: [] })).to.deep.equal({
+      level: 'well',
+      text: 'In the last hour, no pod ended.',
+      drain: ''
     })
-    const why = 'waiting (apisix-0: no barrier was read (5 s), and more)'
-    expect(said({ holders: [], unproved: [{ ...goneAt(1000), why }] }).rest).to.match(
-      /: apisix-0: no barrier was read \(5 s\), and more$/
+    const { level, text } = lastHourOf({ ...quiet, ...after, past: [] })
+    expect(level).to.equal('bad')
+    expect(text).to.match(
+      /^In the last hour, 1 of 1 pod not proved in time, the last shop\/web-\S+ at [\d:]+: apisix-0: no barrier was read \(5 s\), and more$/
     )
-    expect(said({ holders: [], unproved: [goneAt(3_610_000)] }).level).to.equal('well')
-    const unlisted = { ...goneAt(1000), unlisted: true }
-    expect(standingOf(unlisted)).to.equal('unlisted')
-    expect(standingOf({ ...unlisted, phase: 'draining' })).to.equal('waiting')
-    expect(said({ holders: [], unproved: [unlisted] }).level, 'nothing led to it').to.equal('well')
   })
 
-  it('is not red for a last endpoint that is held as planned (D10)', () => {
-    const kept = { ...drain!, verdict: { ...drain!.verdict!, lastEndpoint: true } }
-    const held = said({ holders: [], drains: [kept] })
-    expect(held.level).to.equal('busy')
-    expect(held.rest).to.contain('1 last endpoint held until another pod serves')
-    expect(said({ holders: [], past: [{ ...kept, phase: 'gone' }] }).level).to.equal('well')
+  it('counts in the last hour what was proved, forgets after it, and says if the agent is younger (D2)', () => {
+    const hour = (differs: Partial<Snapshot>) => lastHourOf({ ...quiet, ...differs })
+    expect(hour({})).to.include({ level: 'well', text: 'In the last hour, 3 pods proved.' })
+    const unproved = (ms: number, more = {}) =>
+      hour({ past: [], unproved: [{ ...goneAt(ms), ...more }] }).level
+    expect(unproved(3_590_000)).to.equal('bad')
+    expect(unproved(3_610_000)).to.equal('well')
+    const unlisted = { unlisted: true }
+    expect(standingOf({ ...goneAt(1000), ...unlisted })).to.equal('unlisted')
+    expect(standingOf({ ...drain!, ...unlisted })).to.equal('waiting')
+    expect(unproved(1000, unlisted), 'nothing led to it').to.equal('well')
+    const kept = { verdict: { ...drain!.verdict!, lastEndpoint: true } }
+    expect(unproved(1000, kept), 'held as planned').to.equal('well')
+    const [first] = quiet.past
+    expect(hour({ past: [{ ...first!, afterAck: 2 }] }).text).to.match(
+      / got 2 requests after its answer: look at/
+    )
+    const observed = { ...first!, verdict: { ...first!.verdict!, grade: 'observed' as const } }
+    expect(hour({ past: [observed] })).to.include({
+      level: 'busy',
+      text: 'In the last hour, 1 of 1 pod only observed.'
+    })
+    const agent = { ...quiet.agent, startedAt: NOW - 180_000 }
+    expect(hour({ agent, past: [] }).text).to.equal('Since this agent started 3 min 00 s ago, no pod ended.')
   })
 
-  it('puts the worst first', () => {
-    const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
-    const expired = { ...drain!, phase: 'expired' as const }
-    const vouch = { ok: false as const, why: 'no gateway is known' }
-    expect(said({ drains: [expired] }).head).to.equal(
-      'In the last hour, the removal of 1 pod was not proved in time.'
+  it('is not red for a gateway that ends, for weaker evidence if no barrier is used, or for a last endpoint', () => {
+    expect(said({ gateways: [...others, { ...silent(9000), terminating: true }] }).level).to.equal('well')
+    const agent = { ...quiet.agent, reach: { ...reach, barrier: null } }
+    expect(said({ gateways: [...others, weak], agent }).level).to.equal('well')
+    const kept = said({ drains: [{ ...drain!, verdict: { ...drain!.verdict!, lastEndpoint: true } }] })
+    expect(kept.level).to.equal('busy')
+    expect(kept.facts).to.equal('3 gateways · 1 hook held · 1 last endpoint held until another pod serves')
+  })
+
+  it('calls a gateway unreachable only while its last call fails (E6)', () => {
+    expect(gatewayState(silent(100))).to.deep.equal({ tone: 'bad', label: 'unreachable' })
+    const answers = { lastSuccessAt: NOW, lastAttemptAt: NOW, problem: 'its worker 3 is unfit' }
+    expect(gatewayState({ ...one!, barrier: answers }).label).to.equal('ready')
+    expect(gatewayState({ ...one!, control: silent(100).barrier }).label, 'the barrier answers').to.equal(
+      'ready'
     )
-    expect(said({ drains: [expired], agent: { ...quiet.agent, vouch } })).to.include({
-      level: 'bad',
-      head: 'The agent cannot vouch for an answer.'
-    })
-    const stale = { ...quiet.watches[0]!, state: 'stale' as const, problem: 'closed' }
-    expect(said({ watches: [stale] })).to.include({ level: 'bad', rest: 'closed' })
-    expect(said({ inventory: { ...quiet.inventory, problem: 'status 401' } }).level).to.equal('bad')
-    const ghost = (since: number) => [{ ...quiet.holders[0]!, ghosts: [{ node: '10.0.0.1:80', since }] }]
-    expect(said({ holders: ghost(1) }).head).to.equal('Ghosts are left.')
-    expect(said({ holders: ghost(NOW - 29_000) }).level, 'its owner is at work').to.equal('well')
   })
 })
 
@@ -241,35 +338,56 @@ describe('dashboard: lag', () => {
 describe('dashboard: holders', () => {
   const holders = sceneOf({ now: NOW, live: 0, past: 0, holders: 1000 }).holders
 
-  it('shows troubled holders first, and keeps the order otherwise', () => {
+  it('shows the oldest change first, then other differences, then measured clocks, and all only on demand', () => {
     const rows = holderRows(holders, 'all', '')
     expect(rows).to.have.length(1000)
-    expect(rows.slice(0, 3).map(({ key }) => key)).to.deep.equal([
-      'upstreams/web-3',
-      'upstreams/web-7',
-      'routes/web-9/upstream'
+    expect(rows.slice(0, 4).map(({ behind }) => behind?.cause)).to.deep.equal([
+      'owner',
+      'owner',
+      'gateways',
+      'gateways'
     ])
+    expect(rows.slice(4, 6).map(({ key }) => key)).to.deep.equal(['upstreams/web-3', 'upstreams/web-7'])
+    const firstQuiet = rows.findIndex(
+      ({ lags, ...one }) => lags.length === 0 && differenceOf({ lags, ...one }, NOW) === ''
+    )
+    expect(rows.slice(firstQuiet).every(({ lags }) => lags.length === 0)).to.equal(true)
+    expect(holderRows(holders, 'differing', '')).to.deep.equal(rows.slice(0, 8))
+  })
+
+  it('have one clock of each gateway: the slowest in the cell, and each on demand (E3)', () => {
+    const web1 = holders.find(({ key }) => key === 'upstreams/web-1')!
+    expect(clockOf(web1.lags)).to.deep.equal({
+      ms: 727,
+      each: 'apisix-0 701 ms, apisix-1 714 ms, apisix-2 727 ms'
+    })
+    expect(clockOf([])).to.equal(undefined)
+    const lanes = lanesOf([], sceneOf({ now: NOW, live: 0, past: 30, holders: 0 }).past)
+    const [lane] = lanes
+    const to = lane!.drain.gateways.map(({ at }) => at! - lane!.start)
+    expect(lastOut(lanes).get('upstreams/web-1')!.ms).to.be.closeTo(Math.max(...to), 0.01)
   })
 
   it('are red only if a difference lasts longer than owners and gateways need', () => {
     const [one] = holders
     const tone = (differs: object) => toneOf({ ...one!, ...differs }, NOW)
-    for (const kind of ['ghosts', 'missing', 'notReady']) {
-      expect(tone({ [kind]: [{ node: 'a:1', since: NOW - 29_000 }] }), kind).to.equal('busy')
-      expect(tone({ [kind]: [{ node: 'a:1', since: NOW - 31_000 }] }), kind).to.equal('bad')
+    for (const ms of [29_000, 31_000]) {
+      const expected = ms < 30_000 ? 'busy' : 'bad'
+      expect(tone({ ghosts: [{ node: 'a:1', since: NOW - ms }] })).to.equal(expected)
+      expect(tone({ behind: { since: NOW - ms, cause: 'owner', gateways: [] } })).to.equal(expected)
     }
     expect(tone({ onSuccessors: { since: NOW - 31_000, nodes: [] } })).to.equal('bad')
   })
 
   it('finds by every word, in any column', () => {
     expect(holderRows(holders, 'ghosts', '')).to.have.length(2)
-    expect(holderRows(holders, 'in order', '')).to.have.length(994)
+    expect(holderRows(holders, 'behind', '')).to.have.length(4)
     expect(holderRows(holders, 'on successors', '')).to.have.length(2)
     expect(differenceOf(holderRows(holders, 'on successors', '')[0]!, NOW)).to.equal(
       'no node that serves (95 s), successors: 10.8.9.7:8080'
     )
     expect(holderRows(holders, 'missing', '')).to.have.length(2)
-    expect(holderRows(holders, 'all', 'WEB-77 unknown').map(({ key }) => key)).to.deep.equal([
+    expect(holderRows(holders, 'differing', 'WEB-77 unknown').map(({ key }) => key)).to.deep.equal([
       'upstreams/web-77',
       'upstreams/web-771',
       'upstreams/web-773',

@@ -9,7 +9,9 @@ const quiet = sceneOf({ now: NOW, live: 0, past: 0, holders: 0 })
 describe('apisix-drain status', () => {
   it('prints the headline of the page, and no empty table', () => {
     const text = formatStatus(statusOf(quiet))
-    expect(text).to.match(/^All is well\.\n3 gateways · no hook waits\n\nagent \S+ · /)
+    expect(text).to.match(
+      /^All is well\.\n3 gateways · no hook waits\nIn the last hour, no pod ended\.\n\nagent \S+ · /
+    )
     expect(text).to.contain('GATEWAY   STATE  EVIDENCE  WORKERS  REVISION  BEHIND  ANSWERED')
     expect(text).to.not.contain('WAITS FOR')
     expect(text).to.not.contain('SUCCESSORS')
@@ -64,7 +66,7 @@ describe('apisix-drain status', () => {
     const { holders } = sceneOf({ now: NOW, live: 0, past: 0, holders: 12 })
     const text = formatStatus(statusOf({ ...scene, holders }))
     expect(text).to.match(
-      /^upstreams\/web-11 +4 s +apisix-2: a worker has applied revision 4113, and not 4115$/m
+      /^pay\/web-11 \(upstreams\/web-11\) +4 s +apisix-2: a worker has applied revision 4113, and not 4115$/m
     )
     const first = statusOf({ ...scene, holders }).behind[0]
     expect(first?.why).to.match(/^its owner .*has not written 1 node$/)

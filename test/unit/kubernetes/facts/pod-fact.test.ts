@@ -164,10 +164,11 @@ describe('watch: a pod becomes a fact', () => {
     expect(hookOf({ exec: { command: ['/drain.sh'] } }), 'it does not show that it asks').to.equal(undefined)
     expect(hookOf({ exec: { command: ['/drain.sh'] } }, helper)).to.equal('safe')
     expect(hookOf(curl(' || sleep 5'))).to.equal('safe')
-    expect(hookOf(undefined, helper)).to.equal('safe')
+    expect(hookOf(undefined, helper), 'one container ends at once').to.equal('part')
     expect(hookOf(curl(''))).to.equal('bare')
     expect(hookOf(bare, helper)).to.equal('bare')
     expect(hookOf(helper, bare)).to.equal('bare')
+    expect(hookOf(helper, curl(' || sleep 5'))).to.equal('safe')
   })
 
   it('gives missing fields a value', () => {

@@ -25,18 +25,20 @@ describe('hooks of routed workloads', () => {
     ...differs
   })
 
-  it('names those without a hook and those without a fallback, by Deployment', () => {
+  it('names those without a hook, without a fallback, and with a container without a hook, by Deployment', () => {
     const pods = [
       web('a'),
       web('b', { owner: 'ReplicaSet/web-77aa' }),
       web('c', { owner: 'StatefulSet/db', hook: 'bare' }),
-      web('d', { owner: undefined, hook: 'safe' })
+      web('d', { owner: undefined, hook: 'safe' }),
+      web('e', { owner: 'DaemonSet/edge', hook: 'part' })
     ]
     expect(view(pods)).to.deep.equal({
-      routed: 3,
+      routed: 4,
       without: [{ name: 'shop/Deployment/web', pods: 2 }],
       bare: [{ name: 'shop/StatefulSet/db', pods: 1 }],
-      counts: { without: 1, bare: 1 }
+      early: [{ name: 'shop/DaemonSet/edge', pods: 1 }],
+      counts: { without: 1, bare: 1, early: 1 }
     })
   })
 

@@ -38,6 +38,12 @@ describe('holders on successors', () => {
     expect(found(holder('web', [A, B]), ends)).to.deep.equal({ since: 300, nodes: [NEXT] })
   })
 
+  it('are also those without a successor: nobody serves', () =>
+    expect(found(holder('web', [A]), [[ended('a', 100), A]], { successors: [] })).to.deep.equal({
+      since: 100,
+      nodes: []
+    }))
+
   it('are not those that list a node that serves', () =>
     expect(found(holder('web', [A, B]), [[ended('a', 100), A]])).to.equal(undefined))
 
@@ -46,12 +52,11 @@ describe('holders on successors', () => {
     expect(found(holder('web', [], { nodes }), [[ended('a', 100), A]])).to.include({ since: 100 })
   })
 
-  it('are none before the seal, after the owner has removed the node, without successors, and by discovery', () => {
+  it('are none before the seal, after the owner has removed the node, and by discovery', () => {
     const ends = [[ended('a', 100), A]] as const
     const web = holder('web', [A])
     expect(found(web, ends, { sealing: false })).to.equal(undefined)
     expect(found(web, ends, { removedAt: 200 })).to.equal(undefined)
-    expect(found(web, ends, { successors: [] })).to.equal(undefined)
     const discovery = { type: 'kubernetes', service: 'shop/web:http' }
     expect(found(holder('web', [A], { discovery }), ends)).to.equal(undefined)
   })
