@@ -30,7 +30,6 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
   const pods = createPodStore(clock)
   const slices = createSliceStore()
   const services = createServiceStore()
-  const state = { live: true }
   const events: string[] = []
   let agent: SyncAgent | undefined
 
@@ -44,10 +43,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     podsAssuredAt: () => -Infinity,
     podsAsOf: () => undefined,
     parts: () =>
-      (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => ({
-        ...staticPart(name, 0),
-        ...(state.live ? {} : { state: 'stale' as const })
-      })),
+      (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => staticPart(name, 0)),
     fetchPod: (namespace: string, name: string) => Promise.resolve(pods.store.byName(namespace, name)),
     // The API server has exactly the objects that the watches have reported.
     fetchPodsByIp: (ip: string) => Promise.resolve(pods.store.byIp(ip)),
@@ -66,8 +62,6 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     events,
     pods: pods.store,
     slices: slices.store,
-    /** Marks the watches' data as possibly old. */
-    stale: (is: boolean) => void (state.live = !is),
     pod(fact: PodFact) {
       if (pods.sink.set(fact)) agent?.loop.wake()
     },

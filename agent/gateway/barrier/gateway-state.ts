@@ -37,8 +37,8 @@ interface GatewayStateOptions {
   readonly tell: () => void
 }
 
-/** The least time between two lists, in ms: they cost the more the more entries there are. */
-const LIST_MS = 700
+/** The least time between two lists, in ms: `each` for an entry, so that a list costs the same share of time however long it is. */
+const LIST_MS = { shortest: 700, each: 5 }
 /** The pause between two reads, in ms: while entries are held, and otherwise. */
 const PAUSE_MS = { holding: 250, idle: 5000 }
 /** Until a gateway's clock is known within `withinMs`, its state is read as if entries were held, at most `tries` times. */
@@ -71,7 +71,12 @@ export function readGatewayState({
   const list = async ({ instance, held }: BarrierGateway, now: Millis): Promise<void> => {
     // The end of an entry's ttl changes the number only.
     const state = `${instance} ${held.generation} ${held.entries}`
-    if (state === known || isAsking || now < askedAt + LIST_MS) return
+    if (
+      state === known ||
+      isAsking ||
+      now < askedAt + Math.max(LIST_MS.shortest, held.entries * LIST_MS.each)
+    )
+      return
     askedAt = now
     isAsking = true
     // After a failure, the next report asks again.
