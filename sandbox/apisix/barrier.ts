@@ -63,8 +63,8 @@ export interface Barrier {
   second: boolean
   /** How far a test has set the wall clock ahead. */
   clockAheadMs: number
-  /** The wire version of the plugin. */
-  wire: number
+  /** Runs Lua in each worker. */
+  run(lua: string): void
   /** Whether each worker has a stream subsystem that takes part. The stand-in has no L4 traffic. */
   l4: boolean
   /** Calls `listener` once when a pod is sealed, and once when a sealed pod has no ordinary request in flight. No agent has to ask. */
@@ -78,7 +78,7 @@ const CONFIRM_MS = 50
 /** @param stream starts the stream subsystem of each worker, or ends it */
 export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void): Barrier {
   const see = (name: string, ...args: readonly Json[]): Json => gateway.see(name, ...args)
-  const state = { second: false, ahead: 0, wire: 1, l4: false }
+  const state = { second: false, ahead: 0, l4: false }
   const confirmed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   const all = () => see('all') as unknown as StoredEntry[]
@@ -119,6 +119,7 @@ export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void
         ])
       )
     ),
+    run: lua => void see('run', lua),
     setUnfit: (pid, why) => void see('unfit', pid, why),
     get second() {
       return state.second
@@ -133,13 +134,6 @@ export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void
     set clockAheadMs(ms) {
       state.ahead = ms
       see('ahead', ms / 1000)
-    },
-    get wire() {
-      return state.wire
-    },
-    set wire(version) {
-      state.wire = version
-      see('wire', version)
     },
     get l4() {
       return state.l4

@@ -43,7 +43,7 @@ export interface Upstream {
 
 export type Kinds = Record<string, readonly object[]>
 
-/** Configuration as APISIX holds it, see fake/apisix/objects.lua. */
+/** Configuration as APISIX holds it, see fake/apisix/apply.lua. */
 export interface Objects {
   kinds?: Kinds
   many?: { upstreams: number; nodes: number }

@@ -1,12 +1,15 @@
 --- A stand-in for apisix/init.lua in the sandbox: the phases in APISIX's order. Node has found the
 -- route already, and tells where its upstream is written.
 local core      = require("apisix.core")
+local event     = require("apisix.core.event")
 local canonical = require("apisix.drain.host").canonical
 local ngx       = ngx
 
 local PORTS = { http = 80, https = 443, grpc = 80, grpcs = 443 }
 
 local load_balancer
+local router, built = {}, nil
+package.loaded["apisix.router"] = { router_http = router }
 local _M = {}
 -- both by a list of nodes as it is written
 local filled = setmetatable({}, { __mode = "k" })
@@ -17,6 +20,8 @@ local turn   = 0
 function _M.http_init_worker()
     load_balancer = require("apisix.balancer")
     load_balancer.init_worker()
+    -- in the default list of plugins
+    require("apisix.plugins.ai").init()
 end
 
 
@@ -148,11 +153,28 @@ local function set_upstream(ctx, kind, id, rule, choice)
 end
 
 
+function router.matching(ctx)
+    ctx.matched_route = core.config.fetch_created_obj("/routes"):get(ctx.route_id)
+end
+
+
+-- The first request after a change of the routes builds the router, and plugins are told so.
+local function match(ctx)
+    local routes = core.config.fetch_created_obj("/routes")
+    if built ~= routes.conf_version then
+        event.push(event.CONST.BUILD_ROUTER, routes.values)
+        built = routes.conf_version
+    end
+    router.matching(ctx)
+end
+
+
 --- Finds the upstream of a request and picks a node.
-function _M.http_access_phase(var, ...)
-    local ctx = { var = var }
+function _M.http_access_phase(var, kind, id, ...)
+    local ctx = { var = var, route_id = kind == "routes" and id }
     ngx.ctx.api_ctx = ctx
-    _M.handle_upstream(ctx, ...)
+    match(ctx)
+    _M.handle_upstream(ctx, kind, id, ...)
 end
 
 

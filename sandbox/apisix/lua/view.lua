@@ -148,8 +148,11 @@ function _M.of(gateway)
 
     function see.instance() return instance.of(dict) end
 
-    function see.wire(v)
-        for _, w in pairs(gateway.workers) do w.env.require("apisix.drain.request").WIRE = v end
+    -- Runs Lua in each worker.
+    function see.run(text)
+        for _, worker in pairs(gateway.workers) do
+            setfenv(assert(loadstring(text)), worker.env)()
+        end
     end
 
     -- The requests in flight to each pod whose entries are all sealed. A pod is told until that is

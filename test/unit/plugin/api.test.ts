@@ -276,6 +276,31 @@ describe('the Barrier API, in the VM', () => {
     expect(replies.map(({ status }) => status)).to.deep.equal([400, 404, 405, 413, 401])
     for (const { body } of replies) expect(JSON.parse(body)).to.have.property('error_msg')
   })
+
+  it("keeps off the shortcut of APISIX's plugin ai; a worker that takes it is unfit", async () => {
+    const node = all.add(await httpNode())
+    const upstream = { type: 'roundrobin', nodes: { [node.address]: 1 } }
+    const statusAfterChange = async () => {
+      await apisix.admin('PUT', 'routes/r', { uri: '/*', upstream })
+      const { workers } = apisix.gateway
+      await eventually(() => workers.every(({ config }) => config.revision === apisix.store.revision))
+      return (await send(`${apisix.gateway.urls.proxy}/`)).status
+    }
+    const unfit = async () => String((await apisix.barrier('GET', 'state')).body['unfit'])
+    expect(await statusAfterChange()).to.equal(200)
+    await put(entry({ port: node.port, state: 'sealed' }))
+    expect(await statusAfterChange()).to.equal(503)
+    expect(await unfit()).to.equal('')
+    apisix.gateway.barrier!.run(`
+      local event, i, name, own = require("apisix.core.event"), 0
+      repeat i = i + 1; name, own = debug.getupvalue(event.push, i) until name == "own"
+      event.push = own.push`)
+    expect(await statusAfterChange()).to.equal(200)
+    expect(await unfit()).to.not.equal('')
+    expect(apisix.gateway.log.join()).to.contain(
+      `unfit: a request went to ${node.address} past the barrier: apisix.plugins.ai connected it`
+    )
+  })
 })
 
 const upgrade = async (url: string): Promise<Duplex> => {

@@ -3,7 +3,7 @@
 local core    = require("apisix.core")
 local pickers = require("apisix.pickers")
 local cjson   = require("cjson.safe")
-local objects = require("apisix.objects")
+local give    = require("apisix.apply")
 local router  = require("apisix.router").router_http
 local ngx     = ngx
 
@@ -56,7 +56,7 @@ local function apply()
         core.config.applied["/upstreams"] = resource(false)
         core.config.applied["/services"] = resource(true)
         core.config.applied["/routes"] = resource(true)
-        objects.apply(core, upstreams.objects, now)
+        give(core, upstreams.objects, now)
     end
 end
 

@@ -279,7 +279,7 @@ describe('barrier keeper', () => {
       const g = await kept()
       keeper.desire([entry('1', 'sealed')])
       await until('it is sealed', () => reading('1')?.entry === 'sealed')
-      g.barrier.wire = wire
+      g.barrier.run(`require("apisix.drain.request").WIRE = ${wire}`)
       const before = states(g.barrier)
       keeper.desire([entry('2')])
       await until('it is read', () => (reading('2')?.problem ?? '') !== '')

@@ -1,1 +1,0 @@
-return { VERSION = "3.18.0-stand-in" }
