@@ -93,7 +93,6 @@ export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   gatewaysKnown: true,
   sealForced: false,
   succeeded: [],
-  standbys: [],
   hiddenBy: [],
   ...differs
 })

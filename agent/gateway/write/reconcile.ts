@@ -35,7 +35,7 @@ export function reconcile({ wanted }: Pick<Removal, 'wanted'>, found: readonly H
   for (const [key, nodes] of wanted) {
     const holder = found.find(h => h.key === key)
     const listed = new Set(holder?.nodes.map(n => n.key))
-    // Nodes of weight 0 that stay take over (measured on APISIX 3.18). The plan has checked whether they serve.
+    // The plan has checked whether another node serves.
     const isLast = holder?.nodes.every(n => nodes.has(n.key)) ?? false
     for (const [node, uid] of nodes) {
       const about = { holder: key, node, uid }

@@ -6,7 +6,6 @@ import type { Kept, Plan } from '../../rules/plan/change.ts'
 import { endingNodes, nodesOf, serves, type Match } from '../../rules/plan/match.ts'
 import { isOfOtherNamespace, type Holder, type HolderKey } from '../../rules/plan/holder.ts'
 import { servicePortsOf } from '../../rules/plan/successors.ts'
-import { standbysFor, type Standbys } from '../../rules/plan/standby.ts'
 import type { World } from '../../rules/plan/world.ts'
 import { rememberHidden } from './hidden-places.ts'
 import type { Memory, Place } from './memory.ts'
@@ -97,7 +96,6 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     gatewaysKnown,
     sealForced: memory.sealForced,
     succeeded: memory.succeeded,
-    standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),
     hiddenBy: [...memory.hidden.values()]
   }
   memory.unlisted = isUnlisted(evidence)
@@ -150,26 +148,6 @@ function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }
     if (!services.some(service => path === service || path.endsWith(`/${service}`))) continue
     memory.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
   }
-}
-
-/**
- * Whether a holder has nodes of weight 0. This is computed once, because each round asks for hundreds of drains, and a holder has thousands
- * of nodes.
- */
-const standbyHolders = new WeakMap<Holder, boolean>()
-
-function hasStandbys(holder: Holder): boolean {
-  const known = standbyHolders.get(holder) ?? holder.nodes.some(({ weight }) => weight === 0)
-  standbyHolders.set(holder, known)
-  return known
-}
-
-/** The standbys that take over from a node, by the holder's present list: nodes may have been added since the holder listed the pod. */
-function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
-  const listed = sources.inventory.holders().get(holder.key)
-  if (!listed || !hasStandbys(listed)) return undefined
-  const drew = holder.nodes.some(({ key, weight }) => key === node && weight > 0)
-  return drew ? standbysFor(node, listed, world, drains) : undefined
 }
 
 const letGoWords = ({ namespace = '' }: Holder): string =>

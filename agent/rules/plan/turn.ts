@@ -41,16 +41,18 @@ const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
   form === 'array' || resource === 'consumers' || first === 'plugins'
 
 /**
- * Whether a node that can take over is left once `leaving` have left the holder. If not, no node is removed: a Terminating pod may still
- * serve, and the entry of a dead one may lead to successors.
+ * Whether a node that can take over, of the highest standing in the holder, is left once `leaving` have left it. If not, no node is removed:
+ * a Terminating pod may still serve, and the entry of a dead one may lead to successors.
  */
 export function isServed(
   { nodes }: Holder,
   leaving: ReadonlySet<NodeKey>,
   takesOver: (node: HolderNode) => boolean
 ): boolean {
-  const left = nodes.filter(({ key }) => !leaving.has(key))
-  // Nodes of weight 0 are standbys. They get requests only if no node with a weight is left.
-  const isStandby = left.every(({ weight }) => weight === 0)
-  return left.some(node => (isStandby || node.weight > 0) && takesOver(node))
+  const top = nodes.reduce((highest, node) => Math.max(highest, standingOf(node)), -Infinity)
+  return nodes.some(node => !leaving.has(node.key) && standingOf(node) === top && takesOver(node))
 }
+
+/** APISIX picks a node of weight 0, or of a lower priority, only if no other is left: it is a standby. */
+const standingOf = ({ weight, raw }: HolderNode): number =>
+  weight === 0 ? -Infinity : typeof raw === 'string' ? 0 : Number(raw.priority ?? 0)

@@ -3,7 +3,6 @@ import type { Grade, HolderReport } from '../drain/drain.ts'
 import type { LongLived } from '../drain/long-lived.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import type { HolderKey } from '../plan/holder.ts'
-import type { Standbys } from '../plan/standby.ts'
 import type { Word } from './word.ts'
 
 /** The reads of one gateway's Control API for one drain, each on a new connection, since its removal was accepted. */
@@ -99,8 +98,6 @@ export interface Evidence {
   readonly sealForced: boolean
   /** Places in which only successors of the pod are left, by the words that allowed the seal. */
   readonly succeeded: readonly string[]
-  /** The standbys that take over if the pod was the last node with a weight, according to the last listing. */
-  readonly standbys: readonly Standbys[]
   /** Places from which requests may reach the pod, and which the other fields do not cover. */
   readonly hiddenBy: readonly HiddenPlace[]
 }

@@ -5,7 +5,6 @@ import { longLivedWords, countOf, together, type LongLived } from '../drain/long
 import type { Millis } from '../drain/facts.ts'
 import { GRADES, atLeast } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
-import { standbyWords } from '../plan/standby.ts'
 import type { Evidence, ProofSettings } from './evidence.ts'
 import { isNowhere } from './word.ts'
 import { earliest, latest, plus } from '../drain/times.ts'
@@ -69,7 +68,6 @@ export function prove(
       at: now,
       why: [
         sentence(reached(grade, evidence, settings), obstacles),
-        standbyWords(evidence.standbys),
         succeededWords(evidence.succeeded),
         leftWords(longLived),
         told
