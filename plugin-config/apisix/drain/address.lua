@@ -4,6 +4,7 @@ local canonical = require("apisix.drain.host").canonical
 local str_sub  = string.sub
 local str_byte = string.byte
 local lower    = string.lower
+local str_find = string.find
 local tonumber = tonumber
 
 local BRACKET  = str_byte("[")
@@ -14,8 +15,20 @@ local known, known_n = {}, 0
 local _M = { canonical = canonical }
 
 
+--- A host without the brackets of IPv6.
+function _M.bare(host)
+    return str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
+end
+
+
+--- An address as it is written in front of a port: IPv6 in brackets.
+function _M.written(ip)
+    return str_find(ip, ":", 1, true) and "[" .. ip .. "]" or ip
+end
+
+
 local function intern(host, port)
-    local bare = str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
+    local bare = _M.bare(host)
     local ip = canonical(bare) or lower(bare)
     return { ip = ip, port = port, id = ip .. "|" .. port }
 end

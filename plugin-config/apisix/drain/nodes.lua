@@ -12,7 +12,6 @@ local max, huge = math.max, math.huge
 local require   = require
 local str_match = string.match
 local str_byte  = string.byte
-local str_sub   = string.sub
 
 local PORTS   = { http = 80, https = 443, grpc = 80, grpcs = 443 }
 -- nodes to read between two yields to requests
@@ -24,11 +23,6 @@ local NONE = {}
 local READY_AGAIN = 1
 
 local _M = {}
-
-
-local function bare(host)
-    return str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
-end
 
 
 --- The highest priority of the nodes that have a weight; nil if none has. APISIX picks a node of
@@ -61,7 +55,7 @@ local function written(nodes, scheme)
             end
         end
         if type(host) == "string" then
-            list[#list + 1] = { host = bare(host), port = tonumber(port) or default,
+            list[#list + 1] = { host = address.bare(host), port = tonumber(port) or default,
                                 weight = weight, priority = priority }
         end
     end

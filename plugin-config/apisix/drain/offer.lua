@@ -10,7 +10,7 @@ local ipairs      = ipairs
 local pairs       = pairs
 local next        = next
 local concat      = table.concat
-local str_find    = string.find
+local written     = address.written
 
 local _M = {}
 
@@ -64,15 +64,10 @@ function _M.shared(nodes)
 end
 
 
-local function host_of(ip)
-    return str_find(ip, ":", 1, true) and "[" .. ip .. "]" or ip
-end
-
-
 -- A node at the address of a successor. APISIX derives upstream_host again from this copy.
 local function follower(node, addr)
     local copy = copy_of(node)
-    copy.host, copy.port = host_of(addr.ip), addr.port
+    copy.host, copy.port = written(addr.ip), addr.port
     copy.weight, copy.priority, copy.upstream_host = 1, node.priority or 0, nil
     return copy
 end
@@ -85,7 +80,7 @@ local function other_records(records, set, node, met, list)
         if not met[addr.id] and not level_of(set, addr) then
             met[addr.id] = true
             local copy = copy_of(node)
-            copy.host, copy.upstream_host = host_of(ip), nil
+            copy.host, copy.upstream_host = written(ip), nil
             list[#list + 1] = copy
         end
     end

@@ -14,13 +14,10 @@ local tostring  = tostring
 local concat    = table.concat
 local package   = package
 local str_match = string.match
-local str_byte  = string.byte
-local str_sub   = string.sub
 
 local KINDS = { upstreams = "/upstreams", services = "/services", routes = "/routes" }
 local PORTS = { http = 80, https = 443, grpc = 80, grpcs = 443 }
 local FIXED = { "scheme", "pass_host", "upstream_host" }
-local BRACKET = str_byte("[")
 
 local _M = {}
 
@@ -86,8 +83,7 @@ local function filled(nodes, scheme)
     local list, marks = {}, {}
     for i, node in ipairs(nodes) do
         local host, port = node.host, node.port or PORTS[scheme]
-        local bare = str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
-        local ip = address.canonical(bare)
+        local ip = address.canonical(address.bare(host))
         if not ip or not port then
             return nil
         end
@@ -96,7 +92,7 @@ local function filled(nodes, scheme)
         for field, value in pairs(node) do
             copy[field] = value
         end
-        copy.host = ip:find(":", 1, true) and "[" .. bare .. "]" or bare
+        copy.host = address.written(address.bare(host))
         copy.port, copy.priority = port, node.priority or 0
         list[i] = copy
         marks[i] = copy.host .. " " .. port .. " " .. tostring(node.weight) .. " " .. copy.priority

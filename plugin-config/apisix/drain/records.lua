@@ -1,7 +1,7 @@
 --- The places of one item of the configuration, and the upstreams that the item refers to. A place
 -- is a list of nodes that APISIX picks from: an upstream, or the nodes written into a route, a
 -- service, or a traffic-split rule of any object that can hold plugins.
-local nodes_of  = require("apisix.drain.nodes").of
+local nodes_mod = require("apisix.drain.nodes")
 local ipairs    = ipairs
 local type      = type
 local tostring  = tostring
@@ -20,7 +20,7 @@ local _M = {}
 function _M.of(kind, item, rest)
     local places, refs = {}, {}
     local value = type(item) == "table" and item.value
-    if type(value) ~= "table" then
+    if type(value) ~= "table" or value.status == 0 then
         return { places = places, refs = refs }
     end
 
@@ -28,7 +28,7 @@ function _M.of(kind, item, rest)
     -- `kind/id` without the characters that separate names in a line (word_text.lua)
     local name = kind .. "/" .. str_gsub(id, "[^%w._-]", "_")
     local function place(conf, within, upstream)
-        local list, moves = nodes_of(conf, nil, rest)
+        local list, moves = nodes_mod.of(conf, nil, rest)
         places[#places + 1] = {
             conf = conf, name = name .. within, upstream = upstream, list = list, moves = moves,
         }
@@ -48,8 +48,12 @@ function _M.of(kind, item, rest)
     refer(value.upstream, value.upstream_id, "")
     local split = type(value.plugins) == "table" and value.plugins["traffic-split"]
     for _, rule in ipairs(type(split) == "table" and split.rules or {}) do
-        for _, choice in ipairs(rule.weighted_upstreams or {}) do
-            refer(choice.upstream, choice.upstream_id, "/traffic-split")
+        local choices = rule.weighted_upstreams or {}
+        for _, choice in ipairs(choices) do
+            -- a choice of weight 0 gets requests only if none has a weight
+            if choice.weight ~= 0 or not nodes_mod.top_of(choices) then
+                refer(choice.upstream, choice.upstream_id, "/traffic-split")
+            end
         end
     end
     return { places = places, refs = refs }

@@ -13,7 +13,6 @@ local tostring  = tostring
 local setmetatable = setmetatable
 local concat    = table.concat
 local sort      = table.sort
-local str_find  = string.find
 local str_match = string.match
 local str_gmatch = string.gmatch
 
@@ -41,7 +40,7 @@ local function canonical(name)
     if not ip or not is_port(tonumber(port)) then
         return nil
     end
-    return (str_find(ip, ":", 1, true) and "[" .. ip .. "]" or ip) .. ":" .. tonumber(port)
+    return address.written(ip) .. ":" .. tonumber(port)
 end
 
 
@@ -129,8 +128,7 @@ function _M.names(all)
     for port, list in pairs(all.by_port) do
         local one = json.list()
         for i, to in ipairs(list) do
-            local host = str_find(to.ip, ":", 1, true) and "[" .. to.ip .. "]" or to.ip
-            one[i] = host .. ":" .. to.port
+            one[i] = address.written(to.ip) .. ":" .. to.port
         end
         names[tostring(port)] = one
     end
@@ -138,7 +136,16 @@ function _M.names(all)
 end
 
 
-local function follow(set, addr, level, seen, found, step)
+--- Adds the successors of an address to `found`, if they have no entry. If a successor has an
+-- entry, the function continues with the successors that this entry names.
+-- @tparam table set the deny-list
+-- @tparam table addr { ip, port }
+-- @tparam function level entries.level
+-- @tparam table seen ids of the addresses that were found before
+-- @tparam table found the list to which they are added; the list `found.soft`, if there is one,
+--   gets the draining successors
+-- @tparam number|nil step of the chain
+function _M.add(set, addr, level, seen, found, step)
     for _, entry in ipairs(set.ips[addr.ip] or {}) do
         local list = entry.successors and (not entry.port or entry.port == addr.port)
                      and entry.successors.by_port[addr.port]
@@ -152,26 +159,13 @@ local function follow(set, addr, level, seen, found, step)
                     if state == "draining" and found.soft then
                         found.soft[#found.soft + 1] = to
                     end
-                    if step < STEPS then
-                        follow(set, to, level, seen, found, step + 1)
+                    if (step or 1) < STEPS then
+                        _M.add(set, to, level, seen, found, (step or 1) + 1)
                     end
                 end
             end
         end
     end
-end
-
-
---- Adds the successors of an address to `found`, if they have no entry. If a successor has an
--- entry, the function continues with the successors that this entry names.
--- @tparam table set the deny-list
--- @tparam table addr { ip, port }
--- @tparam function level entries.level
--- @tparam table seen ids of the addresses that were found before
--- @tparam table found the list to which they are added; the list `found.soft`, if there is one,
---   gets the draining successors
-function _M.add(set, addr, level, seen, found)
-    follow(set, addr, level, seen, found, 1)
 end
 
 

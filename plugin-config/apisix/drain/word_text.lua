@@ -1,11 +1,11 @@
 --- This worker's report about one entry of the deny-list, place by place.
+local address   = require("apisix.drain.address")
 local level_of  = require("apisix.drain.entries").level
 local successors = require("apisix.drain.successors")
 local setmetatable = setmetatable
 local ipairs    = ipairs
 local pairs     = pairs
 local concat    = table.concat
-local str_find  = string.find
 local str_match = string.match
 local tonumber  = tonumber
 local sort      = table.sort
@@ -38,7 +38,7 @@ end
 -- Returns "address:port", and caches it in the node.
 local function name_of(node)
     if not node.name then
-        local ip = str_find(node.ip, ":", 1, true) and "[" .. node.ip .. "]" or node.ip
+        local ip = address.written(node.ip)
         node.name = node.port and ip .. ":" .. node.port or ip
     end
     return node.name

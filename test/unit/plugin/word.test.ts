@@ -101,6 +101,23 @@ const SCENARIOS: Record<string, Act> = {
     const sole = ['global_rules/g/traffic-split', 'routes/r2']
     await says(side, 1, { places: 7, sole, others: [other(2, B), other(1, B, C), other(2, C)] })
   },
+  'a disabled route and a choice of weight 0 are no places (A14)': async side => {
+    const only = { upstream: { nodes: [A] } }
+    await side.barrier.put(pod(1))
+    await side.configure({
+      kinds: { routes: [{ ...split('1', only), ...only, status: 0 }] }
+    })
+    await says(side, 1, NOTHING)
+    await side.configure({ kinds: { routes: [split('1', { ...only, weight: 0 })] } })
+    await says(side, 1, NOTHING)
+    const choices = [{ ...only, weight: 0 }, { weight: 0 }]
+    await side.configure({
+      kinds: {
+        routes: [{ id: '1', plugins: { 'traffic-split': { rules: [{ weighted_upstreams: choices }] } } }]
+      }
+    })
+    await says(side, 1, { places: 1, sole: ['routes/1/traffic-split'] })
+  },
   'an upstream that loses its last reference': async side => {
     const upstreams = [{ id: 'u', nodes: [A] }]
     await side.barrier.put(pod(1))
