@@ -51,13 +51,8 @@ async function bounded(name: string, check: Check, clock: Clock): Promise<readon
   const { promise: overdue, resolve } = Promise.withResolvers<readonly Finding[]>()
   const cancel = clock.alarm(clock.now() + CHECK_MS, () => {
     late.abort(new Error('the check took too long'))
-    resolve([
-      fail(
-        name,
-        `no answer within ${CHECK_MS / 1000} s`,
-        'look at the network between the agent and what is checked'
-      )
-    ])
+    const change = 'look at the network between the agent and what is checked'
+    resolve([fail(name, `no answer within ${CHECK_MS / 1000} s`, change)])
   })
   try {
     return await Promise.race([overdue, check(late.signal)])

@@ -1,7 +1,7 @@
 /** Merges the plugin into the values of the official APISIX chart. Pure. A value that is in the way is reported as a conflict. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { TLS_PATH, withServer, type Listen } from './plugin-server.ts'
+import { isListening, PORT, TLS_PATH, withServer, type Listen } from './plugin-server.ts'
 
 type Tree = Readonly<Record<string, unknown>>
 
@@ -38,7 +38,6 @@ const DICTS = [
   { name: 'apisix-drain', size: '10m' },
   { name: 'apisix-drain-counts', size: '10m' }
 ]
-const SHARED = ['apisix', 'nginx', 'customLuaSharedDicts']
 const volumes = (configMap: string) => [
   { name: LUA, configMap: { name: configMap } },
   { name: TOKEN, secret: { secretName: TOKEN } }
@@ -60,9 +59,7 @@ export function mergePluginValues(
 ): Merged {
   const hasTLS = listen !== 'http'
   const configMap = `${LUA}-${version}`
-  const conflicts: string[] = []
-  const at = (...path: readonly string[]): unknown =>
-    path.reduce<unknown>((value, key) => treeOf(value)[key], own)
+  const conflicts = [...notOfChart(own), ...portsTaken(own)]
   const apisix = treeOf(own['apisix'])
   const nginx = treeOf(apisix['nginx'])
   const snippets = treeOf(nginx['configurationSnippet'])
@@ -77,26 +74,31 @@ export function mergePluginValues(
       : listOf(own['extraEnvVars'])
           .map(treeOf)
           .find(({ name }) => name === OTHER_HOOK)?.['value']
-  const added = <T extends Tree>(path: readonly string[], items: readonly T[], key: keyof T & string) => {
-    const value = at(...path)
-    if (value !== undefined && value !== null && !Array.isArray(value)) {
-      conflicts.push(`${path.join('.')}: is no list: correct it first`)
-      return value
-    }
-    const known = listOf(value).map(item => (isOlder(item) ? volumes(configMap)[0] : item))
+  const added = <T extends Tree>(path: string, items: readonly T[], key: keyof T & string) => {
+    const known = listOf(own[path]).map(item => (isOlder(item) ? volumes(configMap)[0] : item))
     const missing = items.filter(item => {
       const same = known.find(one => treeOf(one)[key] === item[key])
       if (same !== undefined && !isDeepStrictEqual(same, item))
         conflicts.push(
-          `${path.join('.')}: an item with ${key} ${String(item[key])} is there and differs from the plugin's: rename yours, or remove it if it is of an older release of the plugin`
+          `${path}: an item with ${key} ${String(item[key])} is there and differs from the plugin's: rename yours, or remove it if it is of an older release of the plugin`
         )
       return same === undefined
     })
     return [...known, ...missing]
   }
-  const sizes = new Set(listOf(at(...SHARED)).map(dict => treeOf(dict)['name']))
+  // Existing dictionaries keep their size. For L4 they are where both subsystems see them, and only there (docs/long-lived.md#l4).
+  const dicts = listOf(nginx['customLuaSharedDicts'])
+  const isOurs = (dict: unknown) => DICTS.some(({ name }) => name === treeOf(dict)['name'])
+  const isForL4 = /[ "]apisix-drain[ "]/.test(JSON.stringify(nginx['metaLuaSharedDicts'] ?? ''))
+  const shared = isForL4
+    ? dicts.filter(dict => !isOurs(dict))
+    : [...dicts, ...DICTS.filter(({ name }) => !dicts.some(dict => treeOf(dict)['name'] === name))]
   const httpEnd = snippets['httpEnd']
-  const server = withServer(typeof httpEnd === 'string' ? httpEnd : '', listen)
+  const server = withServer(
+    typeof httpEnd === 'string' ? httpEnd : '',
+    listen,
+    apisix['enableIPv6'] !== false
+  )
   if ('conflict' in server) conflicts.push(`apisix.nginx.configurationSnippet.httpEnd: ${server.conflict}`)
   const values = {
     ...own,
@@ -121,12 +123,7 @@ export function mergePluginValues(
       },
       nginx: {
         ...nginx,
-        // An existing dictionary keeps its size.
-        customLuaSharedDicts: added(
-          SHARED,
-          DICTS.filter(({ name }) => !sizes.has(name)),
-          'name'
-        ),
+        customLuaSharedDicts: shared,
         configurationSnippet: {
           ...snippets,
           httpEnd: 'text' in server ? server.text : httpEnd
@@ -137,22 +134,90 @@ export function mergePluginValues(
           ...admin,
           allow: {
             ...treeOf(admin['allow']),
-            ipList: allowed(at('apisix', 'admin', 'allow', 'ipList'), allow)
+            ipList: allowed(treeOf(admin['allow'])['ipList'], allow)
           }
         }
       })
     },
     ...(theirs !== undefined && {
-      extraEnvVars: added(['extraEnvVars'], [{ name: OTHER_HOOK, value: theirs }], 'name')
+      extraEnvVars: added('extraEnvVars', [{ name: OTHER_HOOK, value: theirs }], 'name')
     }),
     extraVolumes: added(
-      ['extraVolumes'],
+      'extraVolumes',
       [...volumes(configMap), ...(hasTLS ? [{ name: TLS, secret: { secretName: tlsSecret } }] : [])],
       'name'
     ),
-    extraVolumeMounts: added(['extraVolumeMounts'], [...MOUNTS, ...(hasTLS ? [TLS_MOUNT] : [])], 'mountPath')
+    extraVolumeMounts: added('extraVolumeMounts', [...MOUNTS, ...(hasTLS ? [TLS_MOUNT] : [])], 'mountPath')
   }
-  return { values, conflicts }
+  return { values, conflicts: [...conflicts, ...wrongKinds(values, own)] }
+}
+
+/** Some values of the chart before 2.0.0. */
+const OLD = ['gateway', 'admin', 'nginx', 'pluginAttrs', 'luaModuleHook', 'configurationSnippet', 'discovery']
+
+/** Why the chart would not read these values as they are meant, or would not find the plugin in them. */
+function notOfChart(own: Tree): string[] {
+  const apisix = treeOf(own['apisix'])
+  if (typeof own['kind'] === 'string' && own['apiVersion'] !== undefined)
+    return [`kind: is ${own['kind']}: give only the values inside of it, or the output of helm get values`]
+  if (kindOf(apisix['apisix']) === 'mapping')
+    return [
+      'apisix.apisix: these are values of a chart around the official one: give what is below apisix only'
+    ]
+  if (treeOf(apisix['fullCustomConfig'])['enabled'] === true)
+    return [
+      'apisix.fullCustomConfig: the chart then renders no other value: add the plugin to it by hand (plugin-config/README.md)'
+    ]
+  return OLD.filter(key => own[key] !== undefined).map(
+    key =>
+      `${key}: is of the chart before 2.0.0, and later ones ignore it: upgrade the chart first, with its new values`
+  )
+}
+
+const kindOf = (value: unknown) =>
+  typeof value === 'string'
+    ? 'text'
+    : Array.isArray(value)
+      ? 'list'
+      : typeof value === 'object'
+        ? 'mapping'
+        : 'value'
+
+/** The values of another kind than the merged ones: Helm would fail, or ignore them. */
+function wrongKinds(merged: unknown, own: unknown, path: readonly string[] = []): string[] {
+  if (merged === own || own === undefined || own === null || kindOf(merged) === 'value') return []
+  if (kindOf(merged) !== kindOf(own)) return [`${path.join('.')}: is no ${kindOf(merged)}: correct it first`]
+  return Object.entries(treeOf(merged)).flatMap(([key, value]) =>
+    wrongKinds(value, treeOf(own)[key], [...path, key])
+  )
+}
+
+/** The parts of the values with ports of the gateway's pod, and keys below them with ports of other hosts. */
+const WITH_PORTS = ['apisix', 'control', 'service', 'extraContainers']
+const ELSEWHERE: ReadonlySet<string> = new Set(['discovery', 'vault', 'apisix-drain', 'udp'])
+const LISTENS_AT = /^(?:.*[pP]ort|addr|tcp|listen)$/
+const NOT_OF_PODS = /^(?:service|node|host|target)Port$/
+
+/** Where another part of the pod uses the plugin's port: nginx or the other container would not start. */
+function portsTaken(own: Tree): string[] {
+  const taken: string[] = []
+  const walk = (value: unknown, path: readonly string[], key: string): void => {
+    if (Array.isArray(value)) for (const [i, item] of value.entries()) walk(item, [...path, String(i)], key)
+    else if (typeof value === 'object' && value !== null) {
+      if (treeOf(value)['enabled'] === false) return
+      for (const [name, inner] of Object.entries(value))
+        if (!ELSEWHERE.has(name)) walk(inner, [...path, name], name)
+    } else if (
+      path.includes('configurationSnippet')
+        ? isListening(String(value))
+        : LISTENS_AT.test(key) && !NOT_OF_PODS.test(key) && /(?:^|:)9092$/.test(String(value))
+    )
+      taken.push(
+        `${path.join('.')}: uses port ${PORT}, which the plugin needs: move it, or give the plugin another port by hand (apisix.barrier.port in the agent)`
+      )
+  }
+  for (const root of WITH_PORTS) walk(own[root], [root], root)
+  return taken
 }
 
 /** The operator's search path for Lua modules, with the plugin's added. */

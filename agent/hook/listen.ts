@@ -53,8 +53,8 @@ export async function listen(
   failed.catch(() => {})
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  // Connections that wait to be accepted. In a flood, the default of 511 drops those of hooks.
-  server.listen({ ...at, backlog: 4096 }, resolve)
+  // Without a host, Node listens at `::`, or at 0.0.0.0 without IPv6. In a flood, the default backlog of 511 drops connections of hooks.
+  server.listen({ port: at.port, ...(at.host !== '::' && { host: at.host }), backlog: 4096 }, resolve)
   await listening
   server.off('error', reject)
   server.on('error', fail)

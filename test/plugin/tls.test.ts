@@ -87,7 +87,7 @@ describe('TLS', () => {
     }
     const start = async (listen: Listen) => {
       const httpEnd = (at: Addresses) =>
-        serverText(listen).replaceAll(`0.0.0.0:${PORT}`, at.barrier).replaceAll(TLS_PATH, dir)
+        serverText(listen, false).replaceAll(`0.0.0.0:${PORT}`, at.barrier).replaceAll(TLS_PATH, dir)
       gateway = await Gateway.start({ workers: 1, httpEnd })
       return gateway
     }

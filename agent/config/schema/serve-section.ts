@@ -31,7 +31,9 @@ const dashboard = z.strictObject({
 
 /** The section `serve`. */
 export const serve = z.strictObject({
-  host: text().default('0.0.0.0').describe('Address to listen on; `::` for both families.'),
+  host: text()
+    .default('::')
+    .describe('Address to listen on; `::` for both families, `0.0.0.0` for IPv4 alone.'),
   port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
   pagePort: z.int().min(0).max(65_535).optional().meta({
     description:

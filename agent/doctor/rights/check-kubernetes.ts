@@ -19,15 +19,10 @@ export function checkKubernetes(ask: AskKubernetes): Check {
     const { status, json } = await ask('GET', '/version', undefined, signal)
     if (status === 401) return [refused(name)]
     const parsed = version.safeParse(json)
-    return status === 200 && parsed.success
-      ? [ok(name, `the API server answers, version ${parsed.data.gitVersion}`)]
-      : [
-          fail(
-            name,
-            `the API server answers ${status} to /version`,
-            'check that kubernetes.kubeconfig points to an API server'
-          )
-        ]
+    if (status === 200 && parsed.success)
+      return [ok(name, `the API server answers, version ${parsed.data.gitVersion}`)]
+    const change = 'check that kubernetes.kubeconfig points to an API server'
+    return [fail(name, `the API server answers ${status} to /version`, change)]
   }
 }
 

@@ -18,39 +18,45 @@ interface Wanted extends Permission {
   readonly name?: string
 }
 
+const each = (verbs: readonly string[], rest: Omit<Permission, 'verb'>): readonly Permission[] =>
+  verbs.map(verb => ({ verb, ...rest }))
+
+const slices = { group: 'discovery.k8s.io', resource: 'endpointslices', why: 'to map Services to pods' }
+const services = 'to see which addresses and names stand for pods, and which upstreams follow Services (sync)'
+const events = { group: 'events.k8s.io', resource: 'events', why: 'to say on the pod how its drain went' }
+const lease = {
+  group: 'coordination.k8s.io',
+  resource: 'leases',
+  why: 'so that one agent alone syncs and emits Events'
+}
+
 /** The agent's rights at the API server. The chart's RBAC grants exactly these, and those of the Lease. */
 export const PERMISSIONS: readonly Permission[] = [
-  ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
-  ...['list', 'watch'].map(verb =>
-    need(verb, 'discovery.k8s.io', 'endpointslices', 'to map Services to pods')
-  ),
-  ...['list', 'watch'].map(verb =>
-    wish(
-      verb,
-      '',
-      'services',
-      'to see which addresses and names stand for pods, and which upstreams follow Services (sync)'
-    )
-  ),
-  wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
+  ...each(['get', 'list', 'watch'], {
+    group: '',
+    resource: 'pods',
+    needed: true,
+    why: 'to see that pods end'
+  }),
+  ...each(['list', 'watch'], { ...slices, needed: true }),
+  ...each(['list', 'watch'], { group: '', resource: 'services', needed: false, why: services }),
+  ...each(['create'], { ...events, needed: false })
 ]
 
 /** The rights for an election, in the namespace of the Lease. Without one of them, every agent does all the work. */
-export const LEASE_PERMISSIONS: readonly Permission[] = ['create', 'get', 'update'].map(verb =>
-  wish(verb, 'coordination.k8s.io', 'leases', 'so that one agent alone syncs and emits Events')
-)
+export const LEASE_PERMISSIONS = each(['create', 'get', 'update'], { ...lease, needed: false })
 
 const PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
 
 /** Checks that the agent has these rights in every watched namespace, and at the Lease if there is an election. */
-export function checkRbac(ask: AskKubernetes, namespaces: readonly string[], lease?: LeasePlace): Check {
+export function checkRbac(ask: AskKubernetes, namespaces: readonly string[], place?: LeasePlace): Check {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
   const wanted: Wanted[] = [
     ...scopes.flatMap(namespace => PERMISSIONS.map(permission => ({ ...permission, namespace }))),
     // RBAC cannot restrict `create` to one name, so `create` is asked without a name.
-    ...(lease
-      ? LEASE_PERMISSIONS.map(one => ({ ...one, ...lease, ...(one.verb === 'create' && { name: '' }) }))
+    ...(place
+      ? LEASE_PERMISSIONS.map(one => ({ ...one, ...place, ...(one.verb === 'create' && { name: '' }) }))
       : [])
   ]
   return async signal => {
@@ -89,12 +95,4 @@ export function checkRbac(ask: AskKubernetes, namespaces: readonly string[], lea
     const change = `add to the ${namespace ? `Role in ${namespace}` : 'ClusterRole'}: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
     return (needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
   }
-}
-
-function need(verb: string, group: string, resource: string, why: string): Permission {
-  return { verb, group, resource, needed: true, why }
-}
-
-function wish(verb: string, group: string, resource: string, why: string): Permission {
-  return { verb, group, resource, needed: false, why }
 }

@@ -46,28 +46,6 @@ describe('apisix-drain plugin values', () => {
   it('are those of plugin-config for a release without values', () =>
     expect(merge({})).to.deep.equal({ values: ours, conflicts: [] }))
 
-  it('keep every value of the operator, in lists too, and have every one of the plugin', () => {
-    const { values, conflicts } = merge(USED)
-    expect(conflicts).to.deep.equal([])
-    expect(values.replicaCount).to.equal(3)
-    expect(values.control).to.deep.equal(USED.control)
-    expect(values.extraVolumes).to.deep.equal([...USED.extraVolumes, ...ours.extraVolumes])
-    expect(values.extraVolumeMounts).to.deep.equal([...USED.extraVolumeMounts, ...ours.extraVolumeMounts])
-    const { nginx, pluginAttrs, luaModuleHook, admin } = values.apisix
-    expect(nginx.workerProcesses).to.equal('4')
-    expect(nginx.customLuaSharedDicts).to.deep.equal([
-      ...USED.apisix.nginx.customLuaSharedDicts,
-      ...ours.apisix.nginx.customLuaSharedDicts
-    ])
-    expect(nginx.configurationSnippet).to.deep.equal({
-      httpStart: 'map_hash_max_size 64;',
-      httpEnd: `server { listen 8099; }\n${ours.apisix.nginx.configurationSnippet.httpEnd}`
-    })
-    expect(pluginAttrs).to.deep.equal({ ...USED.apisix.pluginAttrs, ...ours.apisix.pluginAttrs })
-    expect(luaModuleHook).to.deep.equal(ours.apisix.luaModuleHook)
-    expect(admin).to.deep.equal(USED.apisix.admin)
-  })
-
   it('have the plugin load a module hook of the operator, from where it was', () => {
     const mine = { enabled: true, luaPath: '/opt/shop/?.lua', hookPoint: 'shop.hook', configMapRef: MINE }
     const { values, conflicts } = merge({ ...USED, apisix: { luaModuleHook: mine } })
@@ -76,15 +54,9 @@ describe('apisix-drain plugin values', () => {
     const hook = { ...mine, hookPoint: 'apisix.drain.hook', luaPath }
     expect(values.apisix.luaModuleHook).to.deep.equal(hook)
     expect(values.extraEnvVars).to.deep.equal([{ name: 'APISIX_DRAIN_MODULE_HOOK', value: 'shop.hook' }])
-    expect(merge(values)).to.deep.equal({ values, conflicts: [] })
     expect(merge({ apisix: { luaModuleHook: { ...mine, enabled: false } } }).values.extraEnvVars).to.equal(
       undefined
     )
-  })
-
-  it('are the same when they are merged again', () => {
-    const { values } = merge(USED, ['10.0.0.0/8'])
-    expect(merge(values, ['10.0.0.0/8'])).to.deep.equal({ values, conflicts: [] })
   })
 
   it('replace the ConfigMap of another release of the plugin, in its place, and no other volume', () => {
@@ -133,13 +105,6 @@ describe('apisix-drain plugin values', () => {
     expect(kept(values)).to.equal(kept(changed('')))
   })
 
-  it('keep a size, an agent and a token file that the operator has set', () => {
-    const own = structuredClone(ours)
-    own.apisix.nginx.customLuaSharedDicts[0].size = '50m'
-    own.apisix.pluginAttrs['apisix-drain'].agent = 'http://other:1'
-    expect(merge(own)).to.deep.equal({ values: own, conflicts: [] })
-  })
-
   it('add networks to those that may call the Admin API, and to the default of the chart', () => {
     const list = (own: Readonly<Record<string, unknown>>) =>
       merge(own, ['10.0.0.0/8']).values.apisix.admin.allow.ipList
@@ -165,6 +130,135 @@ describe('apisix-drain plugin values', () => {
       'extraVolumes',
       'extraVolumeMounts'
     ])
+  })
+
+  const refused: readonly [own: string, says: RegExp][] = [
+    ['{ apiVersion: argoproj.io/v1alpha1, kind: Application }', /^kind: is Application/],
+    ['{ apiVersion: v2, kind: HelmRelease, spec: {} }', /^kind: is HelmRelease/],
+    ['apisix: { apisix: { admin: {} } }', /^apisix.apisix: .* below apisix only/],
+    ['gateway: { type: NodePort }', /^gateway: is of the chart before 2.0.0/],
+    ['apisix: { fullCustomConfig: { enabled: true } }', /^apisix.fullCustomConfig: /],
+    ['apisix: x', /^apisix: is no mapping/],
+    ['apisix: { pluginAttrs: [1] }', /^apisix.pluginAttrs: is no mapping/],
+    ['extraVolumes: {}', /^extraVolumes: is no list/],
+    ['apisix: { nginx: { configurationSnippet: { httpEnd: 1 } } }', /httpEnd: is no text/]
+  ]
+  for (const [own, says] of refused)
+    it(`are refused with the reason: ${own}`, () => {
+      const { conflicts } = merge(parse(own))
+      expect(conflicts).to.have.length(1)
+      expect(conflicts[0]).to.match(says)
+    })
+
+  const listens = 'server { listen [::]:9092 ssl; }'
+  const taken: readonly [path: string, value?: unknown][] = [
+    ['control.service.port'],
+    ['apisix.admin.port', '9092'],
+    ['apisix.status.port'],
+    ['apisix.prometheus.containerPort'],
+    ['apisix.pluginAttrs.prometheus.export_addr.port'],
+    ['apisix.ssl.containerPort'],
+    ['apisix.ssl.additionalContainerPorts.0.port'],
+    ['service.http.containerPort'],
+    ['service.http.additionalContainerPorts.0.port'],
+    ['service.stream.tcp.0'],
+    ['service.stream.tcp.0.addr', '127.0.0.1:9092'],
+    ['extraContainers.0.ports.0.containerPort'],
+    ...['main', 'httpStart', 'httpSrv', 'httpEnd', 'stream'].map(
+      name => [`apisix.nginx.configurationSnippet.${name}`, listens] as [string, string]
+    )
+  ]
+  for (const [path, value = 9092] of taken)
+    it(`name the part that has the plugin's port: ${path}`, () => {
+      const own = path
+        .split('.')
+        .reduceRight<unknown>((inner, key) => (key === '0' ? [inner] : { [key]: inner }), value)
+      const { conflicts } = merge(own as Readonly<Record<string, unknown>>)
+      expect(conflicts.map(conflict => conflict.split(': ')[0])).to.deep.equal([path])
+    })
+
+  it('leave ports alone that are not of the pod, or not used', () => {
+    const own = parse(`{ control: { enabled: false, service: { port: 9092 } },
+      service: { http: { servicePort: 9092 }, stream: { udp: [9092] } },
+      apisix: { admin: { servicePort: 9092 }, discovery: { registry: { consul: { port: 9092 } } } } }`)
+    expect(merge(own).conflicts).to.deep.equal([])
+  })
+
+  it('listen at IPv6 addresses as APISIX does, and follow it in a second run', () => {
+    const server = ({ values }: ReturnType<typeof merge>) => values.apisix.nginx.configurationSnippet.httpEnd
+    const only4 = { apisix: { enableIPv6: false } }
+    expect(server(merge({}))).to.match(/listen 0.0.0.0:9092 ssl;\n +listen \[::\]:9092 ssl;/)
+    expect(server(merge(only4))).not.to.include('[::]')
+    const { values } = merge({})
+    expect(server(merge({ ...values, apisix: { ...values.apisix, enableIPv6: false } }))).to.equal(
+      server(merge(only4))
+    )
+  })
+
+  it('have the dictionaries in one place: where both subsystems see them, if they are there', () => {
+    const size = '10m; lua_shared_dict apisix-drain 10m; lua_shared_dict apisix-drain-counts 10m'
+    const metaLuaSharedDicts = [{ name: 'upstream-healthcheck', size }]
+    const { values } = merge({})
+    const mine = { name: 'mine', size: '1m' }
+    const customLuaSharedDicts = [mine, ...values.apisix.nginx.customLuaSharedDicts]
+    const nginx = { ...values.apisix.nginx, customLuaSharedDicts, metaLuaSharedDicts }
+    const second = merge({ ...values, apisix: { ...values.apisix, nginx } })
+    expect(second.values.apisix.nginx).to.deep.equal({ ...nginx, customLuaSharedDicts: [mine] })
+    expect(merge(second.values)).to.deep.equal(second)
+  })
+
+  it('keep whatever else is there, and are the same in a second run, whatever it is', () => {
+    const leaf = fc.oneof(fc.string({ maxLength: 5 }), fc.integer(), fc.boolean(), fc.constant(null))
+    const item = fc.record({ name: fc.constantFrom('a', 'apisix-drain', 'b'), size: fc.constant('5m') })
+    const list = fc.oneof(fc.array(item, { maxLength: 3 }), leaf)
+    const some = (shape: Record<string, fc.Arbitrary<unknown>>) =>
+      fc.oneof(
+        { arbitrary: fc.record(shape, { requiredKeys: [] }), weight: 9 },
+        { arbitrary: leaf, weight: 1 }
+      )
+    const tree = fc.record(
+      {
+        replicaCount: leaf,
+        service: some({ http: some({ containerPort: fc.constantFrom(9080, 9092) }) }),
+        extraVolumes: list,
+        extraEnvVars: list,
+        apisix: some({
+          enableIPv6: leaf,
+          luaModuleHook: some({ enabled: fc.boolean(), hookPoint: leaf, luaPath: leaf }),
+          pluginAttrs: some({ 'apisix-drain': some({ agent: leaf, other: leaf }), prometheus: leaf }),
+          admin: some({ allow: some({ ipList: fc.oneof(fc.array(fc.string()), leaf) }), port: leaf }),
+          nginx: some({
+            customLuaSharedDicts: list,
+            metaLuaSharedDicts: list,
+            configurationSnippet: some({ httpEnd: leaf, main: leaf })
+          })
+        })
+      },
+      { requiredKeys: [] }
+    )
+    fc.assert(
+      fc.property(tree, own => {
+        const plain = JSON.parse(JSON.stringify(own))
+        const first = merge(plain, ['10.0.0.0/8'])
+        if (first.conflicts.length > 0) return
+        expect(merge(first.values, ['10.0.0.0/8'])).to.deep.equal(first)
+        for (const key of ['replicaCount', 'service']) expect(first.values[key]).to.deep.equal(plain[key])
+        const begins = (list: readonly unknown[], before: readonly unknown[] | null = []) =>
+          expect(list.slice(0, before?.length ?? 0)).to.deep.equal(before ?? [])
+        begins(first.values.extraVolumes, plain.extraVolumes)
+        const { nginx } = plain.apisix ?? {}
+        if (!JSON.stringify(nginx?.metaLuaSharedDicts ?? '').includes('apisix-drain'))
+          begins(first.values.apisix.nginx.customLuaSharedDicts, nginx?.customLuaSharedDicts)
+        const text = nginx?.configurationSnippet?.httpEnd ?? ''
+        expect(first.values.apisix.nginx.configurationSnippet.httpEnd).to.satisfy((all: string) =>
+          all.startsWith(text.trimEnd())
+        )
+        expect(first.values.apisix.pluginAttrs['apisix-drain']).to.deep.include(
+          plain.apisix?.pluginAttrs?.['apisix-drain'] ?? {}
+        )
+      }),
+      { numRuns: 500, seed: 42 }
+    )
   })
 
   it('take another agent in a second run', () => {

@@ -36,29 +36,23 @@ describe('doctor', () => {
   })
 
   describe('rbac', () => {
-    const granting = (allowed: (verb: string, resource: string) => boolean, asked: unknown[] = []) => {
-      return async (_method: string, _path: string, body: unknown) => {
-        const { resourceAttributes } = (
-          body as { spec: { resourceAttributes: { verb: string; resource: string } } }
-        ).spec
-        asked.push(resourceAttributes)
-        return {
-          status: 201,
-          json: { status: { allowed: allowed(resourceAttributes.verb, resourceAttributes.resource) } }
-        }
-      }
+    interface Asked {
+      readonly spec: { readonly resourceAttributes: { readonly verb: string; readonly resource: string } }
     }
+    const granting =
+      (allowed: (verb: string, resource: string) => boolean, asked: unknown[] = []) =>
+      async (_method: string, _path: string, body: unknown) => {
+        const { resourceAttributes: wanted } = (body as Asked).spec
+        asked.push(wanted)
+        return { status: 201, json: { status: { allowed: allowed(wanted.verb, wanted.resource) } } }
+      }
 
     it('passes if all is granted, and asks for all namespaces', async () => {
       const asked: unknown[] = []
-      expect(
-        await run(
-          checkRbac(
-            granting(() => true, asked),
-            []
-          )
-        )
-      ).to.deep.equal([`ok rbac: all ${PERMISSIONS.length} permissions are granted`])
+      const ask = granting(() => true, asked)
+      expect(await run(checkRbac(ask, []))).to.deep.equal([
+        `ok rbac: all ${PERMISSIONS.length} permissions are granted`
+      ])
       expect(asked).to.deep.include({ verb: 'watch', group: '', resource: 'pods' })
     })
 
@@ -79,13 +73,8 @@ describe('doctor', () => {
     })
 
     it('asks for each watched namespace', async () => {
-      const found = await run(
-        checkRbac(
-          granting((verb, resource) => !(verb === 'get' && resource === 'pods')),
-          ['shop', 'bank']
-        )
-      )
-      expect(found).to.deep.equal([
+      const ask = granting((verb, resource) => !(verb === 'get' && resource === 'pods'))
+      expect(await run(checkRbac(ask, ['shop', 'bank']))).to.deep.equal([
         'fail rbac: we may not get pods in shop, needed to see that pods end',
         'fail rbac: we may not get pods in bank, needed to see that pods end'
       ])
