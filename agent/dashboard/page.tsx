@@ -55,7 +55,7 @@ export function Page({ store }: { store: Store }) {
   )
   const agent = snapshot?.agent
   const hooks = snapshot?.inventory.hooks
-  const { past, unproved, gateways } = snapshot ?? {}
+  const { past, unproved, gateways, totals } = snapshot ?? {}
   const worth = useMemo(
     () =>
       agent &&
@@ -63,10 +63,19 @@ export function Page({ store }: { store: Store }) {
       lags &&
       past &&
       unproved &&
+      totals &&
       gateways && (
-        <Worth lags={lags} past={past} unproved={unproved} agent={agent} gateways={gateways} hooks={hooks} />
+        <Worth
+          lags={lags}
+          past={past}
+          unproved={unproved}
+          agent={agent}
+          gateways={gateways}
+          hooks={hooks}
+          totals={totals}
+        />
       ),
-    [agent, hooks, lags, past, unproved, gateways]
+    [agent, hooks, lags, past, unproved, gateways, totals]
   )
   const main = useRef<HTMLElement>(null)
   const skip = (event: Event) => {
@@ -84,7 +93,7 @@ export function Page({ store }: { store: Store }) {
       <main id="main" tabIndex={-1} ref={main} class={link === 'lost' ? 'page stale' : 'page'}>
         {snapshot ? (
           <>
-            <Tiles snapshot={snapshot} />
+            <Tiles snapshot={snapshot} range={view.range} now={second} />
             <Drains shown={shown} lanes={lanes} view={view} onView={onView} />
             {hidden}
             {lag}

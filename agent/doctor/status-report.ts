@@ -1,7 +1,9 @@
 import { formatAge, holderName, whyBehind } from '../dashboard/model/why-behind.ts'
 import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf, type Standing } from '../dashboard/model/lanes.ts'
-import { lastHourOf, type LastHour } from '../dashboard/model/last-hour.ts'
+import { lagFigures } from '../dashboard/model/lag-figures.ts'
+import type { Quantiles } from '../dashboard/model/lag-series.ts'
+import { HOUR_MS, lastHourOf, type LastHour } from '../dashboard/model/last-hour.ts'
 import { sentenceOf, type Sentence } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
 import { idleLagOf } from '../report/snapshot/lag.ts'
@@ -15,6 +17,8 @@ export interface StatusReport extends Sentence {
   readonly lastHour: Omit<LastHour, 'drain'>
   readonly at: number
   readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
+  /** Of the pods of the last hour, in ms: from the decision until sealed, and from Ready until routed. */
+  readonly lag: Readonly<Record<'out' | 'in', Quantiles | null>>
   /** The newest answered hooks, the newest first, at most 20. */
   readonly answers: readonly {
     readonly pod: string
@@ -56,7 +60,13 @@ export interface StatusReport extends Sentence {
     readonly seenAt: number
   }[]
   /** Holders that are behind Kubernetes, the oldest first: `why` names the owner or the gateways that have not followed. */
-  readonly behind: readonly { readonly upstream: string; readonly since: number; readonly why: string }[]
+  readonly behind: readonly {
+    readonly upstream: string
+    readonly since: number
+    /** The oldest change that its owner has not written. */
+    readonly owner: number | null
+    readonly why: string
+  }[]
   /** Upstreams without a listed node that serves. */
   readonly onSuccessors: readonly {
     readonly upstream: string
@@ -77,9 +87,11 @@ export function statusOf(snapshot: Snapshot): StatusReport {
   const { version, dryRun, leader, apisix, missingParts } = agent
   const newest = latest(gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision))) ?? 0
   const { level, text } = lastHourOf(snapshot)
+  const { out, in: way } = lagFigures(snapshot, HOUR_MS, at)
   return {
     ...sentenceOf(snapshot),
     lastHour: { level, text },
+    lag: { out: out ?? null, in: way ?? null },
     at,
     agent: { version, dryRun, leader, apisix, missingParts },
     answers: snapshot.acks.slice(0, ANSWERS).map(({ at, by, ack }) => {
@@ -127,7 +139,14 @@ export function statusOf(snapshot: Snapshot): StatusReport {
     behind: holders
       .flatMap(holder =>
         holder.behind
-          ? [{ upstream: holderName(holder), since: holder.behind.since, why: whyBehind(holder) }]
+          ? [
+              {
+                upstream: holderName(holder),
+                since: holder.behind.since,
+                owner: holder.behind.owner,
+                why: whyBehind(holder)
+              }
+            ]
           : []
       )
       .toSorted((a, b) => a.since - b.since),
@@ -157,6 +176,13 @@ export function formatStatus(report: StatusReport): string {
         answeredAt === null ? 'never' : ago(answeredAt, at),
         why
       ])
+    ),
+    table(
+      ['SYNC LAG, LAST HOUR', 'PODS', 'MEDIAN', 'P99', 'LONGEST'],
+      (['out', 'in'] as const).flatMap(way => {
+        const of = report.lag[way]
+        return of ? [[way, String(of.n), ...[of.p50, of.p99, of.max].map(formatMs)]] : []
+      })
     ),
     table(
       ['POD', 'STATE', 'LEFT', 'HOOKS', 'WAITS FOR'],

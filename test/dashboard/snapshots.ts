@@ -111,11 +111,16 @@ function holderOf(name: string, i: number, now: number): HolderView {
 }
 
 function behindOf(i: number, now: number): HolderView['behind'] {
-  if (i % 500 === 9) return { since: now - 12_000, cause: 'owner', gateways: [] }
+  if (i % 500 === 9) return { since: now - 12_000, owner: now - 12_000, cause: 'owner', gateways: [] }
   if (i % 500 !== 11) return null
   const since = now - 4000
   const why = 'a worker has applied revision 4113, and not 4115'
-  return { since, cause: 'gateways', gateways: [{ gateway: 'apisix-2', since, why, evidence: 'barrier' }] }
+  return {
+    since,
+    owner: null,
+    cause: 'gateways',
+    gateways: [{ gateway: 'apisix-2', since, why, evidence: 'barrier' }]
+  }
 }
 
 function arrivalOf(

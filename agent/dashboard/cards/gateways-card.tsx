@@ -38,8 +38,8 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
               <th scope="col">
                 <Term of="evidence">Evidence it can give</Term>
               </th>
-              <th scope="col">Confirms after</th>
-              <th scope="col">Routes after</th>
+              <th scope="col">Out</th>
+              <th scope="col">In</th>
               <th scope="col">
                 <Term of="revision">Workers, by configuration revision</Term>
               </th>
@@ -107,10 +107,10 @@ function GatewayRows({ gateway, lag, arrival, newest, now }: GatewayRowsProps) {
         <td data-label="Evidence">
           <Mark {...AVAILABLE[gateway.available]} />
         </td>
-        <td data-label="Confirms after">
+        <td data-label="Out">
           <Lags of={lag} />
         </td>
-        <td data-label="Routes after">
+        <td data-label="In">
           <Lags of={arrival} />
         </td>
         <td data-label="Workers">
@@ -158,7 +158,9 @@ function Lags({ of }: { of: Quantiles | undefined }) {
   return (
     <>
       {formatMs(of.p50)}
-      <div class="quiet small">p99 {formatMs(of.p99)}</div>
+      <div class="quiet small">
+        longest {formatMs(of.max)} of {of.n}
+      </div>
     </>
   )
 }

@@ -1,40 +1,40 @@
 import { useMemo } from 'preact/hooks'
-import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
-import { quantiles } from '../model/lag-series.ts'
+import { figureNote, lagFigures } from '../model/lag-figures.ts'
+import type { Quantiles } from '../model/lag-series.ts'
+import { RANGE_MS, type View } from '../model/view.ts'
+import { formatAge, holderName, whyBehind } from '../model/why-behind.ts'
 import { GRADES } from '../model/words.ts'
 import { Tile } from '../parts/tile.tsx'
 
-/** The most important numbers of the page. */
-export function Tiles({ snapshot }: { snapshot: Snapshot }) {
-  const { drains, lags, totals, agent } = snapshot
-  const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
-  const ending = drains.filter(({ phase }) => phase === 'draining').length
-  const held = drains.reduce((sum, drain) => sum + drain.hooks, 0)
-  const left = longLivedWords(together(drains.flatMap(({ longLived }) => longLived ?? [])))
+interface TilesProps {
+  snapshot: Snapshot
+  range: View['range']
+  /** The agent's clock in ms, cut to whole seconds. */
+  now: number
+}
+
+/** The three figures of sync lag, and the share of proved drains. */
+export function Tiles({ snapshot, range, now }: TilesProps) {
+  const { lags, arrivals, holders, totals } = snapshot
+  const figures = useMemo(
+    () => lagFigures({ lags, arrivals, holders }, RANGE_MS[range], now),
+    [lags, arrivals, holders, range, now]
+  )
   const finished = Object.values(totals.graded).reduce((sum, n) => sum + n, 0) + totals.expired
-  const idle = useMemo(() => quantiles(lags.flatMap(({ idleMs }) => idleMs ?? [])), [lags])
+  const [late, ...others] = figures.owners
   return (
     <dl class="tiles">
+      <LagTile label="Out: until sealed, median" of={figures.out} range={range} />
+      <LagTile label="In: Ready until routed, median" of={figures.in} range={range} />
       <Tile
-        label="On the way out"
-        value={ending.toLocaleString('en-US')}
-        note={[`${count(held, 'hook')} held`, left, `${count(totals.drains, 'drain')} of this agent`]
-          .filter(words => words !== '')
-          .join(' · ')}
-      />
-      <Tile
-        label="Sync lag, median"
-        value={lag ? formatMs(lag.p50) : '–'}
+        label="Owner behind now"
+        value={late?.behind ? formatAge(Math.max(0, now - (late.behind.owner ?? now))) : '0 s'}
         note={
-          lag
-            ? [
-                `p99 ${formatMs(lag.p99)}`,
-                `longest ${formatMs(lag.max)}`,
-                ...(idle ? [`last request ended ${formatMs(idle.p50)}`] : [])
-              ].join(' · ')
-            : 'nothing measured yet'
+          late
+            ? `${holderName(late)}: ${whyBehind(late)}${others.length > 0 ? ` · ${count(others.length, 'other')} too` : ''}`
+            : `none of ${count(holders.length, 'holder')} lacks a change`
         }
       />
       <Tile
@@ -50,18 +50,17 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
               ].join(' · ')
         }
       />
-      <Tile
-        label={`Saved against sleep ${formatMs(agent.sleepMs)}`}
-        value={totals.hooks === 0 ? '–' : formatMs(totals.savedMs)}
-        note={
-          totals.hooks === 0
-            ? 'no hook was answered yet'
-            : `over ${count(totals.hooks, 'hook')} of this agent`
-        }
-      />
     </dl>
   )
 }
+
+const LagTile = ({ label, of, range }: { label: string; of: Quantiles | undefined; range: string }) => (
+  <Tile
+    label={label}
+    value={of ? formatMs(of.p50) : '–'}
+    note={of ? figureNote(of, range) : `no pod in ${range}`}
+  />
+)
 
 /** How many drains ended with each weaker grade of evidence, or without a proof. */
 const weaker = ({ graded, expired }: Snapshot['totals']): string[] => [

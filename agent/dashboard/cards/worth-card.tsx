@@ -7,12 +7,12 @@ import { Tile } from '../parts/tile.tsx'
 
 const MOST = 10
 
-type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways'> & {
+type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways' | 'totals'> & {
   readonly hooks: HooksView
 }
 
 /** Numbers for decisions about sleeps and hooks: the sleep that would have been enough, the gain of hooks, and the pods without a hook. */
-export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
+export function Worth({ lags, past, unproved, agent, gateways, hooks, totals }: Facts) {
   const { all, each } = useMemo(
     () => worthOf({ lags, past, unproved, agent }),
     [lags, past, unproved, agent.sleepMs]
@@ -37,7 +37,7 @@ export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
           note={
             all.sooner.share === null
               ? 'no pod with an answered hook has ended yet'
-              : `of the time from the decision to the end, over ${count(all.sooner.drains, 'pod')}`
+              : `of the time from the decision to the end, over ${count(all.sooner.drains, 'pod')} · ${savedNote(totals)}`
           }
         />
         <Tile
@@ -123,6 +123,12 @@ function Lacking({ what, title, list, all }: LackingProps) {
     </p>
   )
 }
+
+/** The saved time; if it is none, the reason. */
+const savedNote = ({ savedMs, hooks }: Snapshot['totals']): string =>
+  savedMs >= 0
+    ? `${formatMs(savedMs)} saved over ${count(hooks, 'hook')}`
+    : `${count(hooks, 'hook')} took ${formatMs(-savedMs)} longer: they waited for requests in flight, which a sleep does not`
 
 const whyNot = ({ drains, enough }: Sleep): string =>
   enough

@@ -7,11 +7,14 @@ interface Sample {
   readonly ms: number
 }
 
-/** How long each gateway took to confirm, by name, over all these lanes. The slowest is the gateway that drains wait for. */
+/** How long each gateway took to seal a pod (or to confirm without a seal), by name, over all these lanes. */
 export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
   byName(
     lanes.flatMap(({ drain, start }) =>
-      drain.gateways.flatMap(({ name, at }) => (at ? [{ name, ms: Math.max(0, at - start) }] : []))
+      drain.gateways.flatMap(({ name, sealedAt, at }) => {
+        const to = sealedAt ?? at
+        return to === undefined ? [] : [{ name, ms: Math.max(0, to - start) }]
+      })
     )
   )
 

@@ -1,7 +1,8 @@
 import type { LagSample } from '../../report/snapshot/drain-view.ts'
 
-/** p50, p99 and the largest of some values, in their unit. */
+/** How many values there are, and their p50, p99 and maximum, in their unit. */
 export interface Quantiles {
+  readonly n: number
   readonly p50: number
   readonly p99: number
   readonly max: number
@@ -11,7 +12,9 @@ export function quantiles(values: readonly number[]): Quantiles | undefined {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (q: number) => sorted[Math.max(0, Math.ceil(sorted.length * q) - 1)]
   const [p50, p99, max] = [at(0.5), at(0.99), sorted.at(-1)]
-  return p50 === undefined || p99 === undefined || max === undefined ? undefined : { p50, p99, max }
+  return p50 === undefined || p99 === undefined || max === undefined
+    ? undefined
+    : { n: sorted.length, p50, p99, max }
 }
 
 /** Columns for a chart: `at` in seconds since the epoch, the others in ms. `idle`: the median time until a pod's last request ended. */

@@ -4,7 +4,7 @@ import { lanesOf, type Lane } from './lanes.ts'
 import { formatAge } from './why-behind.ts'
 import { GRADES } from './words.ts'
 
-const HOUR_MS = 3_600_000
+export const HOUR_MS = 3_600_000
 
 /** The result of the last hour, beside the headline. It says nothing about the present. */
 export interface LastHour {

@@ -1,3 +1,4 @@
+import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import type { DrainView } from '../../report/snapshot/drain-view.ts'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
@@ -163,10 +164,12 @@ function unsafe(what: string, list: readonly { readonly name: string }[], all: n
 
 function factsOf({ agent, drains, gateways }: Snapshot): string {
   const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
+  const left = longLivedWords(together(drains.flatMap(({ longLived }) => longLived ?? [])))
   const kept = drains.filter(drain => isOpenAndKept(drain)).length
   return [
     count(gateways.length, 'gateway'),
     hooks === 0 ? 'no hook waits' : `${count(hooks, 'hook')} held`,
+    ...(left === '' ? [] : [left]),
     ...(kept > 0 ? [`${count(kept, 'last endpoint')} held until another pod serves`] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')

@@ -11,7 +11,8 @@ export const holderName = ({ service, name, key }: Pick<HolderView, 'service' | 
 /** Why a holder is behind Kubernetes: `its owner (ingress-controller-2) has not written 2 nodes`; empty if the holder is not behind. */
 export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
   if (!behind) return ''
-  const nodes = count(missing.length + notReady.length, 'node')
+  const late = missing.length + notReady.length
+  const nodes = late > 0 ? count(late, 'node') : 'what changed since'
   const [first, ...others] = behind.gateways
   const writer = owner === 'unknown' ? 'its owner' : `its owner (${owner})`
   const gateway =

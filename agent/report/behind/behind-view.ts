@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { same } from '../../base/same.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
-import type { Millis } from '../../rules/drain/facts.ts'
+import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { firstSeen, seenAtGateways, seenAtOwner } from '../../rules/members/behind.ts'
 import type { Sources } from '../../round/gather/sources.ts'
@@ -47,6 +47,8 @@ const IN_TURN = 50
 const MOST_LAGS = 1000
 
 interface Known extends Compared {
+  /** Those of its nodes that are, or were, the addresses of pods. */
+  pods: ReadonlySet<NodeKey>
   checkedAt: Millis
   checkUntil: Millis
 }
@@ -70,6 +72,8 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   let listedAt = -Infinity
   let turn = 0
 
+  const isPod = (host: string): boolean => cluster.pods.byIp(host).length > 0
+  const isServing = ({ ready, deletionAt }: PodFact): boolean => ready && deletionAt === undefined
   const slicesOf = (followed: Followed | undefined) =>
     followed ? slices.of(followed.service.namespace, followed.service.name) : []
 
@@ -100,6 +104,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
         holder,
         followed: undefined,
         slices: [],
+        pods: new Set<NodeKey>(),
         checkedAt: -Infinity,
         gainedAt: -Infinity,
         clocks
@@ -125,15 +130,24 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     const holder = inventory.holders().get(key)
     if (!one || !holder) return
     const had = new Set(one.holder.nodes.map(node => node.key))
-    if (holder.nodes.some(node => !had.has(node.key))) one.gainedAt = now
-    const found = followedService(cluster, holder)
+    const gained = holder.nodes.some(node => !had.has(node.key))
+    if (gained) one.gainedAt = now
+    const pods = new Set(
+      holder.nodes.flatMap(({ key, host }) => (one.pods.has(key) || isPod(host) ? [key] : []))
+    )
+    const stale = holder.nodes.some(
+      ({ key, host }) => pods.has(key) && !cluster.pods.byIp(host).some(isServing)
+    )
+    const service = followedService(cluster, holder)
     // A holder whose pods are all gone still follows the Service that it followed with them.
-    const followed = found === 'unknown' ? one.followed : found === 'several' ? undefined : found
+    const followed = service === 'unknown' ? one.followed : service === 'several' ? undefined : service
     const current = slicesOf(followed)
     const differs = differences(one, { holder, followed, slices: current }, now)
-    const clocks = seenAtOwner(one.clocks, { revision: holder.revision, differs }, gateways, now)
+    const seen = { revision: holder.revision, differs, gained, stale }
+    const clocks = seenAtOwner(one.clocks, seen, gateways, now)
     if (!same(one.followed?.service, followed?.service)) services = undefined
-    Object.assign(one, { holder, followed, slices: current, checkedAt: now, clocks } satisfies Partial<Known>)
+    const found = { holder, followed, slices: current, pods, checkedAt: now, clocks }
+    Object.assign(one, found satisfies Partial<Known>)
   }
 
   /** Each read costs the Admin API time, so reads become rarer while nothing changes. */
@@ -174,8 +188,8 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
       one.clocks = seenAtGateways(one.clocks, have(one.holder, one.clocks.wroteAt))
       if (one.clocks.lags !== before && one.clocks.lags.length > 0) remember(key)
     }
-    const { nodes, waiting } = one.clocks
-    if (now <= one.checkUntil || nodes.size + waiting.size > 0) unsettled.add(key)
+    const { owes, waiting } = one.clocks
+    if (now <= one.checkUntil || owes !== undefined || waiting.size > 0) unsettled.add(key)
     else unsettled.delete(key)
     const clock = holderClock(one, inventory.readAt() ?? -Infinity, () => sync?.members(key) !== undefined)
     if (clock === QUIET) shown.delete(key)

@@ -20,19 +20,20 @@ export function holderClock(
   isSynced: () => boolean
 ): HolderClock {
   const { waiting, lags } = clocks
-  if (clocks.nodes.size + waiting.size + lags.length === 0) return QUIET
+  const owner = clocks.owes !== undefined && clocks.owes < readAt ? clocks.owes : null
+  if (clocks.nodes.size + waiting.size + lags.length === 0 && owner === null) return QUIET
   const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
   const gateways = [...waiting].flatMap(([gateway, { since, why, evidence }]) =>
     why === '' ? [] : [{ gateway, since, why, evidence }]
   )
-  if (nodes.length + gateways.length === 0) return lags.length === 0 ? QUIET : { ...QUIET, lags }
+  if (owner === null && gateways.length === 0) return lags.length === 0 ? QUIET : { ...QUIET, lags }
   const isListed = ({ node }: { readonly node: NodeKey }) => holder.nodes.some(({ key }) => key === node)
-  const since = Math.min(...[...nodes, ...gateways].map(one => one.since))
-  const cause = nodes.length === 0 ? 'gateways' : isSynced() ? 'sync' : 'owner'
+  const since = Math.min(owner ?? Infinity, ...gateways.map(one => one.since))
+  const cause = owner === null ? 'gateways' : isSynced() ? 'sync' : 'owner'
   return {
     missing: nodes.filter(one => !isListed(one)),
     notReady: nodes.filter(isListed),
-    behind: { since, cause, gateways },
+    behind: { since, owner, cause, gateways },
     lags
   }
 }

@@ -50,5 +50,8 @@ export function withUnsealed(
     if (one.since < (oldest.get(one.gateway)?.since ?? Infinity)) oldest.set(one.gateway, one)
   const gateways = [...oldest.values()]
   const since = Math.min(behind?.since ?? Infinity, ...gateways.map(one => one.since))
-  return { ...clock, behind: { since, cause: behind?.cause ?? 'gateways', gateways } }
+  return {
+    ...clock,
+    behind: { since, owner: behind?.owner ?? null, cause: behind?.cause ?? 'gateways', gateways }
+  }
 }

@@ -171,7 +171,7 @@ export function createMetrics() {
     ),
     ownerBehind: gauge(
       'owner_behind_seconds',
-      'For how long the oldest change of ready endpoints has been missing in the Admin API: the owner of the holder has not written it; 0 if there is none.'
+      'For how long the owner of a holder has not written the oldest change of ready endpoints, whatever later rollouts replaced; 0 if there is none.'
     ),
     gatewayBehind: gauge(
       'gateway_behind_seconds',

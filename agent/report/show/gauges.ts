@@ -29,7 +29,7 @@ export function behindGauges(
   const late = ({ gateway, since }: BehindNow['unsealed'][number]) =>
     oldest.set(gateway, Math.min(since, oldest.get(gateway) ?? now))
   for (const clock of clocks) {
-    for (const { since } of [...clock.missing, ...clock.notReady]) owner = Math.min(owner, since)
+    owner = Math.min(owner, clock.behind?.owner ?? now)
     clock.behind?.gateways.forEach(late)
   }
   unsealed.forEach(late)

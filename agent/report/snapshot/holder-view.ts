@@ -31,6 +31,8 @@ export interface HolderView {
 export interface BehindView {
   /** The oldest change that has not arrived. */
   readonly since: Millis
+  /** The oldest change that its owner has not written, whatever came later; `null`: none is known. */
+  readonly owner: Millis | null
   /** The cause: its owner, or the agent's own sync, has not written it; or gateways have not applied it. */
   readonly cause: 'owner' | 'sync' | 'gateways'
   /** The gateways that are known to lack a revision of the Admin API, or that have not sealed a pod. `observed`: one worker showed it. */

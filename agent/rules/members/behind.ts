@@ -36,6 +36,8 @@ export interface Clocks {
   readonly revision: number
   /** Nodes in which the holder differs from the ready endpoints, each with the time of the change. */
   readonly nodes: ReadonlyMap<NodeKey, Millis>
+  /** The time of the oldest change that the owner has not written. A later rollout replaces the nodes, and not this time. */
+  readonly owes: Millis | undefined
   /** When the agent first saw this revision. */
   readonly wroteAt: Millis
   /** The gateways that lack the revision, by name. */
@@ -48,12 +50,24 @@ export interface Clocks {
 export const firstSeen = (revision: number, gateways: readonly string[], now: Millis): Clocks => ({
   revision,
   nodes: new Map(),
+  owes: undefined,
   wroteAt: now,
   waiting: new Map(gateways.map(name => [name, waits(now, false)])),
   lags: []
 })
 
 const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why: '', evidence: 'barrier' })
+
+/** A holder as it is now, compared with the ready endpoints. */
+interface AtOwner {
+  readonly revision: number
+  /** The nodes in which it differs, each with the time of the change. */
+  readonly differs: ReadonlyMap<NodeKey, Millis>
+  /** Its owner has added a node: it has written what it had to write until then. A removal alone can be the agent's. */
+  readonly gained: boolean
+  /** It lists a pod that is not Ready any more, or gone. */
+  readonly stale: boolean
+}
 
 /**
  * The clocks after a listing of the holder. A difference between ready endpoints and the Admin API starts the clock of a node, which keeps
@@ -62,19 +76,22 @@ const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why
  */
 export function seenAtOwner(
   before: Clocks,
-  { revision, differs }: { readonly revision: number; readonly differs: ReadonlyMap<NodeKey, Millis> },
+  { revision, differs, gained, stale }: AtOwner,
   gateways: readonly string[],
   now: Millis
 ): Clocks {
   const nodes = new Map([...differs].map(([node, at]) => [node, before.nodes.get(node) ?? at]))
-  if (revision === before.revision) return { ...before, nodes }
+  const oldest = Math.min(...nodes.values(), gained ? Infinity : (before.owes ?? Infinity))
+  const isOver = nodes.size === 0 && (gained || !stale)
+  const owes = isOver || oldest === Infinity ? undefined : oldest
+  if (revision === before.revision) return { ...before, nodes, owes }
   const settled = Math.min(...[...before.nodes].flatMap(([node, at]) => (nodes.has(node) ? [] : [at])))
   const clockOf = (known: Waiting | undefined): Waiting => {
     if (settled === Infinity) return known ?? waits(now, false)
     return waits(known?.counts ? Math.min(known.since, settled) : settled, true)
   }
   const waiting = new Map(gateways.map(name => [name, clockOf(before.waiting.get(name))]))
-  return { ...before, revision, nodes, wroteAt: now, waiting }
+  return { ...before, revision, nodes, owes, wroteAt: now, waiting }
 }
 
 /** Stops the clock of each gateway that has the revision, and of each gateway that is not in the list any more. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { stringify } from 'yaml'
 import { anchorsOf } from '../../../scripts/docs/links.ts'
+import { firstSeen, seenAtOwner } from '../../../agent/rules/members/behind.ts'
 import { only, render } from '../helm.ts'
 import { BAD_CASES, GOOD_CASES } from './bad-cases.ts'
 import { play } from './play.ts'
@@ -62,6 +63,23 @@ describe('alerts', () => {
       expect(ok, text).to.equal(true)
     })
   }
+
+  it('ApisixDrainOwnerBehind fires once while an owner is dead through five rollouts, each of which replaces the pods of the last (E3)', () => {
+    let clocks = firstSeen(40, [], 0)
+    const behind = Array.from({ length: 20 }, (_, step) => {
+      const at = step * STEP_S
+      // Half of the time the pods of the last rollout have ended, and those of the next are not Ready.
+      const differs = new Map(step % 4 < 2 ? [[`pod-${Math.floor(step / 4)}:80`, at] as const] : [])
+      clocks = seenAtOwner(clocks, { revision: 40, differs, gained: false, stale: true }, [], at)
+      return at - clocks.owes!
+    })
+    expect(behind).to.deep.equal(behind.toSorted((a, b) => a - b))
+    const series = { apisix_drain_owner_behind_seconds: `0x19 ${behind.join(' ')}` }
+    const fires = [{ alertname: 'ApisixDrainOwnerBehind' }]
+    const times = Array.from({ length: 15 }, (_, i) => [`${6 * 60 + 15 + i * STEP_S}s`, fires] as const)
+    const { ok, text } = firing(series, { '5m45s': [], ...Object.fromEntries(times) })
+    expect(ok, text).to.equal(true)
+  })
 
   for (const [what, differs] of Object.entries(GOOD_CASES)) {
     it(`are silent in ${what}`, () => {

@@ -20,6 +20,7 @@ import {
 } from '../../../agent/dashboard/model/lag-series.ts'
 import { lanesOf, standingOf } from '../../../agent/dashboard/model/lanes.ts'
 import { RANGE_MS } from '../../../agent/dashboard/model/view.ts'
+import { figureNote, lagFigures } from '../../../agent/dashboard/model/lag-figures.ts'
 import { lastHourOf } from '../../../agent/dashboard/model/last-hour.ts'
 import { gatewayState } from '../../../agent/dashboard/model/words.ts'
 import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
@@ -67,24 +68,16 @@ describe('dashboard: health now, and the last hour', () => {
     phase: 'gone',
     moments: { ...drain!.moments, ackAt: null, goneAt: NOW - ms }
   })
+  const lacks = { gateway: 'apisix-2', why: 'has revision 40, not 41', evidence: 'barrier' as const }
   const late = (ms: number, cause: 'owner' | 'gateways' = 'owner') => ({
     ...holder!,
     service: 'shop/web',
     missing: cause === 'owner' ? [{ node: '10.0.0.9:80', since: NOW - ms }] : [],
     behind: {
       since: NOW - ms,
+      owner: cause === 'owner' ? NOW - ms : null,
       cause,
-      gateways:
-        cause === 'owner'
-          ? []
-          : [
-              {
-                gateway: 'apisix-2',
-                since: NOW - ms,
-                why: 'has revision 40, not 41',
-                evidence: 'barrier' as const
-              }
-            ]
+      gateways: cause === 'owner' ? [] : [{ ...lacks, since: NOW - ms }]
     }
   })
   const unserved = (nodes: readonly string[], missing = holder!.missing) => ({
@@ -97,16 +90,15 @@ describe('dashboard: health now, and the last hour', () => {
   const weak: Snapshot['gateways'][number] = { ...one!, available: 'observed', why: 'its worker 3 is unfit' }
   const stale = { ...quiet.watches[0]!, state: 'stale' as const, problem: 'closed' }
   const hooks = quiet.inventory.hooks
-  const lacking = {
-    ...hooks,
-    without: [{ name: 'shop/Deployment/web', pods: 2 }],
-    counts: { ...hooks.counts, without: 1 }
-  }
-  const early = {
-    ...hooks,
-    early: [{ name: 'shop/Deployment/web', pods: 2 }],
-    counts: { ...hooks.counts, early: 1 }
-  }
+  const web = `shop/web (${holder!.key})`
+  const unsafe = (kind: 'without' | 'early') => ({
+    ...quiet.inventory,
+    hooks: {
+      ...hooks,
+      [kind]: [{ name: 'shop/Deployment/web', pods: 2 }],
+      counts: { ...hooks.counts, [kind]: 1 }
+    }
+  })
 
   const states: readonly (readonly [
     what: string,
@@ -147,41 +139,41 @@ describe('dashboard: health now, and the last hour', () => {
       'an owner that has stopped',
       { holders: [late(45_000)] },
       'bad',
-      `shop/web (${holder!.key}) has been behind Kubernetes for 45 s.`,
+      `${web} has been behind Kubernetes for 45 s.`,
       'its owner (ingress-controller-2) has not written 1 node.'
     ],
     [
       'a worker whose watch of etcd is dead',
       { holders: [late(31_000, 'gateways')] },
       'bad',
-      `shop/web (${holder!.key}) has been behind Kubernetes for 31 s.`,
+      `${web} has been behind Kubernetes for 31 s.`,
       'apisix-2: has revision 40, not 41.'
     ],
     [
       'an owner that is slow',
       { holders: [late(6000)] },
       'busy',
-      `shop/web (${holder!.key}) has been behind Kubernetes for 6 s.`
+      `${web} has been behind Kubernetes for 6 s.`
     ],
     ['an owner at work', { holders: [late(2000)] }, 'well', 'All is well.'],
     [
       'only successors serve',
       { holders: [unserved(['10.0.0.9:80'])] },
       'busy',
-      `shop/web (${holder!.key}) lists no pod that serves.`,
+      `${web} lists no pod that serves.`,
       'Gateways with the plugin use its successors 10.0.0.9:80 until the owner has listed one.'
     ],
     [
       'nothing serves',
       { holders: [unserved([], [{ node: '10.0.0.9:80', since: NOW }])] },
       'bad',
-      `shop/web (${holder!.key}) lists no pod that serves.`
+      `${web} lists no pod that serves.`
     ],
     [
       'only ghosts are listed',
       { holders: [{ ...holder!, service: 'shop/web', ghosts }] },
       'busy',
-      `shop/web (${holder!.key}) lists no pod that serves.`
+      `${web} lists no pod that serves.`
     ],
     [
       'a gateway that starts',
@@ -197,13 +189,13 @@ describe('dashboard: health now, and the last hour', () => {
     ],
     [
       'a workload without a hook',
-      { inventory: { ...quiet.inventory, hooks: lacking } },
+      { inventory: unsafe('without') },
       'busy',
       'shop/Deployment/web has no hook.'
     ],
     [
       'a container that ends early',
-      { inventory: { ...quiet.inventory, hooks: early } },
+      { inventory: unsafe('early') },
       'busy',
       'shop/Deployment/web has a container that ends before the answer.'
     ]
@@ -284,8 +276,21 @@ describe('dashboard: lag', () => {
   it('has the quantiles of the available samples', () => {
     expect(quantiles([])).to.equal(undefined)
     const hundred = Array.from({ length: 100 }, (_, i) => i + 1)
-    expect(quantiles(hundred)).to.deep.equal({ p50: 50, p99: 99, max: 100 })
-    expect(quantiles([7])).to.deep.equal({ p50: 7, p99: 7, max: 7 })
+    expect(quantiles(hundred)).to.deep.equal({ n: 100, p50: 50, p99: 99, max: 100 })
+    expect(quantiles([7])).to.deep.equal({ n: 1, p50: 7, p99: 7, max: 7 })
+  })
+
+  it('is three figures: out and in of the pods in the range, and the oldest change that an owner owes now (E4)', () => {
+    const { lags, arrivals, holders } = sceneOf({ now: NOW, live: 0, past: 60, holders: 1000 })
+    const figures = lagFigures({ lags, arrivals, holders }, 300_000, NOW)
+    expect(figures.out!.n).to.equal(lags.filter(({ at }) => at > NOW - 300_000).length)
+    expect(figures.in!.n).to.be.within(1, arrivals.length - 1)
+    expect(figures.owners.map(({ key }) => key)).to.deep.equal(['routes/web-9/upstream', 'upstreams/web-509'])
+    expect(figureNote({ n: 99, p50: 30, p99: 90, max: 90 }, '1 h')).to.equal('99 pods in 1 h · longest 90 ms')
+    expect(figureNote({ n: 100, p50: 30, p99: 80, max: 90 }, '1 h')).to.equal(
+      '100 pods in 1 h · p99 80 ms · longest 90 ms'
+    )
+    expect(lagFigures({ lags, arrivals, holders: [] }, 1, NOW).out).to.equal(undefined)
   })
 
   it('law: every sample is in exactly one bar, and within the time of the points', () => {
@@ -374,7 +379,9 @@ describe('dashboard: holders', () => {
     for (const ms of [29_000, 31_000]) {
       const expected = ms < 30_000 ? 'busy' : 'bad'
       expect(tone({ ghosts: [{ node: 'a:1', since: NOW - ms }] })).to.equal(expected)
-      expect(tone({ behind: { since: NOW - ms, cause: 'owner', gateways: [] } })).to.equal(expected)
+      expect(tone({ behind: { since: NOW - ms, owner: NOW - ms, cause: 'owner', gateways: [] } })).to.equal(
+        expected
+      )
     }
     expect(tone({ onSuccessors: { since: NOW - 31_000, nodes: [] } })).to.equal('bad')
   })

@@ -57,6 +57,12 @@ describe('apisix-drain status', () => {
     expect(text).to.match(/^shop\/\S+ +proved +barrier +\d+ ms +\d+ ms +\d+ ms +\S.* ago$/m)
   })
 
+  it('prints the two lags of the last hour, with the number of pods (E4)', () => {
+    const text = formatStatus(statusOf(scene))
+    expect(text).to.match(/^out +3 +\d+ ms +\d+ ms +\d+ ms$/m)
+    expect(text).to.match(/^in +2 +\d.* m?s$/m)
+  })
+
   it('prints upstreams that depend on successors, with their owner', () => {
     expect(statusOf(scene).onSuccessors.map(({ upstream }) => upstream)).to.deep.equal(['upstreams/web-7'])
     expect(formatStatus(statusOf(scene))).to.match(/^upstreams\/web-7 +unknown +95 s +10\.8\.9\.7:8080$/m)

@@ -200,6 +200,33 @@ describe('how far holders are behind Kubernetes', () => {
     expect(round().missing.map(({ node }) => node)).to.deep.equal(['10.0.0.2:8080', '10.0.0.3:8080'])
   })
 
+  it('is a clock of the owner that no later rollout resets: a dead owner through five of them (E3)', () => {
+    const { round, arrives, ends, isGone, writes, applies } = rig()
+    let [last, since] = ['10.0.0.1', 0]
+    for (let i = 2; i <= 6; i++) {
+      const next = `10.0.0.${i}`
+      arrives(`fresh-${i}`, next)
+      const during = round(4000).behind
+      ends(last)
+      round()
+      isGone(last)
+      const after = round(4000).behind
+      since ||= during!.owner!
+      for (const behind of [during, after]) expect(behind, next).to.include({ cause: 'owner', owner: since })
+      // The only pod is replaced: until the next one is Ready, nothing is missing.
+      if (i === 4) {
+        ends(next)
+        isGone(next)
+        expect(round(4000).behind, 'nothing is Ready').to.include({ owner: since })
+      }
+      last = next
+    }
+    writes(41, '10.0.0.6')
+    applies(41)
+    round()
+    expect(round().behind).to.equal(null)
+  })
+
   it('blames the owner for an endpoint that is not Ready any more, but only an ingress controller', () => {
     for (const owner of ['ingress-controller-2', 'unknown'] as const) {
       const { round, arrives, writes, applies, notReady } = rig({ owner })

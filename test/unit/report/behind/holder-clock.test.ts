@@ -8,7 +8,11 @@ const B = '10.0.0.2:80'
 
 describe('the clock of a holder', () => {
   const web = holder('web', [A])
-  const clocks = (nodes: ReadonlyMap<string, number>) => ({ ...firstSeen(1, [], 0), nodes })
+  const clocks = (nodes: ReadonlyMap<string, number>) => ({
+    ...firstSeen(1, [], 0),
+    nodes,
+    owes: nodes.size === 0 ? undefined : Math.min(...nodes.values())
+  })
   const at = (nodes: ReadonlyMap<string, number>, readAt: number, isSynced = false) =>
     holderClock({ holder: web, clocks: clocks(nodes) }, readAt, () => isSynced)
 
@@ -28,7 +32,7 @@ describe('the clock of a holder', () => {
     )
     expect(found.missing).eql([{ node: B, since: 5 }])
     expect(found.notReady).eql([{ node: A, since: 8 }])
-    expect(found.behind).eql({ since: 5, cause: 'owner', gateways: [] })
+    expect(found.behind).eql({ since: 5, owner: 5, cause: 'owner', gateways: [] })
   })
 
   it('blames the agent if it fills the holder itself', () => {

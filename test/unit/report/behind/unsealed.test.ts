@@ -56,10 +56,10 @@ describe('gateways that have not sealed an ending pod', () => {
       missing: [],
       notReady: [],
       lags: [],
-      behind: { since: 4000, cause: 'owner' as const, gateways: [older] }
+      behind: { since: 4000, owner: 4000, cause: 'owner' as const, gateways: [older] }
     }
     const joined = withUnsealed(clock, unsealed)
-    expect(joined.behind).to.deep.include({ since: 4000, cause: 'owner' })
+    expect(joined.behind).to.deep.include({ since: 4000, owner: 4000, cause: 'owner' })
     expect(joined.behind?.gateways.map(({ gateway, since }) => [gateway, since])).to.deep.equal([
       ['apisix-0', 4000],
       ['apisix-1', 5400]

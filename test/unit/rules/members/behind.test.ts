@@ -17,7 +17,9 @@ const lacks = (name: string, why: string): GatewayHas => ({
 })
 const differing = (revision: number, ...nodes: (readonly [string, number])[]) => ({
   revision,
-  differs: new Map(nodes)
+  differs: new Map(nodes),
+  gained: false,
+  stale: false
 })
 
 describe('the clocks of a holder', () => {
@@ -67,6 +69,25 @@ describe('the clocks of a holder', () => {
     clocks = seenAtOwner(clocks, differing(41), BOTH, 2200)
     clocks = seenAtGateways(clocks, [lacks('apisix-0', 'revision 40')])
     expect([...clocks.waiting.keys()]).to.deep.equal(['apisix-0'])
+  })
+
+  it('keep the oldest change that the owner has not written, over any number of rollouts, until it adds a node (E3)', () => {
+    const stale = { stale: true }
+    let clocks = seenAtOwner(inStep, differing(40, ['b', 2000]), BOTH, 2000)
+    // The second rollout replaces the pod of the first: for a moment nothing is missing, and the pods that are listed are gone.
+    clocks = seenAtOwner(clocks, { ...differing(40), ...stale }, BOTH, 3000)
+    expect(clocks.owes).to.equal(2000)
+    clocks = seenAtOwner(clocks, { ...differing(40, ['c', 4000]), ...stale }, BOTH, 4000)
+    expect(clocks.owes).to.equal(2000)
+    // The agent itself removes a ghost. The owner has still written nothing.
+    clocks = seenAtOwner(clocks, differing(41, ['c', 4000]), BOTH, 5000)
+    expect(clocks.owes).to.equal(2000)
+    clocks = seenAtOwner(clocks, { ...differing(42, ['d', 5500]), gained: true }, BOTH, 6000)
+    expect(clocks.owes, 'written, but for the newest').to.equal(5500)
+    expect(seenAtOwner(clocks, differing(42), BOTH, 7000).owes, 'the change was taken back').to.equal(
+      undefined
+    )
+    expect(seenAtOwner(clocks, { ...differing(43), gained: true }, BOTH, 7000).owes).to.equal(undefined)
   })
 
   it('do not blame a gateway that was not read since the write', () => {
