@@ -1,4 +1,4 @@
-import type { Message } from '../report/snapshot/snapshot-change.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
 import type { Store } from './store.ts'
 
 /** The agent sends a message with every round, at least once a second. After this time without a message, the connection is dead, in ms. */
@@ -20,9 +20,8 @@ export function connect(store: Store): void {
     socket.addEventListener('message', ({ data }: MessageEvent<string>) => {
       clearTimeout(silence)
       silence = setTimeout(end, SILENCE_MS)
-      const message = JSON.parse(data) as Message
-      if (message.kind === 'snapshot') tries = 0
-      if (!store.take(message)) end()
+      tries = 0
+      store.take(JSON.parse(data) as Snapshot)
     })
     socket.addEventListener('close', () => end())
     socket.addEventListener('error', () => end())

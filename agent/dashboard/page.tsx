@@ -20,12 +20,12 @@ export function Page({ store }: { store: Store }) {
   const [theme, toggle] = useTheme()
   const { view, onView } = useView()
   const { snapshot, link } = shown
-  // The drains that were not proved are kept for longer than the others. Live ones change ten times a second, so their lanes are made apart.
-  const over = useMemo(() => {
-    const { past = [], unproved = [] } = snapshot ?? {}
-    return [...new Map(lanesOf([], [...past, ...unproved]).map(lane => [lane.id, lane])).values()]
-  }, [snapshot?.past, snapshot?.unproved])
-  const lanes = useMemo(() => [...lanesOf(snapshot?.drains ?? [], []), ...over], [snapshot?.drains, over])
+  const [lanes, over] = useMemo(() => {
+    const { drains = [], past = [], unproved = [] } = snapshot ?? {}
+    // The drains that were not proved are kept for longer than the others.
+    const over = [...new Map(lanesOf([], [...past, ...unproved]).map(lane => [lane.id, lane])).values()]
+    return [[...lanesOf(drains, []), ...over], over]
+  }, [snapshot])
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
@@ -33,7 +33,7 @@ export function Page({ store }: { store: Store }) {
   // Ages are shown in whole seconds, and charts move every five seconds.
   const second = Math.floor(now / 1000) * 1000
   const charted = Math.floor(now / 5000) * 5000 + 5000
-  // Preact skips an element that is the same object. So the memoised cards cost nothing while other parts of the page change.
+  // Preact skips an element that is the same object. So the charts cost nothing while other parts of the page change.
   const lag = useMemo(
     () => (
       <Lag
@@ -46,36 +46,7 @@ export function Page({ store }: { store: Store }) {
         onView={onView}
       />
     ),
-    [lags, arrivals, sleepMs, charted, theme, view.way, view.range]
-  )
-  const hidden = useMemo(() => <Hidden places={snapshot?.hidden ?? []} />, [snapshot?.hidden])
-  const holders = useMemo(
-    () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} view={view} onView={onView} />,
-    [snapshot?.holders, over, second, view.holders, view.seek]
-  )
-  const agent = snapshot?.agent
-  const hooks = snapshot?.inventory.hooks
-  const { past, unproved, gateways, totals } = snapshot ?? {}
-  const worth = useMemo(
-    () =>
-      agent &&
-      hooks &&
-      lags &&
-      past &&
-      unproved &&
-      totals &&
-      gateways && (
-        <Worth
-          lags={lags}
-          past={past}
-          unproved={unproved}
-          agent={agent}
-          gateways={gateways}
-          hooks={hooks}
-          totals={totals}
-        />
-      ),
-    [agent, hooks, lags, past, unproved, gateways, totals]
+    [lags?.length, arrivals?.length, sleepMs, charted, theme, view.way, view.range]
   )
   const main = useRef<HTMLElement>(null)
   const skip = (event: Event) => {
@@ -95,12 +66,12 @@ export function Page({ store }: { store: Store }) {
           <>
             <Tiles snapshot={snapshot} range={view.range} now={second} />
             <Drains shown={shown} lanes={lanes} view={view} onView={onView} />
-            {hidden}
+            <Hidden places={snapshot.hidden} />
             {lag}
-            {worth}
+            <Worth snapshot={snapshot} />
             <Answers snapshot={snapshot} now={second} />
             <Gateways snapshot={snapshot} lanes={over} now={now} />
-            {holders}
+            <Holders holders={snapshot.holders} lanes={over} now={second} view={view} onView={onView} />
             <Words />
             <footer class="quiet">
               apisix-drain {snapshot.agent.version} · drain.minimumEvidence: {snapshot.agent.minimumGrade} ·{' '}

@@ -1,4 +1,3 @@
-import { apply, type Message } from '../report/snapshot/snapshot-change.ts'
 import type { Snapshot } from '../report/snapshot/snapshot.ts'
 
 export type Link = 'connecting' | 'live' | 'lost'
@@ -16,14 +15,12 @@ export interface Store {
   /** Calls the listener once per frame at most. Returns the function that unsubscribes it. */
   subscribe(listener: () => void): () => void
   link(link: Link): void
-  /** Takes one message. Returns false if an earlier message is missing: the caller must then reconnect. */
-  take(message: Message): boolean
+  take(snapshot: Snapshot): void
 }
 
 export function createStore(): Store {
   const listeners = new Set<() => void>()
   let shown: Shown = { link: 'connecting', snapshot: undefined, receivedAt: 0 }
-  let seq: number | undefined
   let drawing = false
 
   const set = (differs: Partial<Shown>) => {
@@ -42,17 +39,6 @@ export function createStore(): Store {
       return () => void listeners.delete(listener)
     },
     link: link => set({ link }),
-    take(message) {
-      const receivedAt = performance.now()
-      if (message.kind === 'snapshot') {
-        seq = message.seq
-        set({ snapshot: message.snapshot, receivedAt, link: 'live' })
-        return true
-      }
-      if (!shown.snapshot || seq === undefined || message.seq !== seq + 1) return false
-      seq = message.seq
-      set({ snapshot: apply(shown.snapshot, message.change), receivedAt })
-      return true
-    }
+    take: snapshot => set({ snapshot, receivedAt: performance.now(), link: 'live' })
   }
 }

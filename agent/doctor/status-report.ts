@@ -1,4 +1,5 @@
-import { formatAge, holderName, whyBehind } from '../dashboard/model/why-behind.ts'
+import { differenceOf, differsSince, holderRows } from '../dashboard/model/holder-rows.ts'
+import { formatAge, holderName } from '../dashboard/model/why-behind.ts'
 import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf, type Standing } from '../dashboard/model/lanes.ts'
 import { lagFigures } from '../dashboard/model/lag-figures.ts'
@@ -59,27 +60,18 @@ export interface StatusReport extends Sentence {
     readonly ack: number | null
     readonly seenAt: number
   }[]
-  /** Holders that are behind Kubernetes, the oldest first: `why` names the owner or the gateways that have not followed. */
-  readonly behind: readonly {
-    readonly upstream: string
-    readonly since: number
-    /** The oldest change that its owner has not written. */
-    readonly owner: number | null
-    readonly why: string
-  }[]
-  /** Upstreams without a listed node that serves. */
-  readonly onSuccessors: readonly {
+  /** The holders that differ from Kubernetes, the oldest change first. `ownerSince`: the oldest change that the owner has not written. */
+  readonly upstreams: readonly {
     readonly upstream: string
     readonly owner: string
     readonly since: number
-    readonly nodes: readonly string[]
+    readonly ownerSince: number | null
+    readonly difference: string
   }[]
 }
 
-/** How many finished drains are listed. */
-const SHOWN = 5
-/** How many answers are listed. */
-const ANSWERS = 20
+/** How many finished drains, and how many answers, are listed. */
+const [SHOWN, ANSWERS] = [5, 20]
 
 /** The report for this snapshot. It applies the rules of the dashboard. */
 export function statusOf(snapshot: Snapshot): StatusReport {
@@ -136,31 +128,19 @@ export function statusOf(snapshot: Snapshot): StatusReport {
           seenAt
         }
       }),
-    behind: holders
-      .flatMap(holder =>
-        holder.behind
-          ? [
-              {
-                upstream: holderName(holder),
-                since: holder.behind.since,
-                owner: holder.behind.owner,
-                why: whyBehind(holder)
-              }
-            ]
-          : []
-      )
-      .toSorted((a, b) => a.since - b.since),
-    onSuccessors: holders.flatMap(holder =>
-      holder.onSuccessors
-        ? [{ upstream: holderName(holder), owner: holder.owner, ...holder.onSuccessors }]
-        : []
-    )
+    upstreams: holderRows(holders, 'differing', '').map(holder => ({
+      upstream: holderName(holder),
+      owner: holder.owner,
+      since: differsSince(holder),
+      ownerSince: holder.behind?.owner ?? null,
+      difference: differenceOf(holder, at)
+    }))
   }
 }
 
 /** Plain lines for a terminal: no colours. */
 export function formatStatus(report: StatusReport): string {
-  const { agent, at, gateways, pods, behind, onSuccessors } = report
+  const { agent, at, gateways, pods, upstreams } = report
   const parts = [
     [report.head, report.rest, report.facts, report.lastHour.text].filter(line => line !== '').join('\n'),
     agentLine(agent),
@@ -217,16 +197,12 @@ export function formatStatus(report: StatusReport): string {
       ])
     ),
     table(
-      ['UPSTREAM BEHIND', 'FOR', 'WHY'],
-      behind.map(({ upstream, since, why }) => [upstream, formatAge(Math.max(0, at - since)), why])
-    ),
-    table(
-      ['UPSTREAM ON SUCCESSORS', 'OWNER', 'FOR', 'SERVED BY'],
-      onSuccessors.map(({ upstream, owner, since, nodes }) => [
+      ['UPSTREAM', 'OWNER', 'FOR', 'DIFFERENCE'],
+      upstreams.map(({ upstream, owner, since, difference }) => [
         upstream,
         owner,
-        formatMs(Math.max(0, at - since)),
-        nodes.join(', ') || 'none'
+        formatAge(Math.max(0, at - since)),
+        difference
       ])
     )
   ]

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { HooksView, Snapshot, WorkloadView } from '../../report/snapshot/snapshot.ts'
+import type { Snapshot, WorkloadView } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { NEEDED, decidedBy, worthOf, type Sleep, type Sooner } from '../model/worth.ts'
 import { Mark } from '../parts/mark.tsx'
@@ -7,16 +7,11 @@ import { Tile } from '../parts/tile.tsx'
 
 const MOST = 10
 
-type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways' | 'totals'> & {
-  readonly hooks: HooksView
-}
-
 /** Numbers for decisions about sleeps and hooks: the sleep that would have been enough, the gain of hooks, and the pods without a hook. */
-export function Worth({ lags, past, unproved, agent, gateways, hooks, totals }: Facts) {
-  const { all, each } = useMemo(
-    () => worthOf({ lags, past, unproved, agent }),
-    [lags, past, unproved, agent.sleepMs]
-  )
+export function Worth({ snapshot }: { snapshot: Snapshot }) {
+  const { agent, gateways, totals, inventory } = snapshot
+  const { hooks } = inventory
+  const { all, each } = useMemo(() => worthOf(snapshot), [snapshot])
   const decided = decidedBy(gateways)
   const { without, bare, early } = hooks.counts
   return (

@@ -48,11 +48,13 @@ export function holderRows(
   ]
 }
 
+/** The time of its oldest difference; Infinity: none. */
+export const differsSince = ({ ghosts, behind, onSuccessors }: HolderView): number =>
+  Math.min(...[...ghosts, behind, onSuccessors].map(one => one?.since ?? Infinity))
+
 /** `bad` once a difference is older than LATE_MS. Younger differences are part of every rollout. */
-export function toneOf({ ghosts, behind, onSuccessors }: HolderView, now: number): Tone {
-  const all = [...ghosts, ...(behind ? [behind] : []), ...(onSuccessors ? [onSuccessors] : [])]
-  return all.some(({ since }) => now - since > LATE_MS) ? 'bad' : 'busy'
-}
+export const toneOf = (holder: HolderView, now: number): Tone =>
+  now - differsSince(holder) > LATE_MS ? 'bad' : 'busy'
 
 /** The differences of a holder from Kubernetes, with their age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
 export function differenceOf(

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { diff } from '../snapshot/snapshot-change.ts'
 import { normaliseAddress } from './address.ts'
 import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
@@ -23,12 +22,10 @@ interface StreamOptions {
 
 export interface StreamLimits {
   readonly maxClients: number
-  /** The interval between messages, in ms. Changes within it are sent together. */
+  /** The shortest interval between messages, in ms. */
   readonly everyMs: number
   /** A client is dropped if it has not answered a ping for this long, in ms, or if its token or session has ended. */
   readonly pingMs: number
-  /** How far a client may be behind, in bytes, in addition to one whole snapshot. */
-  readonly maxBehind: number
 }
 
 export interface Stream {
@@ -40,12 +37,13 @@ export interface Stream {
 }
 
 const STREAM_PATH = '/api/stream'
-const LIMITS: StreamLimits = { maxClients: 32, everyMs: 1000, pingMs: 10_000, maxBehind: 1024 * 1024 }
+const LIMITS: StreamLimits = { maxClients: 32, everyMs: 1000, pingMs: 10_000 }
+/** The pause after a message, as a multiple of the time that making it took: so a page costs a twentieth of a core at most. */
+const REST = 20
+
 interface Client {
   /** Whether it answered the last ping. */
   answered: boolean
-  /** The size of its first message, in bytes. It may be behind by this much in addition to `maxBehind`. */
-  readonly began: number
   /** Its credentials, which may be rotated or expire while the stream is open. */
   readonly shown: Shown
 }
@@ -56,8 +54,8 @@ const GOODBYE_MS = 500
 const GOING_AWAY = 1001
 
 /**
- * `/api/stream`: one snapshot, then the changes, the same for every client. Costs nothing without clients, and a slow client
- * affects only itself.
+ * `/api/stream`: whole snapshots, the same for every client. Costs nothing without clients, and a slow client affects only itself: it
+ * gets no snapshot before it has read the last one.
  */
 export function createStream(options: StreamOptions): Stream {
   const { server, guard, origins, snapshot, clock, log } = options
@@ -68,9 +66,7 @@ export function createStream(options: StreamOptions): Stream {
     perMessageDeflate: false
   })
   const clients = new Map<WebSocket, Client>()
-  let shown: Snapshot | undefined
-  let seq = 0
-  let toldAt = -Infinity
+  let nextAt = -Infinity
   let cancelTell: (() => void) | undefined
   let cancelPing: (() => void) | undefined
   let closed = false
@@ -83,13 +79,7 @@ export function createStream(options: StreamOptions): Stream {
       return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
     }
     if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
-    return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
-  }
-
-  /** The snapshot that all clients have. The first client gets a new one. */
-  const current = (): Snapshot | undefined => {
-    if (clients.size === 0) shown = snapshot()
-    return shown
+    return closed || clients.size >= limits.maxClients || !snapshot() ? '503 Service Unavailable' : undefined
   }
 
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
@@ -104,15 +94,14 @@ export function createStream(options: StreamOptions): Stream {
   }
 
   const welcome = (client: WebSocket, request: IncomingMessage): void => {
-    const first = current()
+    const first = snapshot()
     client.on('error', err => log.debug({ err }, 'client of the dashboard failed'))
     if (!first) return client.terminate()
-    const text = `{"kind":"snapshot","seq":${seq},"snapshot":${snapshotText(first)}}`
-    const known: Client = { answered: true, began: text.length, shown: shownBy(request) }
+    const known: Client = { answered: true, shown: shownBy(request) }
     clients.set(client, known)
     client.on('pong', () => void (known.answered = true))
     client.on('close', () => leave(client))
-    client.send(text)
+    client.send(snapshotText(first))
     cancelPing ??= clock.alarm(clock.now() + limits.pingMs, ping)
     poke()
   }
@@ -122,7 +111,7 @@ export function createStream(options: StreamOptions): Stream {
     if (clients.size > 0) return
     cancelPing?.()
     cancelTell?.()
-    cancelPing = cancelTell = shown = undefined
+    cancelPing = cancelTell = undefined
   }
 
   const drop = (client: WebSocket, why: string): void => {
@@ -145,20 +134,17 @@ export function createStream(options: StreamOptions): Stream {
 
   const tell = (): void => {
     cancelTell = undefined
+    const from = clock.now()
     const next = snapshot()
-    if (!shown || !next) return
-    const text = JSON.stringify({ kind: 'change', seq: (seq += 1), change: diff(shown, next) })
-    shown = next
-    toldAt = clock.now()
-    for (const [client, { began }] of clients) {
-      if (client.bufferedAmount > began + limits.maxBehind) drop(client, 'it does not read')
-      else client.send(text)
-    }
+    if (!next) return
+    const text = Buffer.from(snapshotText(next))
+    for (const client of clients.keys()) if (client.bufferedAmount === 0) client.send(text, { binary: false })
+    nextAt = from + Math.max(limits.everyMs, REST * (clock.now() - from))
   }
 
   function poke(): void {
     if (clients.size === 0 || closed) return
-    cancelTell ??= clock.alarm(Math.max(clock.now(), toldAt + limits.everyMs), tell)
+    cancelTell ??= clock.alarm(Math.max(clock.now(), nextAt), tell)
   }
 
   server.on('upgrade', upgrade)

@@ -14,7 +14,7 @@ describe('apisix-drain status', () => {
     )
     expect(text).to.contain('GATEWAY   STATE  EVIDENCE  WORKERS  REVISION  BEHIND  ANSWERED')
     expect(text).to.not.contain('WAITS FOR')
-    expect(text).to.not.contain('SUCCESSORS')
+    expect(text).to.not.contain('UPSTREAM')
   })
 
   it('prints each gateway with the revision of its last worker, and how far that is behind', () => {
@@ -63,19 +63,20 @@ describe('apisix-drain status', () => {
     expect(text).to.match(/^in +2 +\d.* m?s$/m)
   })
 
-  it('prints upstreams that depend on successors, with their owner', () => {
-    expect(statusOf(scene).onSuccessors.map(({ upstream }) => upstream)).to.deep.equal(['upstreams/web-7'])
-    expect(formatStatus(statusOf(scene))).to.match(/^upstreams\/web-7 +unknown +95 s +10\.8\.9\.7:8080$/m)
-  })
-
-  it('prints which upstreams are behind Kubernetes, and whose turn it is', () => {
+  it('prints which upstreams differ from Kubernetes, with their owner, and whose turn it is', () => {
     const { holders } = sceneOf({ now: NOW, live: 0, past: 0, holders: 12 })
-    const text = formatStatus(statusOf({ ...scene, holders }))
+    const report = statusOf({ ...scene, holders })
+    const text = formatStatus(report)
     expect(text).to.match(
-      /^pay\/web-11 \(upstreams\/web-11\) +4 s +apisix-2: a worker has applied revision 4113, and not 4115$/m
+      /^upstreams\/web-7 +unknown +95 s +no node that serves \(95 s\), successors: 10\.8\.9\.7:8080$/m
     )
-    const first = statusOf({ ...scene, holders }).behind[0]
-    expect(first?.why).to.match(/^its owner .*has not written 1 node$/)
+    expect(text).to.match(
+      /^pay\/web-11 \(upstreams\/web-11\) +unknown +4 s +apisix-2: a worker has applied revision 4113, and not 4115 \(4 s\)$/m
+    )
+    expect(report.upstreams[0]).to.include({
+      ownerSince: NOW - 12_000,
+      difference: 'missing: 10.10.8.7:8080 (12 s)'
+    })
   })
 
   it('prints the answers to hooks that it knows, and who gave them', () => {
