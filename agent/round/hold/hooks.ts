@@ -76,9 +76,9 @@ export function createHooks({ cluster, questions, clock, proven, statusDelayMs, 
     await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
     const first = await staysNow(entry)
     if (!first) return
-    const rest = since + statusDelayMs - clock.now()
-    if (rest <= 0) return learn(id, { ...first, ends: false, asked: { at: first.at, again: first.at } })
-    await clock.sleep(rest, signal).catch(() => {})
+    const due = since + statusDelayMs
+    if (first.at >= due) return learn(id, { ...first, ends: false, asked: { at: first.at, again: first.at } })
+    await clock.sleep(Math.max(0, due - clock.now()), signal).catch(() => {})
     const again = await staysNow(entry)
     if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
   }
@@ -94,10 +94,12 @@ export function createHooks({ cluster, questions, clock, proven, statusDelayMs, 
     if (knownToEnd(pod)) return itEnds(id, cluster.pods.get(pod.uid) ?? pod)
     let cause: unknown
     for (const pause of [...ASK_AGAIN_MS, undefined]) {
+      // An answer is as old as its question: the kubelet's report may come between them.
+      const at = clock.now()
       try {
         const current = await questions.pod(isOwn ? 'pod' : 'caller', pod, signal)
         const same = current?.uid === pod.uid ? current : undefined
-        if (same && !saysThatItEnds(same)) return { pod: same, at: clock.now() }
+        if (same && !saysThatItEnds(same)) return { pod: same, at }
         cluster.verifyWatch('pods')
         return itEnds(id, same ?? pod)
       } catch (err) {

@@ -10,7 +10,7 @@ import { manualClock, type ManualClock } from '../../../build/manual-clock.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { ackFor } from '../../../build/serve.ts'
 
-type Answers = (PodFact | undefined | Error)[]
+type Answers = (PodFact | undefined | Error | Promise<PodFact>)[]
 
 /** Makes hooks with an API server that gives these answers in sequence, and then always the last answer. */
 function rig(
@@ -111,14 +111,28 @@ describe('held hooks', () => {
 
   describe('hooks of an end that the kubelet may have begun', () => {
     const DELAY = 3000
-    const held = async (answers: Answers) => {
+    const held = async (answers: Answers, delay = DELAY) => {
       const watched = [pod('web-1')]
-      const given = rig(watched, answers, undefined, DELAY)
+      const given = rig(watched, answers, undefined, delay)
       const called = { ...hook(watched[0]!), receivedAt: given.clock.now() }
       const answered = given.hooks.hold({ hook: called, pod: watched[0]! }, never)
       await asks(given.clock)
       return { ...given, watched, called, answered, entry: () => given.hooks.held()[0] }
     }
+
+    it('calls again if the first answer took longer than the delay: it is as old as its call (A23)', async () => {
+      const first = Promise.withResolvers<PodFact>()
+      const { clock, asked, entry } = await held(
+        [first.promise, { ...pod('web-1'), disruptionTarget: true }],
+        500
+      )
+      clock.advance(600)
+      first.resolve(pod('web-1'))
+      await turn()
+      clock.advance(0)
+      await turn()
+      expect([entry()?.ends, asked.length]).to.deep.equal([true, 2])
+    })
 
     it('believes that the pod stays only after a second call, after the delay', async () => {
       const { clock, called, asked, entry, woken } = await held([pod('web-1')])
