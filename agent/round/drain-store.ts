@@ -2,8 +2,6 @@ import { addressOf } from '../gateway/apisix/nodes.ts'
 import type { DesiredDrain } from '../gateway/barrier/desired-entry.ts'
 import type { Drains } from '../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../rules/drain/facts.ts'
-import type { Kept } from '../rules/plan/change.ts'
-import type { HolderKey } from '../rules/plan/holder.ts'
 import { endingNodes } from '../rules/plan/match.ts'
 import type { World } from '../rules/plan/world.ts'
 
@@ -13,11 +11,6 @@ export interface CurrentDrains {
   /** Whether this node is listed and still leads only to this ending pod. A write may have waited, and addresses are reused. */
   isEnding(uid: PodUid, node: NodeKey): boolean
   /**
-   * Like `isEnding`; also, the last plan must not keep the node as the last one of this holder. An earlier plan may have asked for the
-   * removal.
-   */
-  isRemovable(uid: PodUid, node: NodeKey, holder: HolderKey): boolean
-  /**
    * Whether an entry names this address as a successor's, or did so a moment ago. Gateways then route to the address even if no holder
    * lists it.
    */
@@ -26,7 +19,7 @@ export interface CurrentDrains {
 
 /** Only the loop replaces the drains. */
 export interface DrainStore extends CurrentDrains {
-  replace(next: Drains, entries: readonly DesiredDrain[], kept: readonly Kept[], now: Millis): void
+  replace(next: Drains, entries: readonly DesiredDrain[], now: Millis): void
 }
 
 /**
@@ -37,23 +30,17 @@ const NAMED_MS = 30_000
 /** The store is made before the loop, because parts that the loop needs read the drains. */
 export function createDrainStore(world: World): DrainStore {
   let drains: Drains = new Map()
-  let keptLast: readonly Kept[] = []
   /** By host: when an entry last named the host as a successor's. */
   const named = new Map<string, Millis>()
-  const isEnding = (uid: PodUid, node: NodeKey): boolean => {
-    const drain = drains.get(uid)
-    return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
-  }
   return {
     current: () => drains,
-    isEnding,
-    isRemovable: (uid, node, holder) =>
-      isEnding(uid, node) &&
-      !keptLast.some(kept => kept.uid === uid && kept.node === node && kept.holder === holder),
+    isEnding(uid, node) {
+      const drain = drains.get(uid)
+      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
+    },
     tookOver: host => named.has(host),
-    replace(next, entries, kept, now) {
+    replace(next, entries, now) {
       drains = next
-      keptLast = kept.filter(({ why }) => why === 'last-node')
       for (const [host, at] of named) if (now >= at + NAMED_MS) named.delete(host)
       for (const host of hostsIn(entries)) named.set(host, now)
     }

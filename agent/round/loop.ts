@@ -206,6 +206,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
         ([uid, drain]) => wantedEvidence(drain, memories.of(uid), looks.get(uid)?.evidence) ?? []
       )
     )
+    for (const kept of wanted.kept) writer.keep(kept)
     for (const change of wanted.changes) writer.submit(change)
     // The kept nodes are part of the evidence, so a plan that keeps other nodes needs another round.
     if (!keepsTheSame(planned, wanted)) wake()
@@ -215,7 +216,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    store.replace(next, entries.current(), planned.kept, now)
+    store.replace(next, entries.current(), now)
     lookedAt = now
     const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {

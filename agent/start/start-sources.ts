@@ -107,7 +107,6 @@ export function startSources(options: SourceOptions): StartedSources {
     inventory,
     clock,
     log: part('writer'),
-    isRemovable: (uid, node, holder) => drains.isRemovable(uid, node, holder),
     wasAwaySince: at => resumedAt() > at,
     prepare: async target => sync?.prepare(target),
     wishes: (target, found) => sync?.wishes(target, found) ?? [],

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
@@ -25,6 +26,38 @@ describe('feature: pods whose successor has the same address', () => {
     }
     expect(rig.writes).to.deep.equal([])
   })
+
+  for (const barrier of [false, true])
+    test(`a removal whose read took long is not written: another pod has got the address meanwhile (${barrier ? 'a list, with' : 'a map, without'} the plugin)`, async start => {
+      const rig = await start({ barrier })
+      const [old, other, spare] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('spare')]
+      rig.upstream('web', [old, other], barrier ? 'array' : 'map')
+      rig.upstream('spare', [spare, other])
+      await rig.settled()
+      await until('the inventory has it', () =>
+        ['web', 'spare'].every(id => rig.agent.nodes(`upstreams/${id}`) === 2)
+      )
+      const path = '/apisix/admin/upstreams/web'
+      let [asked, answered] = [0, 0]
+      rig.admin.listener.server.on('request', (request: IncomingMessage, answer: ServerResponse) => {
+        if (request.url !== path) return
+        asked++
+        answer.on('finish', () => answered++)
+      })
+      rig.admin.faults.inject({ fault: { kind: 'slow', ms: 3000 }, path, times: 1 })
+      rig.end(old)
+      if (barrier) rig.gone(old)
+      await until('the writer reads it', () => asked > 0)
+      if (!barrier) rig.gone(old)
+      const next = rig.pod('next', { ip: old.ip })
+      await until('the agent knows the next pod', () => rig.agent.pod(next.ip)?.name === next.name)
+      expect(answered).to.equal(0)
+      await until('the writer has read it', () => answered > 0)
+      // Whatever it would write, it writes before this.
+      rig.end(spare)
+      await until('another removal is written', () => rig.nodes('upstreams/spare').length === 1)
+      expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/spare'])
+    })
 
   test('with the plugin the upstream is not written at all, and the next pod gets its requests', async start => {
     const rig = await start({ barrier: true })

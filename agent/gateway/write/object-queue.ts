@@ -13,8 +13,8 @@ export interface ObjectQueue {
   add(holder: HolderKey, node: NodeKey, uid: PodUid): boolean
   /** Queues a read of the object, to apply its wishes (`wish.ts`). `false` if a read is queued already. */
   tend(): boolean
-  /** Stops waiting for this pod, and cancels its unsent write. */
-  drop(uid: PodUid): void
+  /** Stops waiting for this pod (at one place only), and cancels its unsent write. */
+  drop(uid: PodUid, at?: { readonly holder: HolderKey; readonly node: NodeKey }): void
   /** Takes all waiting changes as one removal, which is under way until `ended`. */
   take(): Removal
   /**
@@ -56,9 +56,10 @@ export function createObjectQueue(target: Target): ObjectQueue {
       tended = true
       return fresh
     },
-    drop(uid) {
-      for (const nodes of [...waiting.values(), ...underWay.values()])
-        for (const [node, owner] of nodes) if (owner === uid) nodes.delete(node)
+    drop(uid, at) {
+      for (const [holder, nodes] of [...waiting, ...underWay])
+        for (const [node, owner] of nodes)
+          if (owner === uid && (!at || (at.holder === holder && at.node === node))) nodes.delete(node)
       for (const [holder, nodes] of waiting) if (nodes.size === 0) waiting.delete(holder)
     },
     take() {

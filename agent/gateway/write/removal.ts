@@ -19,8 +19,6 @@ export interface RemovalTools {
   readonly clock: Clock
   /** Whether the pod at this node still ends; asked before every read for a write. `undefined`: not known, so the node stays for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
-  /** Like `stillEnding`, but right before the write, and at once from local knowledge. Also `false` if a later plan keeps the node. */
-  readonly isRemovable: (uid: PodUid, node: NodeKey, holder: HolderKey) => boolean
   /** Whether this process came back from an absence (start/absence.ts) after `at`. If so, earlier answers do not count. */
   readonly wasAwaySince: (at: Millis) => boolean
   /** Gets the facts that `wishes` needs, before the object is read. */
@@ -92,7 +90,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   const { answers, object } = await askThenRead(tools, target, removal)
   if (tools.wasAwaySince(askedAt)) return attempt(tools, target, removal)
   const found = object ? holdersOf(object) : []
-  const unsure = dropWhatStays(removal, found, answers, tools.isRemovable)
+  const unsure = dropWhatStays(removal, found, answers)
   const { edits: drained, outcomes } = reconcile(removal, found)
   const edits = withWishes(drained, tools.wishes(target, found), found)
   if (!object || edits.length === 0)
@@ -150,19 +148,14 @@ async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']
  *
  * @returns the nodes for which Kubernetes did not answer; they are retried after a pause
  */
-function dropWhatStays(
-  { wanted }: Removal,
-  found: readonly Holder[],
-  answers: Answers,
-  isRemovable: RemovalTools['isRemovable']
-): readonly Outcome[] {
+function dropWhatStays({ wanted }: Removal, found: readonly Holder[], answers: Answers): readonly Outcome[] {
   const unsure: Outcome[] = []
   for (const { key: holder, nodes } of found) {
     for (const { key: node } of nodes) {
       const uid = wanted.get(holder)?.get(node)
       if (uid === undefined) continue
       const answer = answers.get(nameOf(holder, node))
-      if (answer === true && isRemovable(uid, node, holder)) continue
+      if (answer === true) continue
       wanted.get(holder)?.delete(node)
       if (answer === undefined) unsure.push({ holder, node, uid, state: 'failed', why: UNSURE })
     }

@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/listeners.ts'
-import type { Change } from '../../rules/plan/change.ts'
+import type { Change, Kept } from '../../rules/plan/change.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { AdminApi } from '../apisix/admin-api.ts'
 import type { Inventory } from '../inventory/inventory.ts'
@@ -27,6 +27,8 @@ export interface Writer {
   /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, like `submit`. */
   tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
+  /** The plan keeps this node now: a removal that it asked for before is cancelled if it is not sent yet. */
+  keep(kept: Pick<Kept, 'holder' | 'node' | 'uid'>): void
   /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
   forget(uid: PodUid): void
   /** Called when a submitted change has a result. Returns a function that unsubscribes. */
@@ -53,8 +55,6 @@ export interface WriterOptions {
    * `false`: the node stays (the drain was undone, or a new pod has the address). `undefined`: the node stays for now.
    */
   readonly stillEnding?: RemovalTools['stillEnding']
-  /** See `RemovalTools.isRemovable`. */
-  readonly isRemovable?: RemovalTools['isRemovable']
   /** See `RemovalTools.wasAwaySince`. */
   readonly wasAwaySince?: RemovalTools['wasAwaySince']
   /** See `RemovalTools.prepare`. */
@@ -76,7 +76,6 @@ export function createWriter(options: WriterOptions): Writer {
     inventory,
     clock,
     stillEnding: options.stillEnding ?? (() => true),
-    isRemovable: options.isRemovable ?? (() => true),
     wasAwaySince: options.wasAwaySince ?? (() => false),
     prepare: options.prepare ?? (() => Promise.resolve()),
     wishes: options.wishes ?? (() => []),
@@ -163,6 +162,7 @@ export function createWriter(options: WriterOptions): Writer {
       if (fresh.length > 0) begin(queue)
     },
     status: (holder, node, uid) => statuses.get(holder, node, uid),
+    keep: ({ holder, node, uid }) => queues.get(objectOf(holder))?.drop(uid, { holder, node }),
     forget(uid) {
       for (const queue of queues.values()) queue.drop(uid)
       statuses.forget(uid)
@@ -177,6 +177,9 @@ export function createWriter(options: WriterOptions): Writer {
     }
   }
 }
+
+/** The object that the holder is a part of. */
+const objectOf = (holder: HolderKey): string => holder.split('/', 2).join('/')
 
 function failed({ wanted }: Removal, why: string): Outcome[] {
   return [...wanted].flatMap(([holder, nodes]) =>

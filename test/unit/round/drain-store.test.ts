@@ -12,14 +12,14 @@ describe('drain store', () => {
   it('holds the drains of the last round', () => {
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
     expect(store.current().size).to.equal(0)
-    store.replace(drainsOf([drain]), [], [], 0)
+    store.replace(drainsOf([drain]), [], 0)
     expect(store.current().get(old.uid)).to.equal(drain)
   })
 
   it('reports an address as ending only for the drain that has it', () => {
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080', '10.0.0.2:8080'])], [old]))
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
-    store.replace(drainsOf([drain]), [], [], 0)
+    store.replace(drainsOf([drain]), [], 0)
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(true)
     expect(store.isEnding(old.uid, '10.0.0.2:8080')).to.equal(false)
     expect(store.isEnding('another' as typeof old.uid, '10.0.0.1:8080')).to.equal(false)
@@ -28,20 +28,8 @@ describe('drain store', () => {
   it('reports no address as ending once another pod has it', () => {
     const next = pod('next', { ips: ['10.0.0.1'] })
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old, next]))
-    store.replace(drainsOf([drain]), [], [], 0)
+    store.replace(drainsOf([drain]), [], 0)
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
-  })
-
-  it('lets no node be removed that the last plan keeps as the last one, and none that does not end', () => {
-    const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
-    const at = { uid: old.uid, node: '10.0.0.1:8080', holder: 'upstreams/a' } as const
-    const kept = (why: 'last-node' | 'owner') => store.replace(drainsOf([drain]), [], [{ ...at, why }], 0)
-    kept('last-node')
-    expect(store.isRemovable(at.uid, at.node, at.holder)).to.equal(false)
-    expect(store.isRemovable(at.uid, at.node, 'upstreams/b')).to.equal(true)
-    kept('owner')
-    expect(store.isRemovable(at.uid, at.node, at.holder)).to.equal(true)
-    expect(store.isRemovable(at.uid, '10.0.0.2:8080', at.holder)).to.equal(false)
   })
 
   it('knows the addresses that take over, and for a while those that did', () => {
@@ -53,13 +41,13 @@ describe('drain store', () => {
       watch: false,
       successors: { '80': ['10.0.0.2:80', '[fd00::2]:80'] }
     } as const
-    store.replace(new Map(), [entry], [], 1000)
-    store.replace(new Map(), [], [], 2000)
+    store.replace(new Map(), [entry], 1000)
+    store.replace(new Map(), [], 2000)
     expect(['10.0.0.1', '10.0.0.2', 'fd00::2'].filter(host => store.tookOver(host))).to.deep.equal([
       '10.0.0.2',
       'fd00::2'
     ])
-    store.replace(new Map(), [], [], 31_000)
+    store.replace(new Map(), [], 31_000)
     expect(store.tookOver('10.0.0.2')).to.equal(false)
   })
 })

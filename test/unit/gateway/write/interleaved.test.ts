@@ -57,7 +57,6 @@ async function run(form: 'map' | 'array', random: () => number) {
       inventory: { learn: () => {}, forget: () => {} },
       clock: systemClock,
       stillEnding: () => step(() => true),
-      isRemovable: () => true,
       wasAwaySince: () => false,
       prepare: () => Promise.resolve(),
       wishes: () => [],
