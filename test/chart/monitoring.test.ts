@@ -177,7 +177,7 @@ describe('chart monitoring', () => {
     const drawn = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
     const quantiles = drawn.filter(expr => /^histogram_quantile.*_(hook|step|lag)_/.test(expr))
     expect(quantiles).to.have.length.above(4)
-    const values = { $namespace: TARGET.namespace, $service: TARGET.service, $gateway: '.*' }
+    const values = { $namespace: TARGET.namespace, $service: TARGET.service, $gateway: '.*', $__range: '2m' }
     const looks = quantiles.map(expr => ({
       at: '3m',
       // A comparison with NaN is false, so a NaN fails the test.
@@ -186,6 +186,19 @@ describe('chart monitoring', () => {
     }))
     const { ok, text } = play({ rollout, looks })
     expect(ok, text).to.equal(true)
+  })
+
+  it('answers in its first row: proved, the three lags, and workloads without a safe hook (E8)', () => {
+    const first = dashboard.panels.filter(({ gridPos }) => gridPos.y === 0)
+    const drawn = first.map(({ targets }) => /apisix_drain_(\w+?)(_bucket)?\{/.exec(targets[0]!.expr)?.[1])
+    expect(drawn).to.deep.equal([
+      'hook_answers_total',
+      'sync_lag_seconds',
+      'sync_lag_seconds',
+      'owner_behind_seconds',
+      'workloads_without_hook',
+      'requests_after_ack_total'
+    ])
   })
 
   it('offers namespace, release and gateway, and draws one release only', () => {

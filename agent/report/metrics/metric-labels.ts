@@ -56,3 +56,6 @@ export const USUAL_RESULTS = [
   'not-routed',
   'unproved'
 ] as const satisfies readonly Ack['result'][]
+
+/** Why a routed workload has no safe hook. */
+export const UNSAFE = ['without', 'bare', 'early'] as const

@@ -15,6 +15,7 @@ import {
   PHASES,
   PROOFS,
   RESULTS,
+  UNSAFE,
   USUAL_RESULTS,
   WATCHES
 } from './metric-labels.ts'
@@ -90,6 +91,11 @@ export function createMetrics() {
       USUAL_RESULTS.map(result => ({ result }))
     ),
 
+    workloadsWithoutHook: gauge(
+      'workloads_without_hook',
+      'Routed workloads whose pods have no hook (`without`), a hook without a fallback (`bare`), or a container without a hook (`early`).',
+      { why: UNSAFE }
+    ),
     afterAck,
     drains: gauge('pods_ending', 'Pods by the phase of their drain.', { phase: PHASES }),
     longLivedLeft: counter(
@@ -139,7 +145,6 @@ export function createMetrics() {
     ),
 
     gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
-    gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
     gatewayExpired,
     // Begins with the gateway's own count, because 0 before the first answer would show as an increase.
     pluginRequests: counter(

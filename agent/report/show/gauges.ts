@@ -1,5 +1,4 @@
 import type { Config } from '../../config/types.ts'
-import type { Drain } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import { OTHER } from '../metrics/gateway-names.ts'
@@ -135,7 +134,6 @@ export function stateGauges(metrics: Metrics, { sources, control, loop, now }: S
   for (const ready of [true, false]) {
     metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
   }
-  metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
   inventoryGauges(metrics, sources, loop)
   watchGauges(metrics, sources.cluster)
 }
@@ -164,10 +162,4 @@ function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): vo
     }
     metrics.watchObjects.set({ kind }, objects)
   }
-}
-
-/** Gateways that some drain is still waiting for, by name. */
-function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
-  const waiting = drains.flatMap(drain => (drain.phase === 'draining' ? drain.verdict.gateways : []))
-  return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
 }

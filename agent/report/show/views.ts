@@ -25,6 +25,7 @@ import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
 import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
+import { UNSAFE } from '../metrics/metric-labels.ts'
 import { createHooksView } from './hooks-view.ts'
 import type { Answers } from '../tell/told-answer.ts'
 import { createRecord } from './record.ts'
@@ -225,6 +226,8 @@ export function createViews(options: ViewsOptions): Views {
         gateways: cluster.gateways(),
         now: clock.now()
       })
+      const { counts } = hooks()
+      for (const why of UNSAFE) metrics.workloadsWithoutHook.set({ why }, counts[why])
       stateGauges(metrics, { sources, control: config.apisix.control, loop, now: clock.now() })
     }
   }
