@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 /** The result of one request, reported when it is over (nginx's log phase). */
 export interface AccessFact {
   /** When the request ended, in milliseconds since the epoch. */
@@ -14,11 +16,26 @@ export interface AccessFact {
   readonly nodes: readonly string[]
   /** The answer broke off: a node died in the middle of a body. */
   readonly truncated: boolean
-  /** The request got a draining node, because no other node could be picked. */
-  readonly bypass: boolean
-  /** Another node was picked after the request's body had been read. */
-  readonly moved: boolean
   readonly upgraded: boolean
 }
 
 export type AccessHook = (fact: AccessFact) => void
+
+/** Returns the function that reports the end of a request, which begins now. */
+export function reportOf(
+  on: { readonly gateway: string; readonly worker: { readonly id: number }; readonly onAccess: AccessHook },
+  { method = 'GET', url: path = '/' }: IncomingMessage
+): (end: Pick<AccessFact, 'status' | 'nodes' | 'truncated' | 'upgraded'>) => void {
+  const { gateway, worker } = on
+  const began = performance.now()
+  return end =>
+    on.onAccess({
+      time: Date.now(),
+      elapsedMs: performance.now() - began,
+      gateway,
+      worker: worker.id,
+      method,
+      path,
+      ...end
+    })
+}

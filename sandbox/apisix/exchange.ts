@@ -1,8 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import type { AccessHook } from './access-log.ts'
+import { reportOf, type AccessHook } from './access-log.ts'
 import { errorMessage, nginxPage, type Answer } from './answer.ts'
 import { requestHeaders, responseHeaders } from './headers.ts'
-import { destinationOf } from './destination.ts'
 import type { Router, Timeouts } from './router.ts'
 import { tryNode, type Failure } from './try-node.ts'
 import type { LuaWorker } from './vm/gateway.ts'
@@ -32,15 +31,13 @@ const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
  * balancer. What happens in each phase is decided in Lua, by the plugin and the stand-ins for APISIX's modules.
  */
 export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response: ServerResponse): void {
-  const started = performance.now()
+  const report = reportOf(on, request)
   const method = request.method ?? 'GET'
   const path = request.url ?? '/'
   const id = on.nextId()
   const nodes: string[] = []
   let attempt: ClientRequest | undefined
   let left = 0
-  let moved = false
-  let bypass = false
   let truncated = false
   let over = false
 
@@ -49,20 +46,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
     over = true
     on.worker.run(() => on.lua.log(id))
     const status = response.writableFinished || truncated ? response.statusCode : 499
-    on.onAccess({
-      time: Date.now(),
-      elapsedMs: performance.now() - started,
-      gateway: on.gateway,
-      worker: on.worker.id,
-      method,
-      path,
-      status,
-      nodes,
-      truncated,
-      bypass,
-      moved,
-      upgraded: false
-    })
+    report({ status, nodes, truncated, upgraded: false })
   }
   // Every end of the connection comes through here, so that the count does not leak.
   response.once('close', () => {
@@ -76,7 +60,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
   }
 
   const access = (): void => {
-    const found = destinationOf(on.router, request)
+    const found = on.router.find(request)
     if (found.kind === 'no-route') return refuse(errorMessage(404, '404 Route Not Found'))
     if (found.kind === 'upstream-gone') return refuse(nginxPage(502))
     if (found.kind === 'no-upstream') return refuse(nginxPage(503))
@@ -98,8 +82,6 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
       return refuse(nginxPage(failure?.kind === 'timeout' ? 504 : failure ? 502 : balanced.status))
     }
     const { target } = balanced
-    bypass ||= balanced.bypass
-    moved ||= balanced.moved
     if (!failure) left = balanced.more
     nodes.push(target.name)
     const hasBody = body.length > 0 || request.headers['content-length'] !== undefined || HAS_BODY.has(method)

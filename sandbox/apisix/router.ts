@@ -1,6 +1,6 @@
+import type { IncomingMessage } from 'node:http'
 import type { ConfigView } from './config-view.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
-import { createRoundRobin, type RoundRobin } from './round-robin.ts'
 
 /** The object that an upstream is part of. With `rule` and `choice`, counted from 1: the upstream is written into its traffic-split. */
 export interface Place {
@@ -20,17 +20,17 @@ const DEFAULT_TIMEOUT_SECONDS = 60
 
 /** The destination of a request, in one worker's configuration. */
 export type Destination =
-  | { readonly kind: 'upstream'; readonly route: string; readonly place: Place; readonly timeouts: Timeouts }
+  | { readonly kind: 'upstream'; readonly place: Place; readonly timeouts: Timeouts }
   /** No route: APISIX's own 404. */
   | { readonly kind: 'no-route' }
   /** The route has no upstream at all. */
-  | { readonly kind: 'no-upstream'; readonly route: string }
+  | { readonly kind: 'no-upstream' }
   /** The route names an upstream that is gone (deleted with `force`). */
-  | { readonly kind: 'upstream-gone'; readonly route: string }
+  | { readonly kind: 'upstream-gone' }
 
 export interface Router {
-  /** `host` without port. */
-  find(method: string, path: string, host: string): Destination
+  /** By the request's method, path and Host. */
+  find(request: IncomingMessage): Destination
 }
 
 interface Rule {
@@ -49,7 +49,7 @@ export function createRouter(config: ConfigView): Router {
   let compiledAt = -1
   let rules: Rule[] = []
   // Keyed by the stored object. A write replaces that object, so the turns start anew, as in APISIX.
-  const splits = new WeakMap<JsonObject, RoundRobin>()
+  const splits = new WeakMap<JsonObject, Turns>()
 
   const destination = ({ id: route, value: own }: Rule): Destination => {
     const serviceId = asText(own['service_id'])
@@ -64,17 +64,19 @@ export function createRouter(config: ConfigView): Router {
       { value: service, place: holders[1] as Place }
     ]
     const source = sources.find(one => one && hasUpstream(one.value))
-    if (!source) return { kind: 'no-upstream', route }
+    if (!source) return { kind: 'no-upstream' }
     const inline = source.value['upstream']
     const id = asText(source.value['upstream_id'])
     const value = isObject(inline) ? inline : config.get('upstreams', id)?.value
     const place = isObject(inline) ? source.place : { kind: 'upstreams', id }
     return value
-      ? { kind: 'upstream', route, place, timeouts: timeoutsOf(value, own['timeout']) }
-      : { kind: 'upstream-gone', route }
+      ? { kind: 'upstream', place, timeouts: timeoutsOf(value, own['timeout']) }
+      : { kind: 'upstream-gone' }
   }
   return {
-    find: (method, path, host) => {
+    find: ({ method = 'GET', url = '/', headers }) => {
+      const [path = '/'] = url.split('?', 1)
+      const host = (headers.host ?? '').replace(/:\d+$/, '')
       if (compiledAt !== config.revision) {
         rules = compile(config)
         compiledAt = config.revision
@@ -117,10 +119,23 @@ const admits = (route: JsonObject, method: string, host: string): boolean => {
 const hostFits = (name: string, host: string): boolean =>
   name.startsWith('*.') ? host.endsWith(name.slice(1)) : name === host
 
+/** Returns the next index into the weights, without end. */
+type Turns = () => number
+
+/** Weighted round robin. It begins anywhere, or all workers would send their first request to the same upstream. */
+function turnsOf(weights: readonly number[]): Turns {
+  const step = weights.reduce(gcd, 0) || 1
+  const ring = weights.flatMap((weight, i) => Array.from({ length: weight / step }, () => i))
+  let at = Math.floor(Math.random() * ring.length)
+  return () => ring[(at = (at + 1) % ring.length)] ?? 0
+}
+
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))
+
 /** The weighted upstream whose turn it is. Rules with a `match` are skipped: the stand-in evaluates no variables. */
 const splitChoice = (
   plugins: Json | undefined,
-  turns: WeakMap<JsonObject, RoundRobin>,
+  turns: WeakMap<JsonObject, Turns>,
   holder: Place
 ): { readonly value: JsonObject; readonly place: Place } | undefined => {
   const split = isObject(plugins) ? plugins['traffic-split'] : undefined
@@ -131,7 +146,7 @@ const splitChoice = (
     isObject(rule) && Array.isArray(rule['weighted_upstreams']) ? rule['weighted_upstreams'] : []
   const choices = weighted.filter(isObject)
   if (!isObject(rule) || choices.length === 0) return undefined
-  const turn = turns.get(rule) ?? createRoundRobin(choices.map(({ weight }) => Number(weight ?? 1)))
+  const turn = turns.get(rule) ?? turnsOf(choices.map(({ weight }) => Number(weight ?? 1)))
   turns.set(rule, turn)
   const choice = turn()
   const value = choices[choice]

@@ -1,7 +1,7 @@
 import { request as send, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { reportOf } from './access-log.ts'
 import { nginxPage, type Answer } from './answer.ts'
-import { destinationOf } from './destination.ts'
 import { askedOf, type ProxyWorker } from './exchange.ts'
 import { upgradeHeaders } from './headers.ts'
 
@@ -10,32 +10,18 @@ import { upgradeHeaders } from './headers.ts'
  * node's 101 the connection is a long-lived one.
  */
 export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: Duplex, head: Buffer): void {
-  const started = performance.now()
+  const report = reportOf(on, request)
   const path = request.url ?? '/'
   client.on('error', () => client.destroy())
-  const found = destinationOf(on.router, request)
+  const found = on.router.find(request)
   const id = on.nextId()
   const nodes: string[] = []
-  let bypass = false
   let status = 499
   let upgraded = false
 
   client.once('close', () => {
     on.worker.run(() => on.lua.log(id))
-    on.onAccess({
-      time: Date.now(),
-      elapsedMs: performance.now() - started,
-      gateway: on.gateway,
-      worker: on.worker.id,
-      method: request.method ?? 'GET',
-      path,
-      status,
-      nodes,
-      truncated: false,
-      bypass,
-      moved: false,
-      upgraded
-    })
+    report({ status, nodes, truncated: false, upgraded })
   })
   const refuse = (answer: Answer): void => {
     status = answer.status
@@ -51,7 +37,6 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
     if (balanced.kind === 'refused') return refuse(nginxPage(tries === undefined ? balanced.status : 502))
     const left = tries ?? balanced.more
     const { target } = balanced
-    bypass ||= balanced.bypass
     nodes.push(target.name)
     const attempt = send({
       agent: false,

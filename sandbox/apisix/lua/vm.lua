@@ -209,8 +209,7 @@ end
 
 
 --- The balancer phase.
--- @treturn string words: 0 or a status, host, port, how many more tries there may be (at the first
---   one), whether the node is a bypass, whether the request has moved
+-- @treturn string words: 0 or a status, host, port, how many more tries there may be (at first)
 function ops.balance(gateway_id, ref, id)
     local gateway = gateways[gateway_id]
     local worker = gateway and gateway.workers[ref]
@@ -218,15 +217,11 @@ function ops.balance(gateway_id, ref, id)
     if not request then
         return "0"
     end
-    local counts = gateway.shared["apisix-drain-counts"]
-    local function read(name) return counts and counts:get(name) or 0 end
-    local bypasses, moved = read("bypasses"), read("moved")
     local code = phase_of(gateway_id, ref, id, "balancer", function()
         worker.apisix.http_balancer_phase()
     end)
-    return table.concat({ code, request.host or "-", request.port or "-", request.more or "-",
-                          read("bypasses") > bypasses and 1 or 0,
-                          read("moved") > moved and 1 or 0 }, " ")
+    return table.concat({ code, request.host or "-", request.port or "-", request.more or "-" },
+                        " ")
 end
 
 

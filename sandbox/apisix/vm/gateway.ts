@@ -25,8 +25,6 @@ export type Balanced =
       readonly target: Target
       /** How many more tries there may be; only at the first try. */
       readonly more: number
-      readonly bypass: boolean
-      readonly moved: boolean
     }
 
 /** The Lua of one worker. `id`: a number of the request. */
@@ -47,7 +45,6 @@ export interface LuaWorker {
 
 /** One gateway's nginx in the VM: what its workers share. */
 export interface LuaGateway {
-  readonly hasPlugin: boolean
   worker(worker: Worker, subsystem?: 'http' | 'stream'): LuaWorker
   /** Calls a function of lua/view.lua. */
   see(name: string, ...args: readonly Json[]): Json
@@ -137,7 +134,6 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
     }
   }
   return {
-    hasPlugin: options.plugin,
     worker: (worker, subsystem = 'http') => start(worker, subsystem),
     see: (name, ...args) => JSON.parse(String(vm.call('see', gateway, name, args))) as Json,
     nextId: () => vm.next(),
@@ -150,15 +146,13 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
 }
 
 function balanced(said: string): Balanced {
-  const [status, host = '', port = '', more = '', bypass, moved] = said.split(' ')
+  const [status, host = '', port = '', more = ''] = said.split(' ')
   if (status !== '0' || host === '' || host === '-') return { kind: 'refused', status: Number(status) || 502 }
   const bare = bareHost(host)
   return {
     kind: 'target',
     target: { name: `${bare.includes(':') ? `[${bare}]` : bare}:${port}`, host: bare, port: Number(port) },
-    more: Number(more) || 0,
-    bypass: bypass === '1',
-    moved: moved === '1'
+    more: Number(more) || 0
   }
 }
 
