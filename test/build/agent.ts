@@ -34,8 +34,8 @@ export interface TestAgent {
   /** The reasons why it is not ready; empty if it is. */
   missing(): readonly string[]
   readonly closed: boolean
-  /** Refuses the held hooks and closes everything, as after SIGTERM when the time for held hooks is over. */
-  close(): Promise<void>
+  /** Refuses the held hooks and closes everything, as after SIGTERM when the time for held hooks is over; or tells nobody, as after SIGKILL. */
+  close(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
 /** Settings of the loop, and how often the holders are listed again without a reason. */
@@ -83,11 +83,11 @@ export async function startAgent(
     get closed() {
       return closed
     },
-    async close() {
+    async close(signal = 'SIGTERM') {
       if (closed) return
       closed = true
       slots.releaseAll()
-      await sources.barrier?.handOver(AbortSignal.timeout(2000)).catch(() => {})
+      if (signal === 'SIGTERM') await sources.barrier?.handOver(AbortSignal.timeout(2000)).catch(() => {})
       await ports.close()
       await parts.stop()
     }

@@ -71,7 +71,7 @@ async function setUp(start: (differs: object) => Promise<Rig>) {
 describe('feature: the entries tell every agent the answers of all (D7)', () => {
   const test = sideBySide()
 
-  test('both agents show each answer once, at the same time, also one that was restarted', async start => {
+  test('both agents show each answer once, at the same time, also one that was killed and started again', async start => {
     const [a, b] = ['127.77.1.1', '127.77.1.2']
     const { agentAt, endAt } = await setUp(start)
     await agentAt(a)
@@ -97,7 +97,7 @@ describe('feature: the entries tell every agent the answers of all (D7)', () => 
         return [...drains, ...past].every(({ moments }) => moments.ackAt !== null)
       })
 
-    await second.close()
+    await second.close('SIGKILL')
     at['web-2'] = await endAt('web-2', a)
     await agentAt(b)
     await same(['web-0', 'web-1', 'web-2'])
