@@ -3,8 +3,6 @@
  * only this file knows the meaning of HTTP status numbers.
  */
 export const ERRORS = {
-  ADMIN_STANDALONE:
-    'this APISIX is in API-driven standalone mode, where every gateway has its own document and only its owner writes',
   ADMIN_UNREACHABLE:
     'no connection to the Admin API: check apisix.admin.url, the Service behind it and any NetworkPolicy',
   ADMIN_TIMEOUT:

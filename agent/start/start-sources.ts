@@ -8,7 +8,6 @@ import { worldFrom } from '../round/gather/world-from.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals } from '../report/tell/report-refusals.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
-import { guardWrites } from '../gateway/inventory/guard-writes.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
 import { watchMode } from '../gateway/inventory/mode-watch.ts'
@@ -77,9 +76,8 @@ export function startSources(options: SourceOptions): StartedSources {
   const resumedAt = () => absence.resumedAt()
   const leader = electLeader(config, cluster, clock, part('leader'))
   const failed = reportRefusals(clock, part('apisix'))
-  const api = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
-  const mode = watchMode({ admin: api, clock, log: part('mode') })
-  const admin = guardWrites(api, mode)
+  const admin = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
+  const mode = watchMode({ admin, clock, log: part('mode') })
   const inventory = createInventory({
     admin: createLists(admin, mode),
     clock,
@@ -146,7 +144,7 @@ export function startSources(options: SourceOptions): StartedSources {
     hangUp() {
       stopVanished()
       absence.stop()
-      api.close()
+      admin.close()
     }
   }
 }

@@ -1,7 +1,5 @@
 import { expect } from 'chai'
 import { watchMode } from '../../../../agent/gateway/inventory/mode-watch.ts'
-import { guardWrites } from '../../../../agent/gateway/inventory/guard-writes.ts'
-import type { AdminApi } from '../../../../agent/gateway/apisix/admin-api.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { memoryLog } from '../../../build/serve.ts'
 
@@ -45,21 +43,5 @@ describe('the mode', () => {
     expect(told).to.equal(2)
     expect(lines.at(-1)).to.include({ mode: 'standalone', before: 'etcd', level: 'warn' })
     watch.stop()
-  })
-
-  it('standalone allows no write', async () => {
-    const writes: string[] = []
-    const write = (_: string, id: string) => (writes.push(id), Promise.reject(new Error('sent')))
-    const admin = { patch: write, put: write } as unknown as AdminApi
-    let mode: 'etcd' | 'standalone' = 'standalone'
-    const guarded = guardWrites(admin, { current: () => ({ mode, problem: '' }) })
-    for (const method of ['patch', 'put'] as const) {
-      const failure = await guarded[method]('upstreams', 'web', {}).catch((error: unknown) => error)
-      expect(failure).to.include({ code: 'ADMIN_STANDALONE' })
-    }
-    expect(writes).to.deep.equal([])
-    mode = 'etcd'
-    await guarded.patch('upstreams', 'web', {}).catch(() => {})
-    expect(writes).to.deep.equal(['web'])
   })
 })
