@@ -2,33 +2,37 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
+import { createServer as createTls } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { parse } from 'yaml'
+import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { startAgentProcess, type AgentProcess } from '../build/agent-process.ts'
 import { ranMs, until } from '../build/apisix.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-const README = new URL('../../README.md', import.meta.url)
 const LEASE = { LEADER_LEASE: 'default/drain', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
 
 interface Hook {
-  readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
+  readonly lifecycle: { readonly preStop: { readonly exec?: { readonly command: readonly string[] } } }
 }
 
-/** Returns the script of the hook in the README, which users copy. It is the only YAML block there that calls the agent. */
-function documented(): string {
-  const blocks = readFileSync(README, 'utf8').matchAll(/```yaml\n(.*?)```/gs)
-  const hooks = [...blocks].map(([, yaml]) => parse(yaml ?? '') as Partial<Hook>)
-  const scripts = hooks.flatMap(hook => hook.lifecycle?.preStop.exec.command.at(-1) ?? [])
-  const found = scripts.find(script => script.includes('curl'))
-  if (found === undefined) throw new Error('the README documents no hook with curl')
+/** Returns the script of the hook in the README, or in another page, which users copy: the only YAML block there that calls the agent so. */
+function documented(page = 'README.md', program = 'curl'): string {
+  const text = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')
+  const hooks = [...text.matchAll(/```yaml\n(.*?)```/gs)].map(
+    ([, yaml]) => parse(yaml ?? '') as Partial<Hook>
+  )
+  const scripts = hooks.flatMap(hook => hook.lifecycle?.preStop.exec?.command.at(-1) ?? [])
+  const found = scripts.find(script => script.includes(`${program} `))
+  if (found === undefined) throw new Error(`${page} documents no hook with ${program}`)
   return found
 }
+const RECIPES = { curl: documented(), wget: documented('docs/hooks.md', 'wget') }
 
 /** Starts a Service like kube-proxy's: it forwards each new connection, from the caller's address, to the next agent that accepts it. */
 async function service(agents: readonly { readonly port: number }[]) {
@@ -101,7 +105,7 @@ async function answering(status: number) {
 }
 
 /** The shells that images have, and the programs that come with each. */
-const SHELLS = { dash: ['sh'], bash: ['sh'], busybox: ['sh', 'timeout', 'sleep'] } as const
+const SHELLS = { dash: ['sh'], bash: ['sh'], busybox: ['sh', 'timeout', 'sleep', 'wget'] } as const
 
 /**
  * Runs the script with a real curl, from the pod's address. It has the documented variables, and those of a proxy.
@@ -146,6 +150,18 @@ describe('feature: the documented hook', () => {
   })
 
   const POD = { ip: '127.0.0.1', name: 'web', namespace: 'shop' }
+  /** Each recipe in each shell. */
+  const everywhere = <T extends object>(
+    play: (script: { text: string; shell: keyof typeof SHELLS }) => Promise<T>
+  ) =>
+    Promise.all(
+      Object.entries(RECIPES).flatMap(([recipe, text]) =>
+        (Object.keys(SHELLS) as (keyof typeof SHELLS)[]).map(async shell => ({
+          name: `${recipe} in ${shell}`,
+          ...(await play({ text, shell }))
+        }))
+      )
+    )
   const TROUBLES: Readonly<
     Record<string, () => Promise<{ readonly at: string; readonly close: () => void }>>
   > = {
@@ -153,20 +169,35 @@ describe('feature: the documented hook', () => {
     'has no address': async () => ({ at: 'agent.invalid:8080', close: () => {} }),
     'answers 404': () => answering(404),
     'answers 503': () => answering(503),
-    'drops all packets': blackHole
+    'drops all packets': blackHole,
+    'speaks TLS': async () => {
+      const server = createTls(await selfSigned(['127.0.0.1'])).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return { at: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => void server.close() }
+    }
   }
   for (const [trouble, start] of Object.entries(TROUBLES))
     test(`takes the time of its sleep, and at most 1 s more, when the agent ${trouble}`, async () => {
       const { at, close } = await start()
-      const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[]
-      const runs = await Promise.all(shells.map(shell => run(documented(), at, POD, shell)))
+      const runs = await everywhere(script => run(script.text, at, POD, script.shell))
       close()
-      for (const [i, { code, ms, ranMs }] of runs.entries()) {
+      for (const { name, code, ms, ranMs } of runs) {
         expect(code).to.equal(0)
-        expect(ms, shells[i]).to.be.at.least(5000)
-        expect(ranMs, shells[i]).to.be.at.most(6000)
+        expect(ms, name).to.be.at.least(5000)
+        expect(ranMs, name).to.be.at.most(6000)
       }
     })
+
+  test('ends when the agent answers, and says what it answered', async () => {
+    const { at, close } = await answering(200)
+    for (const { name, code, out, ms } of await everywhere(script =>
+      run(script.text, at, POD, script.shell)
+    )) {
+      expect({ code, out: out.slice(0, 2) }, name).to.deep.equal({ code: 0, out: '{}' })
+      expect(ms, name).to.be.below(5000)
+    }
+    close()
+  })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     test(`is continued by the other agent when its own ends by ${signal}`, async start => {
