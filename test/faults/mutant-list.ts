@@ -38,7 +38,7 @@ const ANSWERS_BY_AN_OLD_WATCH = [
     name: 'createHooks.staysNow',
     replace: 'knownToEnd(pod) ? itEnds(id, cluster.pods.get(pod.uid) ?? pod) : { pod, at: clock.now() }'
   },
-  { file: 'round/hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }
+  { file: 'round/hold/hooks.ts', name: 'createHooks.ask.due', replace: '0' }
 ] as const
 
 export const MUTANTS: readonly Mutant[] = [
@@ -249,7 +249,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '6: takes the first word of the API server for its last',
-    edits: [{ file: 'round/hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }],
+    edits: [{ file: 'round/hold/hooks.ts', name: 'createHooks.ask.due', replace: '0' }],
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'kubelet: ends pods by itself', 'after the ack']
