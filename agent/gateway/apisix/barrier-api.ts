@@ -118,26 +118,10 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
 
     return {
       async put(entries, asOf, signal) {
-        const [first = [], ...rest] = putBatches(entries)
-        let all = await putBatch(first, asOf, signal)
-        for (const batch of rest) {
-          const next = await putBatch(batch, asOf, signal)
-          if (next.instance !== all.instance)
-            throw new CodedError(
-              'BARRIER_UNAVAILABLE',
-              `PUT ${root}/entries: the gateway restarted between two batches`
-            )
-          all = {
-            wire: next.wire,
-            instance: next.instance,
-            fit: all.fit && next.fit,
-            now: next.now,
-            entries: [...all.entries, ...next.entries],
-            refused: all.refused.union(next.refused),
-            why: next.why || all.why
-          }
-        }
-        return all
+        const answers: PutAnswer[] = []
+        for (const batch of putBatches(entries)) answers.push(await putBatch(batch, asOf, signal))
+        const refused = answers.reduce((all, { refused }) => all.union(refused), new Set<string>())
+        return { ...merged(answers), refused, why: answers.findLast(({ why }) => why !== '')?.why ?? '' }
       },
       async remove(uids, asOf, signal) {
         let last = { instance: '' }
@@ -155,7 +139,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
           const body = { uids: batch, wait: seconds }
           answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
         }
-        return merged(answers)
+        return { ...merged(answers), unknown: answers.flatMap(({ unknown }) => unknown) }
       },
       // The state is polled often, so its cost for the gateway must not grow with the number of entries.
       state: signal => read('state?entries=late', signal, LONGEST_STATE),

@@ -1,5 +1,5 @@
 import { CodedError } from '../../base/errors.ts'
-import type { BarrierEntry, PolledAnswer } from './barrier-wire.ts'
+import type { BarrierAnswer, BarrierEntry } from './barrier-wire.ts'
 
 /** The most entries in one request, and the most uids (docs/barrier-api.md). */
 const BATCH = 1000
@@ -34,17 +34,11 @@ export function putBatches(entries: readonly BarrierEntry[]): BarrierEntry[][] {
 }
 
 /** One answer made from the answers to several batches. @throws CodedError if the gateway restarted between two answers */
-export function merged(answers: readonly PolledAnswer[]): PolledAnswer {
-  const [first, ...rest] = answers as [PolledAnswer, ...PolledAnswer[]]
-  if (rest.some(({ instance }) => instance !== first.instance)) {
+export function merged(answers: readonly BarrierAnswer[]): BarrierAnswer {
+  const [{ wire, instance }, ...rest] = answers as [BarrierAnswer, ...BarrierAnswer[]]
+  if (rest.some(answer => answer.instance !== instance))
     throw new CodedError('BARRIER_UNAVAILABLE', 'the gateway restarted between two batches')
-  }
-  return {
-    wire: first.wire,
-    instance: first.instance,
-    fit: answers.every(({ fit }) => fit),
-    now: answers.at(-1)?.now ?? first.now,
-    entries: answers.flatMap(({ entries }) => entries),
-    unknown: answers.flatMap(({ unknown }) => unknown)
-  }
+  const fit = answers.every(answer => answer.fit)
+  const now = answers.at(-1)?.now ?? 0
+  return { wire, instance, fit, now, entries: answers.flatMap(({ entries }) => entries) }
 }
