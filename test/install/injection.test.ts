@@ -152,7 +152,7 @@ describe('injected hooks', () => {
     })
   })
 
-  it('goes into every container with ports, sidecars too, and into no other', async () => {
+  it('goes into every container, and not into sidecars, which end last', async () => {
     const spec = await pod('shop', {
       containers: [main('web'), main('worker', { ports: [] }), main('admin')],
       initContainers: [
@@ -161,18 +161,17 @@ describe('injected hooks', () => {
         main('agent', { restartPolicy: 'Always', ports: [] })
       ]
     })
-    expect(hooked(spec)).to.deep.equal(['web', 'admin', 'proxy'])
+    expect(hooked(spec)).to.deep.equal(['web', 'worker', 'admin'])
     const names = spec.initContainers?.map(({ name }) => name)
     expect(names).to.deep.equal(['migrate', 'proxy', 'agent', 'apisix-drain-hook'])
   })
 
-  it('goes into every main container if none has ports, or into the named ones', async () => {
+  it('goes into the named containers instead', async () => {
     const quiet = (name: string, differs: object = {}) => main(name, { ports: [], ...differs })
     const spec = {
       containers: [quiet('a'), quiet('b')],
       initContainers: [quiet('side', { restartPolicy: 'Always' })]
     }
-    expect(hooked(await pod('shop', spec))).to.deep.equal(['a', 'b'])
     const told = { 'apisix-drain.io/inject-containers': 'b, side' }
     expect(hooked(await pod('shop', spec, {}, told))).to.deep.equal(['b', 'side'])
   })

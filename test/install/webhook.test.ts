@@ -31,6 +31,12 @@ const main = (name: string, differs: object = {}) => ({
 })
 const preStop = { exec: { command: ['sleep', '3'] } }
 
+const toOS = (operator: string) => {
+  const matchExpressions = [{ key: 'kubernetes.io/os', operator, values: ['windows'] }]
+  const nodeSelectorTerms = [{ matchExpressions }]
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } }
+}
+
 /** Pods that need every rule of the injection at least once. */
 const PODS: Readonly<Record<string, { readonly spec: object; readonly annotations?: object }>> = {
   plain: { spec: { containers: [main('web')] } },
@@ -80,7 +86,15 @@ const PODS: Readonly<Record<string, { readonly spec: object; readonly annotation
   'a long grace': { spec: { terminationGracePeriodSeconds: 600, containers: [main('web')] } },
   'a short grace': { spec: { terminationGracePeriodSeconds: 7, containers: [main('web')] } },
   'no grace': { spec: { terminationGracePeriodSeconds: 1, containers: [main('web')] } },
-  windows: { spec: { os: { name: 'windows' }, containers: [main('web')] } }
+  windows: { spec: { os: { name: 'windows' }, containers: [main('web')] } },
+  'a selector for Windows': {
+    spec: { nodeSelector: { 'kubernetes.io/os': 'windows' }, containers: [main('web')] }
+  },
+  'a selector for Linux': {
+    spec: { nodeSelector: { 'kubernetes.io/os': 'linux' }, containers: [main('web')] }
+  },
+  'affinity to Windows': { spec: { affinity: toOS('In'), containers: [main('web')] } },
+  'affinity to all but Windows': { spec: { affinity: toOS('NotIn'), containers: [main('web')] } }
 }
 
 /** The real chart on a real API server, which calls the agent's webhook over TLS. */
@@ -220,6 +234,8 @@ onEachKubernetes('the webhook that adds hooks', version => {
   it(afterwards, async () => {
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
     const specs = await everyPod()
+    const bare = Object.keys(specs).filter(name => /windows/i.test(name) && !isHooked(specs[name] ?? {}))
+    expect(bare).to.deep.equal(['windows', 'a selector for Windows', 'affinity to Windows'])
     await stop?.()
     stop = undefined
     expect(isHooked(await made('shop', plain))).to.equal(false)

@@ -3,12 +3,11 @@ import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../../base/read
 import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
 
-/** The annotation that names the containers that get a hook (`web, proxy`). Without it, their ports decide. */
+/** The annotation that names the containers that get a hook (`web, proxy`). Without it, all but sidecars get one. */
 const CONTAINERS = `${PREFIX}inject-containers`
 /** The most containers, init containers included, of a pod that gets hooks. It bounds the patch. */
 const MOST_CONTAINERS = 250
 
-/** The part of RFC 6902 that is needed here. */
 interface Operation {
   readonly op: 'add'
   readonly path: string
@@ -18,8 +17,6 @@ interface Operation {
 interface Target {
   readonly path: string
   readonly container: Fields
-  /** True for an item of `containers`, false for a sidecar (an item of `initContainers`). */
-  readonly main: boolean
 }
 
 interface Injection {
@@ -34,45 +31,35 @@ const NOTHING: Injection = { operations: [] }
 const DEFAULT_GRACE_S = 30
 
 /**
- * The patch that adds the hook to every serving container of a new pod that has no preStop. The patch is empty if there is nothing to
- * add, so a second run changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
+ * The patch that adds the hook to every container of a new pod that has no preStop: each gets SIGTERM after its own hook only, and an
+ * app must not lose its proxies before its requests. The patch is empty if there is nothing to add, so a second run changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
  */
 export function inject(pod: unknown, settings: InjectSettings): Injection {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
   const grace = numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_S
-  if (grace < 2 || fieldsOf(spec['os'])['name'] === 'windows') return NOTHING
+  if (grace < 2 || isForWindows(spec)) return NOTHING
   const { read, problems } = annotationReader(annotationOf(pod))
   const named = read(CONTAINERS, text => new Set(text.split(',').map(name => name.trim())), 'a list of names')
   const count = listOf(spec['containers']).length + listOf(spec['initContainers']).length
   const problem = count > MOST_CONTAINERS ? `it has more than ${MOST_CONTAINERS} containers` : problems[0]
   if (problem !== undefined)
     return { ...NOTHING, warning: `apisix-drain adds no hook to this pod: ${problem}` }
-  const targets = serving(spec, named).filter(
+  const targets = chosen(spec, named).filter(
     ({ container }) => !has(fieldsOf(container['lifecycle']), 'preStop')
   )
   if (targets.length === 0) return NOTHING
 
   const preStop = { exec: { command: commandFor(settings, grace) } }
+  const mounts = settings.volumes.map(({ mount }) => mount)
+  const volumes = settings.volumes.map(({ volume }) => volume)
   const operations = [
     ...targets.flatMap(({ path, container }) => [
       ...missing(container, path, 'lifecycle', {}),
       add(`${path}/lifecycle/preStop`, preStop),
-      ...appended(
-        container,
-        path,
-        'volumeMounts',
-        settings.volumes.map(({ mount }) => mount),
-        'mountPath'
-      ),
+      ...appended(container, path, 'volumeMounts', mounts, 'mountPath'),
       ...appended(container, path, 'env', WHO_ASKS, 'name')
     ]),
-    ...appended(
-      spec,
-      '/spec',
-      'volumes',
-      settings.volumes.map(({ volume }) => volume),
-      'name'
-    ),
+    ...appended(spec, '/spec', 'volumes', volumes, 'name'),
     ...(settings.initContainer
       ? appended(spec, '/spec', 'initContainers', [settings.initContainer], 'name')
       : [])
@@ -93,22 +80,35 @@ function annotationOf(pod: unknown): Readonly<Record<string, string>> {
   return typeof written === 'string' ? { [CONTAINERS]: written } : {}
 }
 
-/** The named containers. If none are named: those with ports, or if none has ports, all except the sidecars. */
-function serving(spec: Fields, named: ReadonlySet<string> | undefined): readonly Target[] {
-  const all = [
-    ...targetsOf(spec, 'containers'),
-    ...targetsOf(spec, 'initContainers').filter(({ container }) => container['restartPolicy'] === 'Always')
-  ]
-  const hasPorts = ({ container }: Target) => listOf(container['ports']).length > 0
-  if (named) return all.filter(({ container }) => named.has(textOf(container['name']) ?? ''))
-  return all.some(hasPorts) ? all.filter(hasPorts) : all.filter(({ main }) => main)
+const OS = 'kubernetes.io/os'
+
+function isForWindows(spec: Fields): boolean {
+  const node = fieldsOf(fieldsOf(spec['affinity'])['nodeAffinity'])
+  const terms = listOf(fieldsOf(node['requiredDuringSchedulingIgnoredDuringExecution'])['nodeSelectorTerms'])
+  const wants = terms.flatMap(term => listOf(fieldsOf(term)['matchExpressions'])).map(fieldsOf)
+  return (
+    fieldsOf(spec['os'])['name'] === 'windows' ||
+    fieldsOf(spec['nodeSelector'])[OS] === 'windows' ||
+    wants.some(
+      ({ key, operator, values }) => key === OS && operator === 'In' && listOf(values).includes('windows')
+    )
+  )
+}
+
+/** The named containers; if none are named, all but the sidecars, which end after the others anyway. */
+function chosen(spec: Fields, named: ReadonlySet<string> | undefined): readonly Target[] {
+  const main = targetsOf(spec, 'containers')
+  if (!named) return main
+  const sidecars = targetsOf(spec, 'initContainers').filter(
+    ({ container }) => container['restartPolicy'] === 'Always'
+  )
+  return [...main, ...sidecars].filter(({ container }) => named.has(textOf(container['name']) ?? ''))
 }
 
 const targetsOf = (spec: Fields, list: 'containers' | 'initContainers'): Target[] =>
   listOf(spec[list]).map((container, index) => ({
     path: `/spec/${list}/${index}`,
-    container: fieldsOf(container),
-    main: list === 'containers'
+    container: fieldsOf(container)
   }))
 
 const has = (fields: Fields, name: string) => fields[name] !== undefined && fields[name] !== null
