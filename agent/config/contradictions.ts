@@ -7,7 +7,6 @@ const DEFAULT_GRACE_MS = 30_000
 /** Problems of settings that are valid alone but contradict each other. With them, drains could not progress as configured. */
 export function contradictions(settings: Settings): string[] {
   return [
-    ...evidence(settings),
     ...times(settings),
     ...addresses(settings),
     ...ports(settings),
@@ -23,37 +22,13 @@ function allowed({ sync }: Settings): string[] {
   ]
 }
 
-function evidence({ drain, apisix }: Settings): string[] {
-  if (drain.minimumEvidence === 'barrier' && !apisix.barrier) {
-    return [
-      'drain.minimumEvidence: barrier can never be given without the section apisix.barrier (our plugin); configure it or ask for less'
-    ]
-  }
-  if (drain.minimumEvidence === 'observed' && !apisix.control.enabled && !apisix.barrier) {
-    return [
-      'drain.minimumEvidence: observed can never be given while apisix.control.enabled is false and there is no apisix.barrier; enable one of them or ask for less'
-    ]
-  }
-  return []
-}
-
 function times({ drain, apisix }: Settings): string[] {
   const ms = (text: string) => parseDuration(text) ?? 0
   const usable = DEFAULT_GRACE_MS - ms(drain.reserve)
   const problems: string[] = []
-  if (ms(drain.observedSettle) > ms(drain.acceptedSettle)) {
+  if (!apisix.barrier && ms(drain.settle) >= usable) {
     problems.push(
-      'drain.observedSettle: is longer than drain.acceptedSettle, so the better evidence would wait longer; lower it'
-    )
-  }
-  if (ms(drain.floor) < ms(drain.acceptedSettle)) {
-    problems.push(
-      'drain.floor: is shorter than drain.acceptedSettle, so a hook without any proof would wait less than one with; raise it'
-    )
-  }
-  if (ms(drain.acceptedSettle) >= usable) {
-    problems.push(
-      `drain.reserve: with drain.acceptedSettle it fills the default grace of ${formatDuration(DEFAULT_GRACE_MS)}, so no removal could be proved in time; lower one of them`
+      `drain.reserve: with drain.settle it fills the default grace of ${formatDuration(DEFAULT_GRACE_MS)}, so no removal could be proved in time; lower one of them`
     )
   }
   if (apisix.barrier && ms(apisix.barrier.ttl) % 1000 !== 0) {

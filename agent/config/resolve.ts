@@ -49,10 +49,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     },
     drain: {
       reserveMs: ms(drain.reserve),
-      minimumGrade: drain.minimumEvidence,
-      observedSettleMs: ms(drain.observedSettle),
-      acceptedSettleMs: ms(drain.acceptedSettle),
-      floorMs: ms(drain.floor),
+      settleMs: ms(drain.settle),
       longLivedMs: ms(drain.longLivedWait),
       dryRun: drain.dryRun
     },

@@ -1,4 +1,3 @@
-import type { Grade } from '../rules/drain/drain.ts'
 import type { Settings } from './schema/schema.ts'
 import type { Pem } from './pem.ts'
 import type { Secret } from './secret.ts'
@@ -55,10 +54,7 @@ export interface Config {
   }
   readonly drain: {
     readonly reserveMs: number
-    readonly minimumGrade: Grade
-    readonly observedSettleMs: number
-    readonly acceptedSettleMs: number
-    readonly floorMs: number
+    readonly settleMs: number
     readonly longLivedMs: number
     readonly dryRun: boolean
   }

@@ -74,8 +74,7 @@ export function Page({ store }: { store: Store }) {
             <Holders holders={snapshot.holders} lanes={over} now={second} view={view} onView={onView} />
             <Words />
             <footer class="quiet">
-              apisix-drain {snapshot.agent.version} · drain.minimumEvidence: {snapshot.agent.minimumGrade} ·{' '}
-              <a href="api/state">this page as JSON</a>
+              apisix-drain {snapshot.agent.version} · <a href="api/state">this page as JSON</a>
             </footer>
           </>
         ) : (

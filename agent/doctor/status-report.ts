@@ -11,7 +11,7 @@ import { idleLagOf } from '../report/snapshot/lag.ts'
 import type { Grade } from '../rules/drain/drain.ts'
 import { earliest, latest } from '../rules/drain/times.ts'
 import { gatewayState, STANDING } from '../dashboard/model/words.ts'
-import type { GatewayView, Snapshot } from '../report/snapshot/snapshot.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
 
 /** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
 export interface StatusReport extends Sentence {
@@ -33,7 +33,7 @@ export interface StatusReport extends Sentence {
   readonly gateways: readonly {
     readonly name: string
     readonly state: ReturnType<typeof gatewayState>['label']
-    readonly evidence: GatewayView['available']
+    readonly evidence: Grade | 'none'
     readonly why: string
     readonly workers: number
     /** The revision of the worker that is furthest behind; `null` without the plugin. */
@@ -91,12 +91,12 @@ export function statusOf(snapshot: Snapshot): StatusReport {
       return { pod: `${pod.namespace}/${pod.name}`, status, result, evidence, elapsedMs, by, at }
     }),
     gateways: gateways.map(gateway => {
-      const { name, available: evidence, why, workers, barrier, control } = gateway
+      const { name, available, why, workers, barrier, control } = gateway
       const revision = earliest(workers.map(worker => worker.revision)) ?? null
       return {
         name,
         state: gatewayState(gateway).label,
-        evidence,
+        evidence: available ?? 'none',
         why,
         workers: workers.length,
         revision,

@@ -65,7 +65,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     return everyWorkerCoversL4(await Promise.all(states))
   }
   const now = () => clock.now()
-  const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
+  const needMs = apisix.barrier ? 0 : drain.settleMs
   const byHand = apisix.gateways.kind === 'static'
   return [
     { name: 'kubernetes', check: checkKubernetes(ask) },

@@ -88,8 +88,7 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   const tooMany = slot.claim(pod.uid)
   if (tooMany) return tooMany
 
-  const { timeoutMs } = query
-  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, timeoutMs }
+  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, ...query.times }
   const isOwn = !pod.hostNetwork && pod.ips.includes(call.address)
   const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }

@@ -1,15 +1,17 @@
+import type { Hook } from '../rules/drain/drain.ts'
 import { DURATION_FORM, parseDuration } from '../rules/drain/duration.ts'
 import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
 /** The parameters of a hook's call. All of them are optional. */
 export interface PrestopQuery {
   readonly ok: true
-  readonly timeoutMs: number | undefined
+  readonly times: Pick<Hook, 'timeoutMs' | 'sleepMs' | 'atLeastMs'>
   readonly named: { readonly namespace: string; readonly name: string } | undefined
   readonly uid: string | undefined
 }
 
-const KNOWN = ['timeout', 'namespace', 'pod', 'uid']
+const TIMES = ['timeout', 'sleep', 'atLeast'] as const
+const KNOWN = [...TIMES, 'namespace', 'pod', 'uid']
 /** RFC 1123 subdomain, the form of pod names; a namespace is shorter. A text of another form is refused without a look-up. */
 const KUBERNETES_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 const UID = /^[A-Za-z0-9-]{1,128}$/
@@ -21,26 +23,25 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   if (unknown !== undefined)
     problems.push(`${printable(unknown)} is no parameter; there are ${KNOWN.join(', ')}`)
   for (const key of KNOWN) if (query.getAll(key).length > 1) problems.push(`${key} is given more than once`)
-  const timeout = query.get('timeout')
-  const timeoutMs = timeout === null ? undefined : parseDuration(timeout)
-  if (timeout !== null && timeoutMs === undefined) problems.push(`timeout must be ${DURATION_FORM}`)
+  const [timeoutMs, sleepMs, atLeastMs] = TIMES.map(key => {
+    const text = query.get(key)
+    const ms = text === null ? undefined : parseDuration(text)
+    if (text !== null && ms === undefined) problems.push(`${key} must be ${DURATION_FORM}`)
+    return ms
+  })
   if (timeoutMs === 0) problems.push('timeout must be longer than 0')
   const [namespace, name, uid] = [query.get('namespace'), query.get('pod'), query.get('uid')]
   if ((namespace === null) !== (name === null))
     problems.push('namespace and pod go together; give both or none')
-  for (const [key, value] of [
-    ['namespace', namespace],
-    ['pod', name]
-  ] as const) {
-    if (value !== null && !KUBERNETES_NAME.test(value))
+  for (const key of ['namespace', 'pod'])
+    if (!KUBERNETES_NAME.test(query.get(key) ?? 'none'))
       problems.push(`${key} is no name that Kubernetes allows`)
-  }
   if (uid !== null && !UID.test(uid)) problems.push('uid is no uid')
 
   if (problems.length > 0) return refuse('bad-request', problems.join('; '))
   return {
     ok: true,
-    timeoutMs,
+    times: { timeoutMs, sleepMs, atLeastMs },
     named: namespace !== null && name !== null ? { namespace, name } : undefined,
     uid: uid ?? undefined
   }

@@ -25,7 +25,7 @@ import { createRelister } from './relist.ts'
 import { createReplies } from './replies.ts'
 import { createSchedule } from './schedule.ts'
 import { vouch, vouchForEntries } from './vouch.ts'
-import { wantedEvidence } from './gather/wanted.ts'
+import { wantedReads } from '../rules/proof/observed.ts'
 import { worldFrom } from './gather/world-from.ts'
 import { keepsTheSame, type Plan } from '../rules/plan/change.ts'
 import { plan } from '../rules/plan/plan.ts'
@@ -201,11 +201,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   /** Gives the plan to the parts that carry it out, and waits for none of them. */
   function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     probe?.gateways(cluster.gateways())
-    probe?.want(
-      [...next].flatMap(
-        ([uid, drain]) => wantedEvidence(drain, memories.of(uid), looks.get(uid)?.evidence) ?? []
-      )
-    )
+    if (settings.proof.by === 'observed')
+      probe?.want([...next].flatMap(([uid, drain]) => wantedReads(drain, looks.get(uid)?.evidence) ?? []))
     for (const kept of wanted.kept) writer.keep(kept)
     for (const change of wanted.changes) writer.submit(change)
     // The kept nodes are part of the evidence, so a plan that keeps other nodes needs another round.
@@ -220,7 +217,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     lookedAt = now
     const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
-      if (drain.phase !== 'draining') continue
+      if (drain.phase !== 'draining' && drain.phase !== 'expired') continue
       times.push(drain.deadline, sealLookAt(drain, now, settings.foreignHoldMs))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }

@@ -7,6 +7,8 @@ import { createRare } from '../base/rare.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { meter } from '../report/metrics/round-metrics.ts'
 import { narrate } from '../report/tell/drain-log.ts'
+import type { ProofSettings } from '../rules/proof/evidence.ts'
+import { LOAD_IT } from '../rules/proof/verdict.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import { createFirsts } from '../round/hold/reply.ts'
 import { upkeepObserver, type UpkeepParts } from '../upkeep/upkeep.ts'
@@ -31,8 +33,6 @@ import type { Cluster } from '../kubernetes/facts/cluster.ts'
 const STUCK_MS = 30_000
 /** How often the holders are listed again during drains, in ms. */
 const GUARD_EVERY_MS = 2000
-/** Clean Control API reads in a row, each on its own connection, that a gateway must give for `observed`. */
-const READS = 5
 /** How long the drain of a pod that is gone is kept, in ms, while it is not known whether a holder lists it. */
 const GHOST_MS = 3_600_000
 
@@ -165,17 +165,22 @@ function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): Bar
   return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.vouchForEntries() }
 }
 
-function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
+function provedBy({ drain, apisix }: Config): ProofSettings['by'] {
+  if (drain.dryRun)
+    return { why: 'dry run: nothing is written', change: 'set drain.dryRun to false, to have pods drained' }
+  if (apisix.barrier) return 'barrier'
+  if (apisix.control.enabled) return 'observed'
+  return { why: 'nothing shows what gateways do: no apisix.barrier, no apisix.control', change: LOAD_IT }
+}
+
+function settingsOf(config: Config): LoopSettings {
+  const { drain, kubernetes, sync } = config
   return {
     drain: { reserveMs: drain.reserveMs, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun },
     proof: {
-      // A dry run removes nothing, so a proof may never come. Then hooks are held for the floor, as long as the sleep would have been.
-      minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,
-      reads: READS,
-      observedSettleMs: drain.observedSettleMs,
-      acceptedSettleMs: drain.acceptedSettleMs,
-      floorMs: drain.floorMs,
+      by: provedBy(config),
+      settleMs: drain.settleMs,
       longLivedMs: drain.longLivedMs
     },
     foreignHoldMs: FOREIGN_HOLD_MS,

@@ -1,7 +1,7 @@
 import { loadConfig } from '../../agent/config/load.ts'
 import type { Config } from '../../agent/config/types.ts'
 
-/** A valid Config from environment variables alone; a test states only the differences, such as `{ DRAIN_FLOOR: '20s' }`. */
+/** A valid Config from environment variables alone; a test states only the differences, such as `{ DRAIN_SETTLE: '20s' }`. */
 export function config(differs: Readonly<Record<string, string>> = {}): Config {
   const env: Record<string, string> = {
     KEY: 'edd1',

@@ -1,4 +1,4 @@
-import type { Drain, Drains, Hook, Proven, Verdict } from '../../agent/rules/drain/drain.ts'
+import type { Drain, Drains, Hook, Idle, Proven, Verdict } from '../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
 import { begin, NOTHING_YET } from '../../agent/rules/drain/step.ts'
@@ -42,15 +42,19 @@ export const waiting = (differs: Partial<Extract<Verdict, { kind: 'waiting' }>> 
   ...differs
 })
 
-export const proven = (differs: Partial<Proven> = {}): Proven => ({
-  kind: 'proven',
-  result: 'drained',
-  grade: 'barrier',
-  forced: false,
-  succeeded: [],
-  at: 0,
-  why: 'proven',
-  gateways: [],
-  holders: [],
-  ...differs
-})
+/** A gateway that has confirmed. */
+export const IDLE: Idle = { name: 'gw-1', grade: 'barrier', at: 0, why: '' }
+
+export const proven = (differs: Partial<Proven> = {}): Proven =>
+  ({
+    kind: 'proven',
+    grade: 'barrier',
+    places: 1,
+    forced: false,
+    succeeded: [],
+    at: 0,
+    why: 'proven',
+    gateways: [IDLE],
+    holders: [],
+    ...differs
+  }) as Proven

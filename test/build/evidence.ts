@@ -10,11 +10,8 @@ type GatewayEvidence = Evidence['gateways'][number]
 type HolderEvidence = Evidence['holders'][number]
 
 export const PROOF_SETTINGS: ProofSettings = {
-  minimumGrade: 'accepted',
-  reads: 4,
-  observedSettleMs: 200,
-  acceptedSettleMs: 3_000,
-  floorMs: 10_000,
+  by: 'barrier',
+  settleMs: 200,
   longLivedMs: 0
 }
 
@@ -45,7 +42,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
 
 /** An observation of a gateway that was read often enough without the node. */
 export const observation = (differs: Partial<Observation> = {}): Observation => ({
-  cleanReads: 4,
+  cleanReads: 5,
   firstCleanAt: 100,
   stillListed: false,
   problem: '',
@@ -61,6 +58,7 @@ export const gatewayEvidence = (
   observation: differs.observation,
   doubt: differs.doubt ?? '',
   unsealed: differs.unsealed ?? '',
+  silent: differs.silent ?? false,
   gateway: {
     id: name,
     name,
@@ -77,7 +75,7 @@ export const holderEvidence = (key: string, differs: Partial<HolderEvidence> = {
   key,
   state: 'removed',
   why: '',
-  acceptedAt: 50,
+  removedAt: 50,
   observable: true,
   ...differs
 })
@@ -93,6 +91,7 @@ export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   gatewaysKnown: true,
   sealForced: false,
   succeeded: [],
+  tookOver: false,
   hiddenBy: [],
   ...differs
 })

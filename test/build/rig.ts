@@ -91,7 +91,7 @@ export interface RigOptions {
   /** The addresses of node names; the test may change it. Default: this machine's resolver. */
   readonly names?: Names
   readonly applyDelay?: ApplyDelay
-  /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
+  /** As the environment would set them, without the prefix: `{ DRAIN_SETTLE: '2s' }`. */
   readonly config?: Readonly<Record<string, string>>
   readonly loop?: AgentDiffers
   /** The clock of each agent that is started. */
@@ -108,25 +108,18 @@ export const PORTS = { proxy: 29081, control: 29091, barrier: 29093, admin: 2918
 const KEY = 'edd1'
 /** How long a starting gateway asks for entries, in ms. */
 const FETCH_MS = 10_000
-/**
- * Waits that are many seconds in production. Weaker evidence must take longer than a busy machine needs for better
- * evidence. A test about weaker evidence uses `SHORT`.
- */
+/** Waits that are many seconds in production. */
 const QUICK = {
   DRAIN_RESERVE: '500ms',
-  DRAIN_OBSERVED_SETTLE: '20ms',
-  DRAIN_ACCEPTED_SETTLE: '4s',
-  DRAIN_MINIMUM_EVIDENCE: 'timer',
+  DRAIN_SETTLE: '20ms',
   APISIX_ADMIN_TIMEOUT: '8s',
   APISIX_CONTROL_TIMEOUT: '8s',
   SERVE_HOST: '127.0.0.1',
   SERVE_PORT: '0'
 }
 
-/** Bounds and settle times for tests of the weaker evidence during a fault. */
+/** Bounds for tests of a fault. */
 export const SHORT = {
-  DRAIN_ACCEPTED_SETTLE: '150ms',
-  DRAIN_FLOOR: '600ms',
   APISIX_ADMIN_TIMEOUT: '400ms',
   APISIX_CONTROL_TIMEOUT: '300ms'
 }

@@ -7,6 +7,7 @@ import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.
 import { createReadiness } from '../../agent/report/snapshot/readiness.ts'
 import { createHookSlots } from '../../agent/hook/hook-slots.ts'
 import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/holds.ts'
+import { IDLE } from './drain.ts'
 import { createFirsts } from '../../agent/round/hold/reply.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
@@ -21,10 +22,11 @@ export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => (
   status: 200,
   result: 'drained',
   evidence: 'barrier',
+  places: 1,
   noReplacement: false,
   pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
   elapsedMs: 4,
-  gateways: [],
+  gateways: [IDLE],
   longLived: null,
   holders: [],
   successors: [],
@@ -34,7 +36,7 @@ export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => (
 
 /** An answer that proves nothing. */
 export const nothingFor = (pod: PodFact, differs: Partial<Unproved> = {}): Unproved => {
-  const { noReplacement: _none, ...answered } = ackFor(pod)
+  const { noReplacement: _none, places: _places, ...answered } = ackFor(pod)
   return {
     ...answered,
     status: 503,

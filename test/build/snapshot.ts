@@ -46,7 +46,6 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       version: '0.0.0',
       startedAt: 900_000,
       dryRun: false,
-      minimumGrade: 'accepted',
       sleepMs: 15_000,
       reach: { admin: 'http://127.0.0.1:9180', control: { port: 9090 }, barrier: null },
       vouch: { ok: true },

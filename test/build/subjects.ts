@@ -1,5 +1,6 @@
 import { longLivedWords, type LongLived } from '../../agent/rules/drain/long-lived.ts'
 import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/proof/evidence.ts'
+import { proveByReads } from '../../agent/rules/proof/observed.ts'
 import { prove } from '../../agent/rules/proof/proof.ts'
 import { answer } from '../../agent/rules/drain/answer.ts'
 import { budgetProblems, deadlineOf } from '../../agent/rules/drain/budget.ts'
@@ -232,6 +233,7 @@ function proving(
         gateway?: object
         doubt?: string
         unsealed?: string
+        silent?: boolean
       }
     >
     holders?: Record<string, object>
@@ -251,26 +253,28 @@ function proving(
     settings,
     ...rest
   } = given
-  const verdict = prove(
+  const by = { ...PROOF_SETTINGS, ...settings }
+  const verdict = (by.by === 'observed' ? proveByReads : prove)(
     evidence({
       ...rest,
       holders: Object.entries(holders).map(([key, differs]) => holderEvidence(key, differs)),
       gateways: Object.entries(gateways).map(
-        ([name, { barrier: b, observation: o, gateway = {}, doubt = '', unsealed = '' }]) =>
+        ([name, { barrier: b, observation: o, gateway = {}, doubt = '', unsealed = '', silent = false }]) =>
           gatewayEvidence(name, {
             gateway,
             barrier: b && barrierOf(b),
             observation: o && observation(o),
             doubt,
-            unsealed
+            unsealed,
+            silent
           })
       )
     }),
-    { since, deadline: 25_000, pod: pod('web-1', differs), witnesses },
+    { since, pod: pod('web-1', differs), witnesses },
     now,
-    { ...PROOF_SETTINGS, ...settings }
+    by
   )
-  const { kind, grade, why } = verdict
+  const { kind, why } = verdict
   const longLived = verdict.longLived ? { longLived: longLivedWords(verdict.longLived) } : {}
   const reports = verdict.gateways.map(
     g => `${g.name}: ${[g.grade ?? 'none', g.why].filter(Boolean).join(', ')}`
@@ -278,13 +282,13 @@ function proving(
   const shown = reports.length > 0 ? { gateways: reports } : {}
   if (verdict.kind === 'proven') {
     const forced = verdict.forced ? { forced: true } : {}
-    return { kind, result: verdict.result, grade, ...forced, ...longLived, why, ...shown }
+    const { grade, places = 'not known' } = verdict
+    return { kind, grade, places, ...forced, ...longLived, why, ...shown }
   }
-  const { until, lastEndpoint, barred } = verdict
-  const marks = verdict.floorOver ? { floorOver: true } : {}
+  const { until, lastEndpoint, barred, vain, change } = verdict
+  const marks = vain ? { vain, ...(change && { change }) } : {}
   return {
     kind,
-    grade: grade ?? 'none',
     until: until ?? 'never',
     lastEndpoint,
     barred,

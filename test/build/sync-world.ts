@@ -176,11 +176,8 @@ function startSyncAgent({
       drain: { reserveMs: 7000, ghostMs: 3_600_000 },
       plan: { dryRun: false },
       proof: {
-        minimumGrade: 'timer',
-        reads: 3,
-        observedSettleMs: 20,
-        acceptedSettleMs: 1000,
-        floorMs: 2000,
+        by: 'observed',
+        settleMs: 20,
         longLivedMs: 0
       },
       someNamespacesOnly: false,

@@ -175,7 +175,7 @@ describe('chart configuration', () => {
       }
       return template.metadata.annotations['checksum/config']
     }
-    expect(sum({ 'config.drain.floor': '20s' })).not.to.equal(sum({}))
+    expect(sum({ 'config.drain.settle': '20s' })).not.to.equal(sum({}))
     expect(sum({ 'service.port': 80 })).to.equal(sum({}))
   })
 })

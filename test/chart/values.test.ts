@@ -27,23 +27,18 @@ describe('chart values', () => {
     ['a wrong type', { replicaCount: 'two' }, /'\/replicaCount': got string, want integer/],
     [
       'a duration without its unit',
-      { 'config.drain.floor': 15 },
-      /'\/config\/drain\/floor': got number, want string/
+      { 'config.drain.settle': 15 },
+      /'\/config\/drain\/settle': got number, want string/
     ],
     [
       'a duration in no unit',
-      { 'config.drain.floor': '15' },
-      /'\/config\/drain\/floor': '15' does not match/
+      { 'config.drain.settle': '15' },
+      /'\/config\/drain\/settle': '15' does not match/
     ],
     [
       'a port beyond the last',
       { 'service.port': 65536 },
       /'\/service\/port': maximum: got 65,?536, want 65,?535/
-    ],
-    [
-      'a grade that there is not',
-      { 'config.drain.minimumEvidence': 'proof' },
-      /minimumEvidence': value must be one of 'barrier'/
     ],
     [
       'a missing Secret',

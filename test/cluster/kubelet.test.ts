@@ -121,8 +121,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
   it('pods without a Service end at once: no gateway routes to them', async () => {
     const observed = await unrouted()
     endedInTime(observed, 2)
-    // `PROVED` has two results: the gateways may prove the drain before the agent has listed the holders again.
-    answered(observed, ...PROVED)
+    answered(observed, PROVED)
     expect(observed.hooks).to.have.length(2)
     for (const { ms } of observed.hooks) expect(ms).to.be.below(FALLBACK_MS)
   })

@@ -85,8 +85,8 @@ export function endedInTime({ ended, hooks }: Pick<Observed, 'ended' | 'hooks'>,
   }
 }
 
-/** The proved answers. `not-routed/barrier` is for a pod that the owner has removed already, or has not listed yet. */
-export const PROVED = ['drained/barrier', 'not-routed/barrier'] as const
+/** The only proved answer. */
+export const PROVED = 'drained/barrier'
 
 /** Expects only `outcomes` as answers, and at least one answer; without `outcomes`, expects no answer. */
 export function answered({ answers }: Pick<Observed, 'answers'>, ...outcomes: readonly string[]): void {

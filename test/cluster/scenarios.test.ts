@@ -27,7 +27,7 @@ describe('ends of pods under load, with apisix-drain', () => {
       lostNothing(observed)
       endedInTime(observed, ends)
       expect(observed.hooks.length).to.be.at.least(ends)
-      if (!uncounted) answered(observed, ...PROVED)
+      if (!uncounted) answered(observed, PROVED)
     })
   }
 

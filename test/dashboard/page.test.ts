@@ -7,7 +7,7 @@ import { SHOTS } from './browser.ts'
 import { sceneOf } from './snapshots.ts'
 import { createStage } from './stage.ts'
 
-const PROVED = { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false } as const
+const PROVED = { kind: 'proven', grade: 'barrier', places: 1, lastEndpoint: false } as const
 
 // The page in a real Chromium. It is served by the agent's own HTTP code, with snapshots that a test makes.
 

@@ -30,7 +30,7 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
   return {
     ...QUIET,
     at: now,
-    agent: { ...QUIET.agent, version: '0.2.0', startedAt: now - 3_600_000, minimumGrade: 'observed' },
+    agent: { ...QUIET.agent, version: '0.2.0', startedAt: now - 3_600_000 },
     watches: ['pods', 'endpointslices', 'gateways'].map(kind => ({
       kind,
       state: 'live' as const,
@@ -173,7 +173,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
       hookAt: seenAt + 35,
       acceptedAt: i % 2 === 0 ? seenAt + 20 : null
     },
-    verdict: { kind: 'waiting', grade: null, result: null, lastEndpoint: false },
+    verdict: { kind: 'waiting', grade: null, places: null, lastEndpoint: false },
     unlisted: false,
     why: `${gateways.at(-1)}: 2 requests are in flight`,
     gateways: gateways.map((gateway, g) =>
@@ -217,8 +217,8 @@ function over(
       goneAt: (failed ? seenAt + 27_000 : confirmedAt) + 600 + 1400 * random()
     },
     verdict: failed
-      ? { kind: 'waiting', grade: 'accepted', result: null, lastEndpoint: false }
-      : { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false },
+      ? { kind: 'waiting', grade: null, places: null, lastEndpoint: false }
+      : { kind: 'proven', grade: 'barrier', places: 1, lastEndpoint: false },
     unlisted: false,
     why: failed
       ? 'waiting (apisix-2: no connection to the barrier)'

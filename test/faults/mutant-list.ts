@@ -52,8 +52,11 @@ export const MUTANTS: readonly Mutant[] = [
       },
       { file: 'round/entries/lingering.ts', name: 'createLingering.entries', replace: '[]' },
       { file: 'round/replies.ts', name: 'unsealedSince', replace: 'undefined' },
-      { file: 'rules/proof/gateway-proof.ts', name: 'assess.barrierAt', replace: 'since' },
-      { file: 'rules/proof/gateway-proof.ts', name: 'assess.contrary', replace: `''` }
+      {
+        file: 'rules/proof/gateway-proof.ts',
+        name: 'assess',
+        replace: `({ report: { name, grade: 'barrier', at: since, why: '' }, sealed: true, waitsUntil: undefined })`
+      }
     ],
     found: {
       expected: /requests reached .* after an ack of grade barrier/,
@@ -65,13 +68,13 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'rules/proof/gateway-proof.ts',
-        name: 'entryOf.unusable',
-        replace: `({ state: 'unusable', sealed: false, why })`
+        name: 'isIdle',
+        replace: `barrier.entry === 'sealed' && barrier.readAfterSeal && barrier.inflight.requests === 0`
       }
     ],
     found: {
       file: 'test/unit/rules/proof/proof.test.ts',
-      title: 'is released by its own fit 0 after the seal, and by nothing else'
+      title: 'every known gateway is fit, sealed, and idle after the seal'
     }
   },
   {

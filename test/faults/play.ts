@@ -413,7 +413,7 @@ async function perform(
   release()
 
   for (const pod of ending) {
-    // Only the grade `barrier` counts requests on their way. Other grades rely on time, but this process may have been stopped meanwhile.
+    // Only `barrier` counts requests on their way. `observed` relies on time, but this process may have been stopped meanwhile.
     if (!scenario.mode.endsWith('barrier')) await backends.get(pod.uid)?.caughtUp()
     void backends.get(pod.uid)?.terminate()
     await wait(20)

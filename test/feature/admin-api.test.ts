@@ -48,7 +48,7 @@ describe('feature: a broken Admin API', () => {
       expect(ranMs).to.be.below(LATEST.answeredMs)
       // If the agent's write succeeded, the gateways no longer show the node. Otherwise nothing is proved.
       const through = rig.nodes('upstreams/web').length === 1
-      expect(body.result).to.be.oneOf(['removed', 'unproved'])
+      expect(body.result).to.be.oneOf(['drained', 'unproved'])
       expect(status).to.equal(body.result === 'unproved' ? 503 : 200)
       if (!through) expect(body).to.include({ result: 'unproved', evidence: 'none' })
       lift()
@@ -69,7 +69,7 @@ describe('feature: a broken Admin API', () => {
   })
 
   test('refused holders do not delay the others', async start => {
-    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed', APISIX_CONTROL_TIMEOUT: '8s' } })
+    const rig = await start({ config: { APISIX_CONTROL_TIMEOUT: '8s' } })
     const [a, b, spare] = [rig.pod('a-1'), rig.pod('b-1'), rig.pod('spare')]
     rig.upstream('a', [a, spare])
     rig.upstream('b', [b, spare])
@@ -84,14 +84,14 @@ describe('feature: a broken Admin API', () => {
     expect(answered).to.equal(false)
     rig.end(a, 1)
     const first = await held
-    expect(second.body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(second.body).to.include({ result: 'drained', evidence: 'observed' })
     expect(second.ranMs).to.be.below(1500)
     expect(first.body.result).to.equal('unproved')
     expect(first.body.holders?.map(({ key }) => key)).to.deep.equal(['upstreams/a'])
   })
 
   test('a wrong key causes one log line a minute for all parts, besides those of drains (D14, N12)', async start => {
-    const rig = await start({ config: { DRAIN_FLOOR: '600ms' } })
+    const rig = await start()
     const pods = ['a', 'b', 'c'].map(name => rig.pod(name, { graceSeconds: 300 }))
     for (const pod of pods) rig.upstream(pod.name, [pod, rig.pod(`${pod.name}-stays`)])
     await rig.settled()

@@ -26,7 +26,7 @@ describe('feature: a log that cannot be written', () => {
     ['a pipe without a reader', (folder: string) => openSync(pipe(folder), 'r+'), false]
   ] as const) {
     test(`on ${what} delays no hook`, async start => {
-      const rig = await start({})
+      const rig = await start()
       const [pod, other] = [rig.pod('web-0'), rig.pod('web-1')]
       rig.upstream('web', [pod, other])
       const folder = mkdtempSync(join(tmpdir(), 'apisix-drain-log-'))

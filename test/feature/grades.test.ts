@@ -4,7 +4,6 @@ import type { Millis, PodUid } from '../../agent/rules/drain/facts.ts'
 import { SEAL_BEFORE_MS } from '../../agent/round/entries/seal-decision.ts'
 import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
-import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
 import { pair } from '../build/pair.ts'
 import { SHORT } from '../build/rig.ts'
@@ -20,7 +19,7 @@ describe('feature: the proof of a drain', () => {
     rig.end(old)
     const { status, body, ranMs } = await rig.hook(old)
     expect(status).to.equal(200)
-    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(body).to.include({ result: 'drained', evidence: 'observed' })
     expect(body.pod).to.deep.equal({ namespace: 'shop', name: 'web-1', uid: old.uid })
     expect(body.gateways?.map(({ grade }) => grade)).to.deep.equal(['observed', 'observed'])
     expect(body.holders).to.deep.equal([{ key: 'upstreams/web', state: 'removed', why: '' }])
@@ -29,66 +28,90 @@ describe('feature: the proof of a drain', () => {
     expect(ranMs).to.be.below(3000)
   })
 
-  test('observed waits for the slowest worker, and names the reason until then', async start => {
-    const rig = await start({ applyDelay: () => 400, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+  test('observed waits for the slowest worker', async start => {
+    const rig = await start({ applyDelay: () => 400 })
     const [old] = await pair(rig)
     rig.end(old)
     const reply = await rig.hook(old)
-    expect(reply.body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(reply.body).to.include({ result: 'drained', evidence: 'observed' })
     expect(reply.ms).to.be.above(380)
   })
 
-  test('accepted: the Control API is off, so the removal is read back and the settle time is waited for', async start => {
-    const rig = await start({ config: { ...SHORT, APISIX_CONTROL_ENABLED: 'false', DRAIN_FLOOR: '5s' } })
-    const [old, fresh] = await pair(rig)
-    rig.end(old)
-    const { body, ms, ranMs } = await rig.hook(old)
-    expect(body).to.include({ result: 'removed', evidence: 'accepted' })
-    expect(body.why).to.contain('its Control API was not read')
-    expect(ms).to.be.at.least(150)
-    expect(ranMs).to.be.below(3000)
-    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  test('the hook’s own sleep from the removal passes too, and `drain.settle` at least', async start => {
+    const rig = await start({ config: { DRAIN_SETTLE: '600ms' } })
+    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, other, rig.pod('web-3')])
+    await rig.settled()
+    for (const [pod, query, least] of [
+      [old, '', 600],
+      [other, 'sleep=1200ms', 1200]
+    ] as const) {
+      rig.end(pod)
+      const { body, ms } = await rig.hook(pod, query)
+      expect(body).to.include({ result: 'drained', evidence: 'observed' })
+      expect(ms).to.be.within(least - 1, least + 1500)
+    }
   })
 
-  test('timer: neither Admin API nor Control API can be reached, so the hook is held for the floor', async start => {
+  test('nothing shows what gateways do: the Control API is off, so the 503 comes at once', async start => {
+    const rig = await start({ config: { APISIX_CONTROL_ENABLED: 'false' } })
+    const [old, fresh] = await pair(rig)
+    rig.end(old)
+    const { status, body, ranMs } = await rig.hook(old)
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved', evidence: 'none' })
+    expect(body.change).to.contain('load the plugin')
+    expect(ranMs).to.be.below(1000)
+    await until('the node is out all the same', () => rig.nodes('upstreams/web').join() === fresh.node)
+  })
+
+  test('neither Admin API nor Control API can be reached: the 503 comes after two seconds', async start => {
     const rig = await start({ config: SHORT })
     const [old] = await pair(rig)
     await rig.admin.listener.reach('refused')
     await rig.gateways[0]!.partition({ control: 'refused' })
     rig.end(old)
     const { status, body, ms, ranMs } = await rig.hook(old)
-    expect(status).to.equal(503)
-    expect(body).to.include({ result: 'unproved', evidence: 'none' })
-    expect(body.why).to.contain('nothing could be proved')
-    expect(ms).to.be.at.least(550)
-    expect(ranMs).to.be.below(3000)
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved', evidence: 'none' })
+    expect(body.why).to.contain('nothing can be proved')
+    expect(ms).to.be.at.least(1900)
+    expect(ranMs).to.be.below(4000)
   })
 
-  test('below the configured minimum the hook is held until the deadline, and the answer names the missing evidence', async start => {
-    const rig = await start({ config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' } })
-    const [old, fresh] = await pair(rig, { graceSeconds: 300 })
-    await rig.gateways[0]!.partition({ control: 'silent' })
-    const from = performance.now()
-    const { status, body } = await expires(
-      rig,
-      old,
-      'the lesser evidence is there, long after its settle time and the floor',
-      ({ grade }) => grade === 'accepted' && performance.now() - from > 1000
-    )
-    expect(status).to.equal(503)
-    expect(body).to.include({ result: 'unproved', evidence: 'none' })
-    expect(body.why).to.contain('no holder lists it any more, but evidence "observed" is required')
-    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  test('a name in any list may lead to the pod, and no read shows that: the 503 comes at once', async start => {
+    const rig = await start()
+    const [old, fresh] = await pair(rig)
+    rig.put('upstreams', 'other', { type: 'roundrobin', nodes: { 'example.org:80': 1 } })
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.holder('upstreams/other') !== undefined)
+    rig.end(old)
+    const { status, body, ranMs } = await rig.hook(old)
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved' })
+    expect(body.why).to.contain('upstreams/other: example.org is a name')
+    expect(ranMs).to.be.below(1000)
+    await until('the node is out all the same', () => rig.nodes('upstreams/web').join() === fresh.node)
   })
 
-  test('not-routed: no holder lists the pod, so there is nothing to write', async start => {
+  test('a last node stays listed, and only the plugin keeps requests away: the 503 comes at once', async start => {
+    const rig = await start()
+    const old = rig.pod('web-1')
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    const { status, body, ranMs } = await rig.hook(old)
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved' })
+    expect(body.why).to.contain('no other node of this holder serves')
+    expect(ranMs).to.be.below(1000)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
+  })
+
+  test('a pod that no list has: there is nothing to write, and the answer counts 0 places', async start => {
     const rig = await start()
     const [lone, other] = [rig.pod('job-1'), rig.pod('web-1')]
     rig.upstream('web', [other])
     await rig.settled()
     rig.end(lone)
     const { body } = await rig.hook(lone)
-    expect(body).to.include({ result: 'not-routed', evidence: 'observed' })
+    expect(body).to.include({ result: 'drained', places: 0, evidence: 'observed' })
     expect(rig.writes).to.deep.equal([])
   })
 })

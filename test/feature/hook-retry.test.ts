@@ -15,7 +15,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-const LEASE = { LEADER_LEASE: 'default/drain', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
+const LEASE = { LEADER_LEASE: 'default/drain' }
 
 interface Hook {
   readonly lifecycle: { readonly preStop: { readonly exec?: { readonly command: readonly string[] } } }
@@ -215,7 +215,7 @@ describe('feature: the documented hook', () => {
         await first.end(signal)
         const { code, out } = await hook
         expect(code).to.equal(0)
-        expect(JSON.parse(out)).to.include({ result: 'removed' })
+        expect(JSON.parse(out)).to.include({ result: 'drained' })
         expect(rig.nodes('upstreams/web')).to.have.length(1)
         entrance.close()
       } finally {

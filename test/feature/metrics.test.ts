@@ -21,7 +21,7 @@ describe('feature: figures of each gateway', () => {
   const test = sideBySide({
     gateways: 2,
     barrier: true,
-    config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' }
+    config: SHORT
   })
 
   test('the requests on which the plugin of each gateway decided are counted, and a restart begins anew', async start => {

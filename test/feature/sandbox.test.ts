@@ -101,13 +101,7 @@ describe('sandbox: the arms', () => {
     const { detail } = arm
     expect(detail.failed, why(arm)).to.equal(0)
     expect(detail.load.byRequest.upload.requests).to.be.above(0)
-    // `not-routed`: the owner may have removed the node before the agent listed the holders.
-    const {
-      'drained (barrier)': drained = 0,
-      'not-routed (barrier)': unlisted = 0,
-      ...others
-    } = detail.answers
-    expect({ proven: drained + unlisted, others }, why(arm)).to.deep.equal({ proven: 3, others: {} })
+    expect(detail.answers, why(arm)).to.deep.equal({ 'drained (barrier)': 3 })
     expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
     // No request came after the answer of a hook.
     expect(detail.late).to.equal(0)

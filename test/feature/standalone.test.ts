@@ -124,7 +124,7 @@ describe('feature: API-driven standalone', () => {
   })
 
   test('without the plugin every gateway is observed, until the owner has updated the last one', async start => {
-    const rig = await start({ config: { DRAIN_FLOOR: '20s', DRAIN_ACCEPTED_SETTLE: '20s' } })
+    const rig = await start()
     const { old, fresh, put } = await documented(rig)
     rig.end(old)
     let answered = false
@@ -139,12 +139,12 @@ describe('feature: API-driven standalone', () => {
     expect(answered).to.equal(false)
     await put([fresh])
     const { body } = await reply
-    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(body).to.include({ result: 'drained', evidence: 'observed' })
     expect(rig.writes).to.deep.equal([])
   })
 
   test('a gateway that cannot be read leaves no proof', async start => {
-    const rig = await start({ config: { DRAIN_FLOOR: '2s', DRAIN_ACCEPTED_SETTLE: '2s' } })
+    const rig = await start()
     const { old, fresh, put } = await documented(rig)
     await rig.gateways[1]?.partition({ control: 'refused' })
     rig.end(old)

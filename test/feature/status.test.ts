@@ -56,10 +56,7 @@ describe('feature: apisix-drain status', () => {
   })
 
   test('is not red for a pod that nothing leads to and that ended while no gateway answered, unless it called its hook', async start => {
-    const rig = await start({
-      gateways: 1,
-      config: { ...config, DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
-    })
+    const rig = await start({ gateways: 1, config })
     const pods = ['apisix-old', 'called', 'finished'].map(name => rig.pod(name, { graceSeconds: 60 }))
     const [plain, called, finished] = pods as [TestPod, TestPod, TestPod]
     rig.upstream('web', [rig.pod('web-1')])

@@ -118,7 +118,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: {} })
     const { body } = await hook
     expect(body).to.include({ evidence: 'barrier' })
-    expect(body.result).to.be.oneOf(['drained', 'not-routed'])
+    expect(body.result).to.equal('drained')
   })
 
   test('a standby of weight 0 takes over from the last endpoint once it serves, and not before', async start => {
@@ -169,13 +169,15 @@ describe('feature: a seal rests on the word of every worker', () => {
   })
 
   test('a plugin of another wire version gives no evidence, and the reason names what to upgrade', async start => {
-    const rig = await start({ config: { DRAIN_ACCEPTED_SETTLE: '2s' } })
+    const rig = await start({ agent: false })
     const [gateway] = rig.gateways as [Gateway]
     gateway.barrier!.run('require("apisix.drain.request").WIRE = 2')
+    await rig.startAgent()
+    await until('the agent is ready', () => rig.agent.missing().length === 0)
     const { old } = await pair(rig)
     const { hook } = end(rig, old)
     const { body } = await hook
-    expect(body.evidence).to.be.oneOf(['observed', 'accepted'])
+    expect(body.evidence).to.equal('none')
     expect(body.gateways?.[0]?.why).to.contain('different wire versions (1 and 2): upgrade the agents')
     expect(gateway.barrier!.entries.all()).to.deep.equal([])
   })

@@ -101,18 +101,6 @@ export const MISTAKES: readonly Mistake[] = [
     says: [/apisix\.admin\.url: leave out everything after the port/]
   },
   {
-    title: 'evidence barrier without the plugin',
-    args: [],
-    env: () => ({
-      APISIX_DRAIN_DRAIN_MINIMUM_EVIDENCE: 'barrier',
-      APISIX_DRAIN_APISIX_BARRIER_PORT: undefined,
-      APISIX_DRAIN_APISIX_BARRIER_SCHEME: undefined,
-      APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: undefined
-    }),
-    exit: 2,
-    says: [/drain\.minimumEvidence: barrier can never be given without the section apisix\.barrier/]
-  },
-  {
     title: 'the port of the agent is in use',
     args: [],
     env: ({ ports }) => ({

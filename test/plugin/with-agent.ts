@@ -65,7 +65,6 @@ export async function withAgent(gateway: Gateway): Promise<WithAgent> {
     APISIX_BARRIER_PORT: at.barrier.split(':')[1] ?? '',
     APISIX_BARRIER_SCHEME: 'http',
     APISIX_BARRIER_TOKEN_FILE: tokenFile,
-    DRAIN_MINIMUM_EVIDENCE: 'barrier',
     SERVE_HOST: '127.0.0.1',
     SERVE_PORT: '0'
   })

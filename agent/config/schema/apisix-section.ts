@@ -35,7 +35,7 @@ const control = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Read the Control API of every gateway: evidence `observed`. Off: `accepted` is the best without our plugin.'
+      'Read the Control API of every gateway: the only evidence without our plugin (`observed`), and the lag of lists.'
     ),
   port: port(9090, 'Port of the Control API on every gateway.'),
   timeout: duration('1s', { min: '50ms', max: '30s' }, 'Bound of one Control API read.')

@@ -8,26 +8,10 @@ export const drain = z.strictObject({
     { min: '250ms', max: '29s' },
     'Every hook is answered this long before the grace ends, so that the application can stop in order. The documented hook counts on 7s.'
   ),
-  minimumEvidence: z
-    .enum(['barrier', 'observed', 'accepted', 'timer'])
-    .default('accepted')
-    .describe(
-      'The weakest evidence that counts as proof. Better evidence is waited for as long as it can still come.'
-    ),
-  observedSettle: duration(
-    '250ms',
-    { min: '0s', max: '30s' },
-    'Wait after the removal and the first clean read, for requests that had been given the node before.'
-  ),
-  acceptedSettle: duration(
+  settle: duration(
     '5s',
     { min: '0s', max: '30s' },
-    'Wait after the Admin API accepted a removal, where gateways could not be observed.'
-  ),
-  floor: duration(
-    '15s',
-    { min: '0s', max: '10m' },
-    'How long a hook is held if nothing could be proved and `minimumEvidence` is `timer`, or if a place hides its pod.'
+    'Without the plugin: how long every gateway must have been seen without the pod. The sleep that a hook replaces counts if it is longer.'
   ),
   longLivedWait: duration(
     '0s',

@@ -4,7 +4,7 @@ import { ago, count, formatMs } from '../model/format.ts'
 import { gatewayArrivals, gatewayLags } from '../model/gateway-lags.ts'
 import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
-import { AVAILABLE, gatewayState, type Tone } from '../model/words.ts'
+import { availableWords, gatewayState, type Tone } from '../model/words.ts'
 import { Mark } from '../parts/mark.tsx'
 import { Term } from '../parts/term.tsx'
 import { Time } from '../parts/time.tsx'
@@ -105,7 +105,7 @@ function GatewayRows({ gateway, lag, arrival, newest, now }: GatewayRowsProps) {
           <Mark {...gatewayState(gateway)} />
         </td>
         <td data-label="Evidence">
-          <Mark {...AVAILABLE[gateway.available]} />
+          <Mark {...availableWords(gateway)} />
         </td>
         <td data-label="Out">
           <Lags of={lag} />

@@ -13,9 +13,7 @@ export function Hidden({ places }: { places: readonly LeadsTo[] }) {
         <h2 id="hidden">Places that hide pods</h2>
         <span class="quiet spread">{count(places.length, 'place')}</span>
       </div>
-      <p class="quiet">
-        The agent cannot take pods out here. Their hooks get a 503, or evidence <i>accepted</i> at best.
-      </p>
+      <p class="quiet">The agent cannot take pods out here. Their hooks get a 503 at once.</p>
       <ul class="causes">
         {places.slice(0, MOST).map(({ holder, name, why, change, pods, count: led }) => (
           <li key={`${holder} ${why}`}>

@@ -62,11 +62,9 @@ const LagTile = ({ label, of, range }: { label: string; of: Quantiles | undefine
   />
 )
 
-/** How many drains ended with each weaker grade of evidence, or without a proof. */
+/** How many drains were only observed, or ended without a proof. */
 const weaker = ({ graded, expired }: Snapshot['totals']): string[] => [
-  ...(['observed', 'accepted', 'timer'] as const).flatMap(grade =>
-    graded[grade] > 0 ? [`${graded[grade]} ${GRADES[grade].label}`] : []
-  ),
+  ...(graded.observed > 0 ? [`${graded.observed} ${GRADES.observed.label}`] : []),
   ...(expired > 0 ? [`${expired} not proved`] : [])
 ]
 

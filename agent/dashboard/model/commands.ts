@@ -19,9 +19,7 @@ export function commandsFor(
   gateways: readonly Pick<GatewayView, 'name' | 'ip'>[],
   reach: Reach
 ): readonly Command[] {
-  const behind = drain.gateways
-    .filter(report => (report.grade ?? 'timer') === 'timer')
-    .map(({ name }) => name)
+  const behind = drain.gateways.filter(({ grade }) => !grade).map(({ name }) => name)
   const asked = gateways.filter(({ name }) => behind.length === 0 || behind.includes(name)).slice(0, 3)
   const [ip = ''] = drain.ips
   const commands: Command[] = []

@@ -53,5 +53,6 @@ const newest = (lanes: readonly Lane[]): Lane | undefined =>
   lanes.toSorted((a, b) => endOf(b.drain) - endOf(a.drain))[0]
 const nameOf = ({ drain }: Lane): string => `${drain.namespace}/${drain.pod}`
 
-/** The reasons without "waiting (…)": the verdict of an unproved drain keeps this form to the end. */
-const reasonOf = ({ drain }: Lane): string => drain.why.replace(/^waiting \((.*)\)$/s, '$1')
+/** The reasons without the words around them. */
+const reasonOf = ({ drain }: Lane): string =>
+  drain.why.replace(/^(?:waiting|nothing can be proved) \((.*)\)$/s, '$1')

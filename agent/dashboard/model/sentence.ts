@@ -5,7 +5,7 @@ import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { behindFor, formatAge, holderName, LATE_MS, whyBehind } from './why-behind.ts'
 import { count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'
-import { AVAILABLE, gatewayState } from './words.ts'
+import { availableWords, gatewayState } from './words.ts'
 
 /** An owner or a gateway that needs longer than this is mentioned, in ms. A usual rollout takes less. */
 const SLOW_MS = 5000
@@ -101,7 +101,7 @@ function weakGateways(snapshot: Snapshot): Trouble | undefined {
   if (!first) return undefined
   return bad(
     `${weak.length} of ${count(all.length, 'gateway')} cannot prove.`,
-    `${first.name} ${AVAILABLE[first.available].label}: ${first.why}.`
+    `${first.name} ${availableWords(first).label}: ${first.why}.`
   )
 }
 

@@ -18,8 +18,7 @@ export const TERMS = {
   node: { means: 'one host:port in such an object', page: 'how-it-works.md' },
   gateway: { means: 'one running APISIX instance, with several workers', page: 'how-it-works.md' },
   evidence: {
-    means:
-      'what shows that no gateway uses a pod any more: proved, only observed, only accepted, or only waited',
+    means: 'what shows that no gateway uses a pod any more: proved, or only observed',
     page: 'how-it-works.md'
   },
   'sync lag': {

@@ -44,16 +44,6 @@ export const GRADES: Readonly<Record<Grade, Words>> = {
     label: 'only observed',
     title:
       'Evidence "observed": the gateway was seen to list the pod no more. Requests in flight are not counted.'
-  },
-  accepted: {
-    tone: 'bad',
-    label: 'only accepted',
-    title: 'Evidence "accepted": the Admin API took the removal. No gateway has confirmed it.'
-  },
-  timer: {
-    tone: 'bad',
-    label: 'only waited',
-    title: 'Evidence "timer": time has passed. Nothing was confirmed.'
   }
 }
 
@@ -75,13 +65,11 @@ export function gatewayState({
   return { tone: 'good', label: 'ready' }
 }
 
-/** The best evidence that a gateway can give now. */
-export const AVAILABLE: Readonly<Record<GatewayView['available'], Words>> = {
-  barrier: { ...GRADES.barrier, label: 'can prove' },
-  observed: { ...GRADES.observed, label: 'can only be observed' },
-  accepted: { ...GRADES.accepted, label: 'proves nothing' },
-  timer: { ...GRADES.timer, label: 'proves nothing' }
-}
+/** The evidence that a gateway can give now. */
+export const availableWords = ({ available }: Pick<GatewayView, 'available'>): Words =>
+  available === null
+    ? { tone: 'bad', label: 'proves nothing', title: 'While this gateway cannot be asked, hooks get a 503.' }
+    : { ...GRADES[available], label: available === 'barrier' ? 'can prove' : 'can only be observed' }
 
 export const HOLDER_STATES: Readonly<Record<HolderReport['state'], Words>> = {
   listed: { tone: 'busy', label: 'still lists it', title: 'The removal has not begun.' },

@@ -61,7 +61,6 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
             drain.namespace,
             drain.owner ?? 'no owner',
             drain.ips.join(' ') || 'no address',
-            ...(standing !== 'proved' && grade ? [`so far ${GRADES[grade].label}`] : []),
             ...(lagMs === null ? [] : [`sync lag ${formatMs(lagMs)}`])
           ].join(' · ')}
         </span>

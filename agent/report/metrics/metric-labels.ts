@@ -1,4 +1,4 @@
-import type { Ack, Proved } from '../../rules/drain/ack.ts'
+import type { Ack } from '../../rules/drain/ack.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { LongLived } from '../../rules/drain/long-lived.ts'
 import type { Kept } from '../../rules/plan/change.ts'
@@ -6,14 +6,11 @@ import type { Kept } from '../../rules/plan/change.ts'
 /** The keys of a record that has every member of a union, and no other. */
 export const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
 
-/** The evidence that shows the state of the gateways. */
-export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Proved['evidence'][]
-export const EVIDENCE = [...PROOFS, 'none'] as const
+/** What proves a drain, or that nothing does. */
+export const EVIDENCE = ['barrier', 'observed', 'none'] as const satisfies readonly Ack['evidence'][]
 /** The evidence that each result of a hook can have. */
 export const ANSWERS: Readonly<Record<Ack['result'], readonly Ack['evidence'][]>> = {
-  drained: ['barrier'],
-  removed: PROOFS,
-  'not-routed': PROOFS,
+  drained: ['barrier', 'observed'],
   unproved: ['none'],
   stays: ['none']
 }
@@ -50,12 +47,7 @@ export const OK = ['ok', 'error'] as const
 export const ADMIN_CALLS = ['list', 'get', 'patch', 'put', 'standalone'] as const
 export const BARRIER_CALLS = ['put', 'remove', 'inflight', 'state', 'entries'] as const
 /** The label values of a first rollout in most clusters: the histogram series that begin with 0. */
-export const USUAL_RESULTS = [
-  'drained',
-  'removed',
-  'not-routed',
-  'unproved'
-] as const satisfies readonly Ack['result'][]
+export const USUAL_RESULTS = ['drained', 'unproved'] as const satisfies readonly Ack['result'][]
 
 /** Why a routed workload has no safe hook. */
 export const UNSAFE = ['without', 'bare', 'early'] as const

@@ -13,7 +13,6 @@ import {
   LONG_LIVED,
   OK,
   PHASES,
-  PROOFS,
   RESULTS,
   UNSAFE,
   USUAL_RESULTS,
@@ -154,7 +153,7 @@ export function createMetrics() {
       []
     ),
     gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
-      evidence: PROOFS
+      evidence: EVIDENCE
     }),
     gatewayUnfit: gauge(
       'gateway_unfit',

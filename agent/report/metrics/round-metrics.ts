@@ -26,7 +26,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     const { longLived } = drain.verdict
     if (longLived) for (const kind of LONG_LIVED) metrics.longLivedLeft.inc({ kind }, longLived[kind])
     // No gateway routed to it, so it has no lag.
-    if (drain.verdict.result === 'not-routed') return
+    if (drain.verdict.places === 0) return
     const moments = momentsOf(drain, memory)
     const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)

@@ -69,8 +69,8 @@ export function drainView(
     verdict: verdict
       ? {
           kind: verdict.kind,
-          grade: verdict.grade ?? null,
-          result: verdict.kind === 'proven' ? verdict.result : null,
+          grade: verdict.kind === 'proven' ? verdict.grade : null,
+          places: verdict.kind === 'proven' ? (verdict.places ?? null) : null,
           lastEndpoint: verdict.kind === 'waiting' && verdict.lastEndpoint
         }
       : null,

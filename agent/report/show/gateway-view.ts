@@ -5,7 +5,7 @@ import type { GatewayFact } from '../../rules/drain/facts.ts'
 import type { PluginCounts, SnapshotSources } from '../snapshot/snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 
-/** The best evidence that a gateway can give now, and why not better. */
+/** The evidence that a gateway can give now, or why it can give none. */
 export function gatewayView(
   gateway: GatewayFact,
   { barrier, probe }: Pick<Sources, 'barrier' | 'probe'>,
@@ -15,16 +15,17 @@ export function gatewayView(
   const doubt = barrier?.doubt(gateway.id) ?? ''
   const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
   const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
-  const canObserve = control.enabled && !probe?.freshness(gateway.id)?.problem
+  const read = probe?.freshness(gateway.id)
+  const canObserve = !barrier && control.enabled && !read?.problem
   return {
     gateway,
-    available: fit ? 'barrier' : canObserve ? 'observed' : 'accepted',
+    available: fit ? 'barrier' : canObserve ? 'observed' : null,
     why: fit
       ? ''
       : barrier
         ? state?.problem || unfit || 'its barrier was not read yet'
         : 'no barrier is configured',
-    control: probe?.freshness(gateway.id) ?? null,
+    control: read ?? null,
     barrier: state
       ? {
           lastSuccessAt: state.lastSuccessAt ?? null,

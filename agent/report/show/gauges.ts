@@ -2,7 +2,7 @@ import type { Config } from '../../config/types.ts'
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import { OTHER } from '../metrics/gateway-names.ts'
-import { DECISIONS, KEPT_REASONS, PHASES, PROOFS } from '../metrics/metric-labels.ts'
+import { DECISIONS, EVIDENCE, KEPT_REASONS, PHASES } from '../metrics/metric-labels.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
@@ -65,7 +65,7 @@ function gatewayGauges(
   gatewayNames.keep(gateways.map(({ name }) => name))
   gatewaySuccess.reset()
   gatewayUnfit.reset()
-  for (const evidence of PROOFS) gatewayEvidence.set({ evidence }, 0)
+  for (const evidence of EVIDENCE) gatewayEvidence.set({ evidence }, 0)
   const oldest = new Map<string, number>()
   const answered = (api: string, gateway: string, at: number = 0) => {
     // A gateway that never answered has the time 0.
@@ -76,7 +76,7 @@ function gatewayGauges(
   const unfit = new Set<string>()
   for (const one of gateways) {
     const { available } = gatewayView(one, sources, control)
-    gatewayEvidence.inc({ evidence: available })
+    gatewayEvidence.inc({ evidence: available ?? 'none' })
     if (!one.ready) continue
     const gateway = gatewayNames.labelOf(one.name)
     if (probe) answered('control', gateway, probe.freshness(one.id)?.lastSuccessAt ?? 0)

@@ -45,7 +45,7 @@ export function withPast(history: History, drain: DrainView): History {
 }
 
 /** Whether no gateway ever routed to it, as with a pod of a Job. It has no sync lag. */
-const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean => verdict?.result === 'not-routed'
+const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean => verdict?.places === 0
 
 /** Whether its deadline, or its end, came before a proof; unless it was the last endpoint, or nothing led to it. */
 export const isUnproved = ({ phase, verdict, unlisted }: DrainView): boolean =>

@@ -32,7 +32,7 @@ export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): Ag
   let history: History = EMPTY
   let answered = { of: history.acks, at: new Map<string, Millis>() }
   let lastRoundAt = clock.now()
-  const graded: Record<Grade, number> = { barrier: 0, observed: 0, accepted: 0, timer: 0 }
+  const graded: Record<Grade, number> = { barrier: 0, observed: 0 }
   const totals = { drains: 0, proven: 0, expired: 0, undone: 0, hooks: 0, rounds: 0 }
 
   return {
@@ -41,7 +41,7 @@ export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): Ag
         if (!before && after) totals.drains += 1
         if (isProven(after) && !isProven(before)) {
           history = withProof(history, shown(after, memory))
-          if (after.verdict.result !== 'not-routed') graded[after.verdict.grade] += 1
+          if (after.verdict.places !== 0) graded[after.verdict.grade] += 1
         }
         if (before && !after) history = withPast(history, over(shown(before, memory), clock.now()))
         if (after?.phase === 'proven' || after?.phase === 'undone') totals[after.phase] += 1

@@ -146,7 +146,6 @@ export function createViews(options: ViewsOptions): Views {
         version,
         startedAt,
         dryRun: config.drain.dryRun,
-        minimumGrade: config.drain.minimumGrade,
         sleepMs: REPLACED_SLEEP_MS,
         reach,
         vouch: loop.holds.canVouch(),

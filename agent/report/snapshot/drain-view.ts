@@ -19,7 +19,7 @@ export interface Moments {
   readonly sealedAt: Millis | null
   /** The last gateway confirmed. */
   readonly confirmedAt: Millis | null
-  /** No ordinary request was in flight on any gateway (grade `barrier` only). */
+  /** No ordinary request was in flight on any gateway (evidence `barrier` only). */
   readonly idleAt: Millis | null
   /** The first hook was answered. */
   readonly ackAt: Millis | null
@@ -40,7 +40,8 @@ export interface DrainView {
   readonly verdict: {
     readonly kind: 'waiting' | 'proven'
     readonly grade: Grade | null
-    readonly result: string | null
+    /** 0: nothing routed to the pod. `null`: not known. */
+    readonly places: number | null
     /** The hook is held as planned: no other endpoint serves yet. */
     readonly lastEndpoint: boolean
   } | null
@@ -52,7 +53,7 @@ export interface DrainView {
   readonly why: string
   /** Websockets and streams in flight to the pod at the last count; `null`: none, or nothing counts them. */
   readonly longLived: LongLived | null
-  /** Per gateway: the grade it has given, when it confirmed, and why not better. */
+  /** Per gateway: when it confirmed, or why not. */
   readonly gateways: readonly GatewayReport[]
   /** Each holder, with the time at which it dropped the pod. */
   readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]

@@ -30,7 +30,6 @@ const sealedAt = (drain: Drain): Millis | undefined => {
 /** All moments on the time line of one drain. */
 export function momentsOf(drain: Drain, memory: Memory): Moments {
   const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
-  const confirmed = proven && (proven.grade === 'barrier' || proven.grade === 'observed')
   return {
     decidedAt: drain.decidedAt ?? null,
     seenAt: seenAt(drain, memory),
@@ -38,7 +37,7 @@ export function momentsOf(drain: Drain, memory: Memory): Moments {
     sliceAt: memory.sliceAt ?? null,
     acceptedAt: acceptedAt(memory) ?? null,
     sealedAt: sealedAt(drain) ?? null,
-    confirmedAt: confirmed ? confirmedAt(proven) : null,
+    confirmedAt: proven ? confirmedAt(proven) : null,
     idleAt: proven?.grade === 'barrier' ? idleAt(proven) : null,
     ackAt: memory.ackAt ?? null,
     goneAt: drain.phase === 'gone' ? drain.at : null

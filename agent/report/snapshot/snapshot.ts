@@ -18,8 +18,8 @@ export interface GatewayView {
   readonly host: string | null
   readonly ready: boolean
   readonly terminating: boolean
-  /** The best evidence this gateway can give now. */
-  readonly available: Grade
+  /** The evidence this gateway can give now. */
+  readonly available: Grade | null
   readonly why: string
   /** When each of its two interfaces last answered, and the problem of the last try (empty = none). */
   readonly control: Freshness | null
@@ -92,7 +92,7 @@ interface InventoryView extends Freshness {
 export interface Totals {
   readonly drains: number
   readonly proven: number
-  /** The proved drains by evidence. Only `barrier` is a proof from the gateways. */
+  /** The proved drains by evidence. `observed` is a sample. */
   readonly graded: Readonly<Record<Grade, number>>
   readonly expired: number
   readonly undone: number
@@ -152,7 +152,6 @@ export interface Snapshot {
     readonly version: string
     readonly startedAt: Millis
     readonly dryRun: boolean
-    readonly minimumGrade: Grade
     /** The sleep that a hook of this agent replaces (`REPLACED_SLEEP_MS`). */
     readonly sleepMs: number
     readonly reach: Reach

@@ -22,9 +22,9 @@ function tell(log: Log, drain: Drain, facts: object): void {
     case 'draining':
       return
     case 'proven': {
-      const { result, grade, why, forced } = drain.verdict
+      const { places, grade, why, forced } = drain.verdict
       return log[forced ? 'warn' : 'info'](
-        { ...facts, result, evidence: grade, ms: Math.round(drain.at - drain.since), why },
+        { ...facts, places, evidence: grade, ms: Math.round(drain.at - drain.since), why },
         'drain proven'
       )
     }

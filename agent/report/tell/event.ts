@@ -19,26 +19,24 @@ interface EventText {
 export function eventText(drain: Drain, moments: Moments): EventText | undefined {
   if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
   if (drain.phase === 'proven') {
-    const { result, grade, gateways, why, forced } = drain.verdict
+    const { places, grade, gateways, why, forced } = drain.verdict
     // As with a pod of a Job: nothing was drained, and no hook called.
-    if (result === 'not-routed' && moments.hookAt === null) return undefined
+    if (places === 0 && moments.hookAt === null) return undefined
     const took = duration(lagOf(moments) ?? drain.at - drain.since)
     const idle = idleLagOf(moments)
-    const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
     const note =
-      result === 'not-routed'
+      places === 0
         ? `no gateway routes to it, evidence ${grade}`
-        : `out of ${confirmed}/${gateways.length} gateways in ${took}${idle === null ? '' : `, idle after ${duration(idle)}`}, evidence ${grade}: ${why}`
-    const isSure = !forced && (result === 'not-routed' || confirmed === gateways.length)
-    return { type: isSure ? 'Normal' : 'Warning', reason: 'Drained', note: shortened(note) }
+        : `out of ${gateways.length} gateways in ${took}${idle === null ? '' : `, idle after ${duration(idle)}`}, evidence ${grade}: ${why}`
+    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note: shortened(note) }
   }
   if (drain.phase === 'expired') {
-    const { why, gateways, grade } = drain.verdict
-    const isEarly = drain.verdict.kind === 'waiting' && drain.verdict.floorOver
+    const { why, gateways } = drain.verdict
+    const isEarly = drain.verdict.kind === 'waiting' && drain.verdict.vain
     const behind = gateways
       .filter(gateway => gateway.grade === undefined)
       .map(gateway => `${gateway.name}: ${gateway.why}`)
-    const note = `not proved${isEarly ? '' : ' before the deadline'}, evidence ${grade ?? 'none'}: ${[why, ...behind].join('; ')}`
+    const note = `not proved${isEarly ? '' : ' before the deadline'}: ${[why, ...behind].join('; ')}`
     return { type: 'Warning', reason: 'NotProved', note: shortened(note) }
   }
   return undefined

@@ -12,7 +12,7 @@ const told = z.object({
   pod: z.string().max(253),
   status: z.literal([200, 503]),
   result: z.string().regex(/^[a-z-]{1,32}$/),
-  evidence: z.enum(['barrier', 'observed', 'accepted', 'none']),
+  evidence: z.enum(['barrier', 'observed', 'none']),
   why: z.string().max(MOST_WHY),
   elapsedMs: z.number().min(0),
   by: z.string().max(253)

@@ -71,14 +71,18 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, ...context.successors(drain, memory) }
-  // A grace that leaves no time to hold the hook: the pod serves on, for the sleep that its hook falls back to.
-  const isShort = drain.deadline - SEAL_BEFORE_MS <= drain.since
+  // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
+  const forcedAt = drain.deadline - SEAL_BEFORE_MS
+  const isShort = forcedAt <= (memory.hookAt ?? drain.since) + memory.sleepMs
+  // No answer forces a seal: until the deadline the pod serves where it is needed, whatever its hook was told.
+  const isOpen =
+    drain.phase === 'draining' || (drain.phase === 'expired' && (isShort || context.now < forcedAt))
   // A hook that is held after the proof waits for a gateway that has restarted or joined. So the entry is still watched.
-  if (drain.phase !== 'draining' && !(isShort && drain.phase === 'expired'))
+  if (!isOpen)
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
   const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
-  if (context.now >= drain.deadline - SEAL_BEFORE_MS && !isShort) {
+  if (context.now >= forcedAt && !isShort) {
     memory.sealForced ||= !isSealed
     return { ...entry, state: 'sealed', watch: true }
   }
@@ -97,7 +101,7 @@ const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => sin
 
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
 export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
-  if (drain.phase !== 'draining') return undefined
+  if (drain.phase !== 'draining' && drain.phase !== 'expired') return undefined
   const times = [drain.since + NAME_MS, foreignUntil(drain, foreignHoldMs), drain.deadline - SEAL_BEFORE_MS]
   return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]
 }
@@ -126,7 +130,7 @@ function agreement(
   const succeeded = new Set<string>()
   memory.unsealed.clear()
   const letGo = isLate ? letGoOf(pod, memory.places.values(), now) : HOLD_ALL
-  const mayBeNamed = now < since + NAME_MS && memory.hidden.values().some(({ best }) => best === 'timer')
+  const mayBeNamed = now < since + NAME_MS && memory.hidden.size > 0
   let isSealed = true
   let isLetGo = false
   for (const { id } of cluster.gateways()) {

@@ -1,7 +1,8 @@
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Sighting } from '../../gateway/apisix/control-api.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
-import type { Observation, Wanted } from '../../rules/proof/evidence.ts'
+import type { Observation } from '../../rules/proof/evidence.ts'
+import type { Wanted } from '../../rules/proof/observed.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */
 export interface ControlReads {
@@ -42,20 +43,12 @@ export function createControlReads(): ControlReads {
       }
       return anew
     },
-    seen({ holders, hidden, beganAt }, endedAt) {
+    seen({ holders, beganAt }, endedAt) {
       const listed = addresses(holders)
       let turned = false
       for (const entry of watched.values()) {
         if (beganAt < entry.from) continue
         const { observation } = entry
-        const unseen = entry.wanted.through?.find(holder => hidden?.has(holder))
-        if (unseen !== undefined) {
-          entry.observation = {
-            ...observation,
-            problem: `${unseen}: ${hidden?.get(unseen)}`
-          }
-          continue
-        }
         const node = entry.wanted.nodes.find(n => listed.has(n))
         const wasClean = observation.cleanReads > 0
         turned ||= wasClean === (node !== undefined)
@@ -86,10 +79,7 @@ export function createControlReads(): ControlReads {
 }
 
 const sameWish = (a: Wanted, b: Wanted): boolean =>
-  a.since === b.since && same(a.nodes, b.nodes) && same(a.through ?? [], b.through ?? [])
-
-const same = (a: readonly string[], b: readonly string[]): boolean =>
-  a.length === b.length && a.every((one, i) => one === b[i])
+  a.since === b.since && a.nodes.length === b.nodes.length && a.nodes.every((node, i) => node === b.nodes[i])
 
 /** Every listed node, under its whole address and under its bare host, with one holder that lists it. */
 function addresses(holders: ReadonlyMap<HolderKey, readonly NodeKey[]>): Map<NodeKey, HolderKey> {

@@ -1,4 +1,4 @@
-import type { Evidence } from '../../rules/proof/evidence.ts'
+import type { BarrierReading, Evidence } from '../../rules/proof/evidence.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
@@ -7,7 +7,7 @@ import { endingNodes, nodesOf, serves, type Match } from '../../rules/plan/match
 import { isOfOtherNamespace, type Holder, type HolderKey } from '../../rules/plan/holder.ts'
 import { servicePortsOf } from '../../rules/plan/successors.ts'
 import type { World } from '../../rules/plan/world.ts'
-import { rememberHidden } from './hidden-places.ts'
+import { notLiteral, rememberHidden } from './hidden-places.ts'
 import type { Memory, Place } from './memory.ts'
 import { isUnlisted } from '../../rules/proof/proof.ts'
 import type { Sources } from './sources.ts'
@@ -71,7 +71,7 @@ const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${
 /** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's memory. */
 export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
   const { sources, gateways, gatewaysKnown, doubts, now } = round
-  const { inventory, probe, barrier, mode } = sources
+  const { inventory, probe, barrier } = sources
   remember(drain, memory, round)
 
   const inventoryAt = inventory.readAt()
@@ -82,8 +82,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
 
   const evidence: Evidence = {
     nodes: nodesOf(drain.pod, memory.ports),
-    // In standalone mode only one gateway's document was read, so no listing covers the others.
-    inventoryAt: inventoryAt !== undefined && mode.current().mode === 'standalone' ? -Infinity : inventoryAt,
+    inventoryAt,
     absentSince: memory.absentSince,
     inventoryProblem: inventory.problem(),
     holders: [...memory.places.values()].map(place => report(drain, memory, place, round)),
@@ -91,16 +90,26 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
       const observation = probe?.observation(drain.uid, gateway.id)
       const reading = barrier?.reading(drain.uid, gateway.id)
       const unsealed = memory.unsealed.get(gateway.id) ?? ''
-      return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '', unsealed }
+      const doubt = doubts.get(gateway.id) ?? ''
+      // One that had a fit barrier may be back in a moment.
+      const hadOne = barrier?.state(gateway.id)?.told?.fit === true
+      const silent = doubt !== '' || (!hadOne && isUseless(reading))
+      return { gateway, observation, barrier: reading, doubt, unsealed, silent }
     }),
     gatewaysKnown,
     sealForced: memory.sealForced,
     succeeded: memory.succeeded,
-    hiddenBy: [...memory.hidden.values()]
+    tookOver: memory.tookOver,
+    hiddenBy: [...memory.hidden.values()],
+    ...(!barrier && { notLiteral: notLiteral(inventory) })
   }
   memory.unlisted = isUnlisted(evidence)
   return evidence
 }
+
+/** Whether a barrier proves nothing now. One that has answered for this drain is waited for. */
+const isUseless = (reading: BarrierReading | undefined): boolean =>
+  reading !== undefined && !reading.binding && (reading.problem !== '' || !reading.fit)
 
 /** Records which places list the pod, and which ports it can have. */
 export function remember(
@@ -113,7 +122,8 @@ export function remember(
   memory.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
-  if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
+  if (drain.phase === 'draining' || drain.phase === 'expired')
+    rememberHidden(drain.pod, memory, world, sources)
 }
 
 function rememberPlaces(
@@ -161,8 +171,8 @@ function report(drain: Drain, memory: Memory, place: Place, round: Gathering): E
   const { sources, kept } = round
   const { holder, node, removedAt } = place
   const common = { key: holder.key, observable: observable(holder) }
-  if (removedAt !== undefined) return { ...common, state: 'removed', why: '', acceptedAt: removedAt }
-  const listed = { ...common, acceptedAt: undefined }
+  if (removedAt !== undefined) return { ...common, state: 'removed', why: '', removedAt }
+  const listed = { ...common, removedAt: undefined }
   if (isLetGo(drain.pod, memory, place, round))
     return { ...listed, state: 'foreign', letGo: true, why: `not waited for: ${letGoWords(holder)}` }
   if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }

@@ -4,6 +4,7 @@ import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { elsewhere, hiddenPlaces, streamed, type Behind, type HiddenPlace } from '../../rules/plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
 import type { World } from '../../rules/plan/world.ts'
+import { LOAD_IT } from '../../rules/proof/verdict.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
@@ -91,7 +92,6 @@ function unreadPlace(
 ): HiddenPlace | undefined {
   const place = (why: string, change: string): HiddenPlace => ({
     holder: 'inventory',
-    best: 'timer',
     isPassing: true,
     why,
     change
@@ -105,6 +105,20 @@ function unreadPlace(
   return nothing === undefined
     ? undefined
     : place(nothing, 'check apisix.admin: is it the etcd of these gateways?')
+}
+
+/** The first list with a node that is a name, or is discovered; `undefined`: every node is a literal address. */
+export function notLiteral({
+  names,
+  byHost,
+  discovered
+}: Pick<Sources['inventory'], 'names' | 'byHost' | 'discovered'>): HiddenPlace | undefined {
+  const [found] = discovered()
+  const [name] = names()
+  if (!found && name === undefined) return undefined
+  const holder = found?.key ?? byHost(name as string)[0]?.key ?? 'a plugin'
+  const why = found ? 'APISIX finds its nodes' : `${name} is a name`
+  return { holder, why: `${why}, so reads prove nothing`, change: LOAD_IT }
 }
 
 /** Whether every worker of every gateway seals and counts L4 sessions too. `states`: what each gateway reports; `undefined`: nothing. */

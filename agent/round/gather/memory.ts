@@ -26,7 +26,7 @@ export interface Memory {
   ports: readonly number[]
   /** The pod's ports by Service, kept for the same reason as `ports`. */
   standing: readonly ServicePort[]
-  /** Another pod's entry has named this pod as a successor, so the result cannot be `not-routed`. */
+  /** Another pod's entry has named this pod as a successor, so requests came to it, whatever lists say. */
   tookOver: boolean
   /** The successors that the pod's entry last named. */
   successors: Successors
@@ -48,6 +48,8 @@ export interface Memory {
   /** When the agent saw the pod's deletion, a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
+  /** The longest sleep that a hook of the pod would run instead. */
+  sleepMs: number
   sliceAt: Millis | undefined
   ackAt: Millis | undefined
 }
@@ -87,6 +89,7 @@ export function createMemories(): Memories {
         sealForced: false,
         heardAt: undefined,
         hookAt: undefined,
+        sleepMs: 0,
         sliceAt: undefined,
         ackAt: undefined
       }

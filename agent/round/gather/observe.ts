@@ -1,6 +1,8 @@
 import { isUnlisted, prove } from '../../rules/proof/proof.ts'
+import { unprovable } from '../../rules/proof/verdict.ts'
+import { proveByReads } from '../../rules/proof/observed.ts'
 import type { Evidence, ProofSettings } from '../../rules/proof/evidence.ts'
-import type { Drain, Drains } from '../../rules/drain/drain.ts'
+import type { Drain, Drains, Verdict } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Seen } from '../../rules/drain/seen.ts'
@@ -81,6 +83,7 @@ function observeOne(
   const memory = drain || isHeld ? round.memories.of(uid) : undefined
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
+  if (memory) memory.sleepMs = Math.max(memory.sleepMs, ...held.map(({ hook }) => hook.sleepMs ?? 0))
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
   // A proven drain stays proven. So no evidence is gathered: the guard needs only the places that list the pod.
@@ -105,9 +108,19 @@ function observeOne(
     listed:
       isListed(pod, drain, memory, round.world) ||
       (isOld(inventory.readAt(), endedAt, isJob) ? undefined : false),
-    verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
+    verdict: evidence && drain && verdict(evidence, drain, round)
   }
   return { seen, evidence }
+}
+
+function verdict(
+  evidence: Evidence,
+  drain: Drain,
+  { now, proof }: Pick<RoundInput, 'now' | 'proof'>
+): Verdict {
+  if (proof.by === 'barrier') return prove(evidence, drain, now, proof)
+  if (proof.by === 'observed') return proveByReads(evidence, drain, now, proof)
+  return unprovable(evidence, drain, now, proof.by)
 }
 
 /** The newer copy: the API server's answer about a hook can be newer than the watch. A reported deletion is never taken back. */

@@ -11,7 +11,7 @@ export interface Sources {
   readonly cluster: Cluster
   readonly inventory: Inventory
   readonly writer: Writer
-  /** Absent if the Control API is off: then no drain can reach `observed`. */
+  /** Absent if the Control API is off. */
   readonly probe: Probe | undefined
   /** The mode of APISIX, which decides whether anything may be written. */
   readonly mode: ModeWatch

@@ -15,16 +15,16 @@ interface Answered {
 }
 
 /**
- * A 200, which replaces the caller's own sleep. Its result and evidence are those of a proof, and only `proved()` makes one:
- *
- * - `drained`: every gateway has sealed the pod, and no ordinary request to it is in flight (evidence `barrier`)
- * - `removed`: removed from every holder, to the stated evidence; requests in flight are not known
- * - `not-routed`: no holder lists the pod, and no other place can lead to it
+ * A 200, which replaces the caller's own sleep: every gateway has sealed the pod, and no ordinary request to it is in flight. Without the
+ * plugin: every gateway was seen without the pod, for as long as a sleep (evidence `observed`). Only `proved()` makes one, of a proof.
  */
 export interface Proved extends Answered {
   readonly status: 200
-  readonly result: Proven['result']
+  readonly result: 'drained'
   readonly evidence: Proven['grade']
+  readonly gateways: Proven['gateways']
+  /** In how many places the pod was listed. 0: nothing routes to it. `null`: not known. */
+  readonly places: number | null
   /** No replacement came until the deadline, so a gateway that knew no other node answered 503 for the last moments. */
   readonly noReplacement: boolean
 }

@@ -1,6 +1,4 @@
-import type { Grade } from './drain.ts'
 import { DURATION_FORM, parseDuration } from './duration.ts'
-import { GRADES } from './drain.ts'
 
 /** The prefix of every label and annotation of the agent; `facts/` drops all other annotations. */
 export const PREFIX = 'apisix-drain.io/'
@@ -9,10 +7,10 @@ export const PREFIX = 'apisix-drain.io/'
 export const SKIP = `${PREFIX}skip`
 /** Overrides the configured reserve for this pod, a duration such as `5s`. */
 export const RESERVE = `${PREFIX}reserve`
-/** Overrides the configured minimum grade for this pod. */
-const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 /** The longest wait for websockets and streams of this pod, such as `10s`; overrides `drain.longLivedWait`. */
 const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
+/** `true`: all requests to this pod come through APISIX, so no replaced sleep has to cover others. */
+const ONLY_APISIX = `${PREFIX}only-apisix`
 /** `false`: no other pod takes over from this one in a gateway, and this pod takes over from no other. */
 const SUCCESSORS = `${PREFIX}successors`
 /** Of a Service: the upstream that lists its endpoints as nodes, as an id, or as `port=id` for each port, separated by commas. */
@@ -22,8 +20,8 @@ export const UPSTREAM = `${PREFIX}upstream`
 interface PodOptions {
   readonly skip: boolean
   readonly reserveMs: number | undefined
-  readonly minimumGrade: Grade | undefined
   readonly longLivedMs: number | undefined
+  readonly onlyApisix: boolean
   readonly successors: boolean
   readonly problems: readonly string[]
 }
@@ -61,8 +59,8 @@ export function readOptions(annotations: Annotations): PodOptions {
   return {
     skip: read(SKIP, oneOf({ true: true, false: false }), 'true or false') ?? false,
     reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
-    minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
     longLivedMs: read(LONG_LIVED_WAIT, parseDuration, DURATION_FORM),
+    onlyApisix: read(ONLY_APISIX, oneOf({ true: true, false: false }), 'true or false') ?? false,
     successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,
     problems
   }

@@ -1,10 +1,10 @@
 import type { Ack } from './ack.ts'
-import { SKIP } from './annotations.ts'
+import { SKIP, readOptions } from './annotations.ts'
 import { deadlineOf } from './budget.ts'
-import type { Drain, Hook } from './drain.ts'
+import type { Drain, Hook, Proven } from './drain.ts'
 import { formatDuration } from './duration.ts'
 import { eligible } from './eligible.ts'
-import type { Millis } from './facts.ts'
+import type { Millis, PodFact } from './facts.ts'
 import { overdueWords, proved, unproved, type Said } from './proved.ts'
 import type { Asked, DrainSettings, Seen } from './seen.ts'
 import { runsSince } from './step.ts'
@@ -47,8 +47,15 @@ export function answer(
   const { verdict } = drain
   const end = due(drain.deadline)
   if (verdict.kind === 'proven') {
-    if (unsealed === undefined) return { kind: 'ack', ack: proved(hook, seen.pod, now, verdict) }
-    const why = `${unsealed} has not sealed the pod since the proof: it is new, or has restarted`
+    const at = earliestOf(hook, drain.pod, verdict)
+    if (unsealed === undefined && now >= (verdict.grade === 'barrier' ? Math.min(at, end) : at))
+      return { kind: 'ack', ack: proved(hook, seen.pod, now, verdict) }
+    if (unsealed === undefined && now < end)
+      return { kind: 'wait', until: Math.min(at, end), why: 'the sleep that the hook replaces is not over' }
+    const why =
+      unsealed === undefined
+        ? 'its own sleep is longer than its grace allows'
+        : `${unsealed} has not sealed the pod since the proof: it is new, or has restarted`
     return now < end ? { kind: 'wait', until: end, why } : no({ why, change: CHANGE.unproved })
   }
   if (now < end && drain.phase === 'draining') {
@@ -56,16 +63,31 @@ export function answer(
   }
   if (drain.phase === 'gone')
     return no({ why: `the pod is gone: ${verdict.why}`, change: CHANGE.gone, verdict })
-  const { floorOver, change = floorOver ? CHANGE.unproved : CHANGE.deadline } = verdict
-  const why = floorOver ? verdict.why : `${overdueWords(hook, now)}: ${verdict.why}`
+  const { vain, change = vain ? CHANGE.unproved : CHANGE.deadline } = verdict
+  const why = vain ? verdict.why : `${overdueWords(hook, now)}: ${verdict.why}`
   return no({ why, change, verdict })
 }
 
 /** The answer for a hook whose drain is proven; `undefined`: it is not proven, or its seals have to be renewed first (see `answer`). */
 export function answerProven(hook: Hook, drain: Drain, now: Millis, unsealed?: string): Ack | undefined {
   if (drain.phase === 'undone' || drain.verdict.kind !== 'proven' || unsealed !== undefined) return undefined
+  if (now < earliestOf(hook, drain.pod, drain.verdict)) return undefined
   return proved(hook, drain.pod, now, drain.verdict)
 }
+
+/**
+ * When the hook may get its 200. A sleep may have covered other traffic than that of APISIX, so a replaced one stays the least time, unless
+ * the pod says that there is none. Without the plugin, its own sleep has to pass once more from the removal.
+ */
+const earliestOf = (
+  { receivedAt, sleepMs = 0, atLeastMs = 0 }: Hook,
+  { annotations }: Pick<PodFact, 'annotations'>,
+  proof: Proven
+): Millis =>
+  Math.max(
+    readOptions(annotations).onlyApisix ? -Infinity : receivedAt + atLeastMs,
+    proof.grade === 'observed' ? proof.removedAt + sleepMs : -Infinity
+  )
 
 interface Replies {
   readonly no: (said: Said) => Answer

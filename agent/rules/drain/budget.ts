@@ -36,8 +36,7 @@ export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Mil
 }
 
 /**
- * Problems with the time that a pod gives its hook, for `doctor`; empty if there are none. `needMs` is the longest wait for the
- * weakest evidence that counts (the floor, or the settle time).
+ * Problems with the time that a pod gives its hook, for `doctor`; empty if there are none. `needMs`: how long any proof takes.
  */
 export function budgetProblems(
   pod: PodFact,
@@ -56,7 +55,7 @@ export function budgetProblems(
     )
   else if (hold < need)
     problems.push(
-      `a hook is held for at most ${formatDuration(hold)}, but the evidence may take ${formatDuration(need)}: raise ${grace} or lower ${lower}`
+      `a hook is held for at most ${formatDuration(hold)}, but a proof takes ${formatDuration(need)}: raise ${grace} or lower ${lower}`
     )
   return problems
 }

@@ -4,8 +4,8 @@ import type { LongLived } from './long-lived.ts'
 /** The signs that a pod ends, in no order. The first one starts the drain. */
 export type Witness = 'deletion' | 'hook' | 'disruption' | 'slice' | 'phase' | 'deleted'
 
-/** The grades of evidence for a drain, best first. See `docs/how-it-works.md`, evidence. */
-export type Grade = 'barrier' | 'observed' | 'accepted' | 'timer'
+/** What proves a drain: the barrier of every gateway, or, without the plugin, reads of every gateway (`observed.ts`). */
+export type Grade = 'barrier' | 'observed'
 
 interface DrainBase {
   readonly uid: PodUid
@@ -37,20 +37,31 @@ export type Drain = DrainBase &
 
 export type Drains = ReadonlyMap<PodUid, Drain>
 
-/** The knowledge about one gateway for one drain. */
-export interface GatewayReport {
+interface OfGateway {
   readonly name: string
-  /** The best grade that this gateway has given; `undefined` = it has confirmed nothing. */
-  readonly grade: Grade | undefined
-  /** When the gateway confirmed, by the agent's clock. */
-  readonly at: Millis | undefined
   /** When the gateway sealed the pod, so that no new request can come. It confirms once the requests in flight have ended. */
   readonly sealedAt?: Millis | undefined
   /** When the last ordinary request to the pod had ended there, after the seal. The agent may learn of it later, at `at`. */
   readonly idleAt?: Millis | undefined
-  /** Why the gateway has no better grade, in words that an operator can act on; empty if no better grade is possible. */
+  /** Why the gateway has confirmed nothing, in words that an operator can act on; else empty. */
   readonly why: string
 }
+
+/** A gateway that has sealed the pod, and then counted 0 ordinary requests in flight. `at`: when, by the agent's clock. */
+export interface Idle extends OfGateway {
+  readonly grade: 'barrier'
+  readonly at: Millis
+}
+
+/** A gateway whose Control API has not listed the pod since `at`. */
+export interface Without extends OfGateway {
+  readonly grade: 'observed'
+  readonly at: Millis
+}
+
+/** The knowledge about one gateway for one drain. */
+export type GatewayReport =
+  Idle | Without | (OfGateway & { readonly grade: undefined; readonly at: undefined })
 
 /** The knowledge about one holder for one drain. */
 export interface HolderReport {
@@ -60,13 +71,18 @@ export interface HolderReport {
   readonly why: string
 }
 
-/** A grade that shows the state of the gateways. `timer` only shows that time has passed. */
-type ProofGrade = Exclude<Grade, 'timer'>
+type Some<T> = readonly [T, ...T[]]
 
-export interface Proven {
+/** Why a drain is proven. Only a seal and a count of 0 at every gateway make a `barrier`. */
+export type Proof =
+  | { readonly grade: 'barrier'; readonly gateways: Some<Idle> }
+  /** `removedAt`: from when on no list had the pod. */
+  | { readonly grade: 'observed'; readonly gateways: Some<Without>; readonly removedAt: Millis }
+
+export type Proven = Proof & {
   readonly kind: 'proven'
-  readonly result: 'drained' | 'removed' | 'not-routed'
-  readonly grade: ProofGrade
+  /** In how many places of a worker's configuration the pod was listed: 0 if nothing routes to it; `undefined`: not known. */
+  readonly places: number | undefined
   /** The pod was sealed because of the deadline. A gateway that knew no other node then answered 503 (docs/how-it-works.md). */
   readonly forced: boolean
   /** Places in APISIX without another node: their requests go to the pod's successors until their owner lists other nodes. */
@@ -78,26 +94,23 @@ export interface Proven {
   readonly longLived?: LongLived
   readonly at: Millis
   readonly why: string
-  readonly gateways: readonly GatewayReport[]
   readonly holders: readonly HolderReport[]
 }
 
 /** Not proven yet. */
 export interface Waiting {
   readonly kind: 'waiting'
-  /** The best grade that *every* gateway has reached so far. */
-  readonly grade: Grade | undefined
   /** Some holder keeps the node only because it is the last one. */
   readonly lastEndpoint: boolean
   /** Every known gateway has sealed the entry: the pod gets no new request, and only requests in flight are left. */
   readonly barred: boolean
-  /** The floor is over, and no better grade is required or possible, so hooks are not held any longer. */
-  readonly floorOver: boolean
+  /** No proof can come, so hooks are not held any longer. */
+  readonly vain: boolean
   /** The change that an operator can make; absent if there is only the usual advice. */
   readonly change?: string
   /** Websockets and streams in flight to the pod, waited for or not. `undefined`: there are none, or nothing counts them. */
   readonly longLived?: LongLived
-  /** Check again at this time even if nothing changes (a settle time, the floor). */
+  /** Check again at this time even if nothing changes (a settle time). */
   readonly until: Millis | undefined
   readonly why: string
   readonly gateways: readonly GatewayReport[]
@@ -115,12 +128,8 @@ export interface Hook {
   readonly receivedAt: Millis
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined
-}
-
-/** All grades, best first: their order is used in comparisons. */
-export const GRADES: readonly Grade[] = ['barrier', 'observed', 'accepted', 'timer']
-
-/** Whether `grade` is at least as good as `minimum`; false without a grade. */
-export function atLeast(grade: Grade | undefined, minimum: Grade): boolean {
-  return grade !== undefined && GRADES.indexOf(grade) <= GRADES.indexOf(minimum)
+  /** The sleep that follows a 503, from the hook's start: `?sleep=`. */
+  readonly sleepMs?: number | undefined
+  /** A sleep that the hook replaces, and that covered other traffic than that of APISIX too: `?atLeast=`. */
+  readonly atLeastMs?: number | undefined
 }

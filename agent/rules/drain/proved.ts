@@ -5,13 +5,15 @@ import type { Millis, PodFact } from './facts.ts'
 
 /** A 200. It is made from a proof, so none exists without one. */
 export function proved(hook: Hook, pod: PodFact, now: Millis, proof: Proven): Proved {
-  const { result, grade, forced, why } = proof
+  const { grade, gateways, forced, places = null, why } = proof
   return {
     status: 200,
-    result,
+    result: 'drained',
     evidence: grade,
+    places,
     noReplacement: forced,
-    ...body(hook, pod, now, why, proof)
+    ...body(hook, pod, now, why, proof),
+    gateways
   }
 }
 
@@ -31,7 +33,7 @@ export function unproved(hook: Hook, pod: PodFact, now: Millis, said: Said): Unp
 export const overdueWords = ({ receivedAt }: Hook, now: Millis): string =>
   `the time was up after ${formatDuration(Math.round(Math.max(0, now - receivedAt)))}`
 
-const body = (hook: Hook, pod: PodFact, now: Millis, why: string, verdict?: Partial<Proven> | Waiting) => ({
+const body = (hook: Hook, pod: PodFact, now: Millis, why: string, verdict?: Proven | Waiting) => ({
   pod: { namespace: pod.namespace, name: pod.name, uid: hook.uid },
   elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
   gateways: verdict?.gateways ?? [],

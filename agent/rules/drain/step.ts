@@ -23,10 +23,9 @@ type Course =
 /** The verdict on a drain that has just begun. */
 export const NOTHING_YET: Waiting = {
   kind: 'waiting',
-  grade: undefined,
   lastEndpoint: false,
   barred: false,
-  floorOver: false,
+  vain: false,
   until: undefined,
   why: 'nothing has been observed yet',
   gateways: [],
@@ -89,7 +88,7 @@ function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
   }
   if (verdict.kind === 'proven') return { ...base, phase: 'proven', at: verdict.at, verdict }
   if (was.phase === 'expired') return { ...base, phase: 'expired', at: was.at, verdict }
-  return now < base.deadline && !verdict.floorOver
+  return now < base.deadline && !verdict.vain
     ? { ...base, phase: 'draining', verdict }
     : { ...base, phase: 'expired', at: now, verdict }
 }

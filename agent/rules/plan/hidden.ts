@@ -1,4 +1,3 @@
-import type { Grade } from '../drain/drain.ts'
 import type { EndpointFact, PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from './holder.ts'
 import { MOST_PORTS, portsOnHost } from './match.ts'
@@ -14,9 +13,7 @@ export interface HiddenPlace {
   /** Why the place may lead to the pod, and a remedy (`change`): for answers and `doctor`. */
   readonly why: string
   readonly change: string
-  /** The best grade that a drain can reach while this place counts. */
-  readonly best: Grade
-  /** The place counts only until the agent learns a fact that is missing now. */
+  /** The place counts only until the agent learns a fact that is missing now. Any other one rules a proof out. */
   readonly isPassing?: true
 }
 
@@ -74,7 +71,6 @@ export function hiddenPlaces(
           found.push({
             holder: holder.key,
             node: node.key,
-            best: 'timer',
             change: holder.connects ? OWN_WAY : ENDPOINTS,
             why: `${node.key} is ${what}`
           })
@@ -118,7 +114,6 @@ export function hiddenPlaces(
   if (pod.hostNetwork && ports.length > MOST_PORTS)
     found.push({
       holder: `${pod.namespace}/${pod.name}`,
-      best: 'timer',
       why: `more than ${MOST_PORTS} ports lead to it at its host’s address, and gateways deny no more`,
       change: 'declare only the ports that serve, or leave the network of the host'
     })
@@ -147,7 +142,6 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
     if (!discovery || discovery.type === 'kubernetes') continue
     places.push({
       holder: key,
-      best: 'timer',
       why: `its nodes are found by ${discovery.type} (${discovery.service}), which may list the pod`,
       change: 'use the discovery of Kubernetes, or list the addresses of pods'
     })
@@ -157,7 +151,6 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
   if (!servicesKnown && services.length > 0) {
     places.push({
       holder: 'upstreams',
-      best: 'timer',
       isPassing: true,
       why: 'Services cannot be read, so an address of one cannot be told',
       change: 'let the agent list and watch services (rbac)'
@@ -202,7 +195,6 @@ const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: 
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   holder: holder.key,
   node,
-  best: 'accepted',
   isPassing: true,
   why: `${node} is proxied as L4 (TCP, UDP), which the barrier covers only if every gateway reports it`,
   change:

@@ -1,9 +1,7 @@
-import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
 import type { Grade, HolderReport } from '../drain/drain.ts'
 import type { LongLived } from '../drain/long-lived.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
-import type { HolderKey } from '../plan/holder.ts'
-import type { Word } from './word.ts'
 
 /** The reads of one gateway's Control API for one drain, each on a new connection, since its removal was accepted. */
 export interface Observation {
@@ -14,10 +12,44 @@ export interface Observation {
    */
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined
-  /** The last successful read still showed the node. This disproves the drain, so no weaker grade may replace `observed`. */
+  /** The last successful read still showed the node. */
   readonly stillListed: boolean
   /** Why the last read failed, or where it still found the node; empty if it was clean. */
   readonly problem: string
+}
+
+/**
+ * The merged words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md). A word has the places in which a
+ * worker would choose the pod, in the configuration that it has, and the other choices there.
+ */
+export interface Word {
+  /** Every serving worker has reported on each address since its entry came, and nothing has changed since. */
+  readonly complete: boolean
+  /** How many workers have reported, and how many serve. */
+  readonly said: number
+  readonly asked: number
+  readonly places: number
+  /** How many places have nodes that a worker cannot see. */
+  readonly hidden: number
+  /** Names of places without another choice: every node there is denied. */
+  readonly sole: readonly string[]
+  /** Names of places in which only successors are left. */
+  readonly succeeded: readonly string[]
+  /** The other choices of the remaining places. */
+  readonly others: readonly OtherChoices[]
+  /** The number of further places, whose other choices are left out here. */
+  readonly cut: number
+  /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
+  readonly tags: readonly string[]
+  /** Every worker also seals and counts the L4 sessions to each address. */
+  readonly l4: boolean
+}
+
+/** The nodes that are left in `places` places, each as `address:port`. `more` further nodes are not listed. */
+interface OtherChoices {
+  readonly places: number
+  readonly nodes: readonly string[]
+  readonly more: number
 }
 
 /** The last report of one gateway's barrier (the plugin) on one drain. */
@@ -51,9 +83,8 @@ export interface BarrierReading {
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
   readonly readAfterSeal: boolean
   /**
-   * The gateway has answered for this drain while fit, or with requests in flight. From then on, only its own fit report of 0 in flight
-   * after the seal releases this gateway. A reload that makes it unfit, a failed call or a restart does not show that the reported requests
-   * have ended.
+   * The gateway has answered for this drain while fit, or with requests in flight. So it is waited for, also if a reload makes it unfit for a
+   * moment, or a call fails.
    */
   readonly binding: boolean
   readonly problem: string
@@ -63,7 +94,7 @@ export interface BarrierReading {
 export interface Evidence {
   /** The pod's node keys: IPs with ports if the pod shares its host's address, otherwise bare IPs. */
   readonly nodes: readonly NodeKey[]
-  /** When the inventory behind `holders` was read; `undefined` before the first complete one; `-Infinity` if it covers one gateway only. */
+  /** When the inventory behind `holders` was read; `undefined` before the first complete one. */
   readonly inventoryAt: Millis | undefined
   /**
    * If `holders` is empty: when the agent first read an inventory that is newer than the drain and does not list the pod. The settle time
@@ -72,9 +103,9 @@ export interface Evidence {
   readonly absentSince: Millis | undefined
   /** Why there is no fresh inventory, or empty. */
   readonly inventoryProblem: string
-  /** Every holder that lists the pod, or has listed it since the drain began. `acceptedAt`: removal accepted and read back. */
+  /** Every holder that lists the pod, or has listed it since the drain began. `removedAt`: first seen without it. */
   readonly holders: readonly (HolderReport & {
-    readonly acceptedAt: Millis | undefined
+    readonly removedAt: Millis | undefined
     readonly observable: boolean
     /** The holder is of another namespace and lists no other node, and the seal did not wait for such a node. */
     readonly letGo?: true
@@ -91,6 +122,8 @@ export interface Evidence {
     readonly doubt: string
     /** Why the gateway's workers did not allow the seal when last asked. */
     readonly unsealed: string
+    /** Its barrier proves nothing, and is not expected to soon. */
+    readonly silent: boolean
   }[]
   /** The gateway watch is synced, so the list above is complete. */
   readonly gatewaysKnown: boolean
@@ -98,32 +131,20 @@ export interface Evidence {
   readonly sealForced: boolean
   /** Places in which only successors of the pod are left, by the words that allowed the seal. */
   readonly succeeded: readonly string[]
+  /** Another pod's entry has named this pod as a successor: requests came to it, whatever lists say. */
+  readonly tookOver: boolean
   /** Places from which requests may reach the pod, and which the other fields do not cover. */
   readonly hiddenBy: readonly HiddenPlace[]
+  /** A list whose nodes are not all literal addresses, whatever pod they are of. Only without the plugin. */
+  readonly notLiteral?: HiddenPlace | undefined
 }
 
-/** The evidence that a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */
+/** All times in ms. */
 export interface ProofSettings {
-  /** The weakest grade that proves a drain. A weaker grade never counts. */
-  readonly minimumGrade: Grade
-  /** How many consecutive clean reads each gateway must give. */
-  readonly reads: number
-  /** Counted from the accepted removal and the first clean read, for requests whose node was chosen before. */
-  readonly observedSettleMs: number
-  /** Counted from the accepted removal, if gateways could not be observed. */
-  readonly acceptedSettleMs: number
-  /** Counted from the start of the drain, if nothing at all could be proved: the sleep that the agent replaces. */
-  readonly floorMs: number
+  /** What proves a drain, or why nothing does. */
+  readonly by: Grade | { readonly why: string; readonly change: string }
+  /** Without the plugin: counted from the removal, the least sleep that an answer replaces. */
+  readonly settleMs: number
   /** The longest wait for websockets and streams, counted from the start of the drain. */
   readonly longLivedMs: number
-}
-
-/** One item of the probe's work list: a drain that wants evidence, and the nodes that the reads look for. */
-export interface Wanted {
-  readonly uid: PodUid
-  readonly nodes: readonly NodeKey[]
-  /** Reads that began before this time do not count. */
-  readonly since: Millis
-  /** Holders that the agent may not write. Reads of the gateway must show that their nodes are gone. */
-  readonly through?: readonly HolderKey[]
 }

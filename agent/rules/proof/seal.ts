@@ -1,5 +1,5 @@
 import type { NodeKey } from '../drain/facts.ts'
-import type { Word } from './word.ts'
+import type { Word } from './evidence.ts'
 
 /** The places in workers' words that no longer delay a pod's seal. */
 export interface LetGo {

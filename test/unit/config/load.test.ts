@@ -35,10 +35,7 @@ describe('config', () => {
     const found = config(ADMIN)
     expect(found.drain).to.deep.equal({
       reserveMs: 7000,
-      minimumGrade: 'accepted',
-      observedSettleMs: 250,
-      acceptedSettleMs: 5000,
-      floorMs: 15_000,
+      settleMs: 5000,
       longLivedMs: 0,
       dryRun: false
     })
@@ -67,7 +64,7 @@ apisix:
   control: { enabled: false }
   barrier: { scheme: https, tokenFile: ${token}, caFile: ${ca}, serverName: barrier.test, ttl: 1m }
   gateways: { static: [{ name: edge, host: 192.0.2.10 }] }
-drain: { minimumEvidence: barrier, dryRun: true }
+drain: { settle: 6s, dryRun: true }
 log: { level: debug }
 `)
     expect(found.kubernetes.namespaces).to.deep.equal(['shop'])
@@ -83,7 +80,7 @@ log: { level: debug }
       kind: 'static',
       gateways: [{ name: 'edge', host: '192.0.2.10' }]
     })
-    expect(found.drain).to.include({ minimumGrade: 'barrier', dryRun: true })
+    expect(found.drain).to.include({ settleMs: 6000, dryRun: true })
     expect(found.log.level).to.equal('debug')
   })
 
@@ -105,7 +102,7 @@ log: { level: debug }
 apisix:
   admin: { url: "ftp://apisix", key: hunter2, timout: 3s, origins: 5 }
   control: { enabled: false }
-drain: { reserve: 3, floor: 1 s, minimumEvidence: observed }
+drain: { reserve: 3, settle: 1 s }
 log: { level: loud }
 srve: {}
 `,
@@ -118,7 +115,7 @@ srve: {}
       'apisix.admin.key: a secret is not written into the configuration; use keyFile or keyEnv',
       'apisix.admin.timout: no such setting, did you mean timeout?',
       'drain.reserve: write a duration: a number and a unit, such as 3s, 250ms or 2m',
-      'drain.floor: write a duration: a number and a unit, such as 3s, 250ms or 2m',
+      'drain.settle: write a duration: a number and a unit, such as 3s, 250ms or 2m',
       'log.level: must be one of trace, debug, info, warn, error, fatal',
       'srve: no such setting, did you mean serve?'
     ])
@@ -133,10 +130,6 @@ srve: {}
   })
 
   const contradictory: Record<string, [text: string, problem: RegExp]> = {
-    'barrier evidence without a barrier': [
-      'drain: { minimumEvidence: barrier }',
-      /barrier can never be given without/
-    ],
     'a reserve above the usual grace': [
       'drain: { reserve: 30s }',
       /drain.reserve: must be between 250ms and 29s/
@@ -145,8 +138,6 @@ srve: {}
       'drain: { reserve: 26s }',
       /drain.reserve: .* fills the default grace of 30s/
     ],
-    'better evidence that waits longer': ['drain: { observedSettle: 6s }', /drain.observedSettle: is longer/],
-    'a floor shorter than a proof may take': ['drain: { floor: 4s }', /drain.floor: is shorter/],
     'a dashboard without a token that is not explicitly open': [
       'serve: { dashboard: { enabled: true } }',
       /serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none/
@@ -259,14 +250,14 @@ srve: {}
     it('wins over the file, sets each kind of setting, and creates sections', () => {
       const found = config(ADMIN, {
         ...env,
-        APISIX_DRAIN_DRAIN_FLOOR: '20s',
+        APISIX_DRAIN_DRAIN_SETTLE: '20s',
         APISIX_DRAIN_SERVE_PORT: '7',
         APISIX_DRAIN_DRAIN_DRY_RUN: 'true',
         APISIX_DRAIN_KUBERNETES_NAMESPACES: 'shop, bank,',
         APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: 'KEY',
         APISIX_DRAIN_APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
       })
-      expect(found.drain).to.include({ floorMs: 20_000, dryRun: true })
+      expect(found.drain).to.include({ settleMs: 20_000, dryRun: true })
       expect(found.serve.port).to.equal(7)
       expect(found.kubernetes.namespaces).to.deep.equal(['shop', 'bank'])
       expect(found.apisix.barrier?.token.source).to.equal('<from env KEY>')

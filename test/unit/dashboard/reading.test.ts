@@ -7,7 +7,7 @@ import { laneAt, lanesOf } from '../../../agent/dashboard/model/lanes.ts'
 import { titleOf } from '../../../agent/dashboard/model/title.ts'
 import { decidedBy, sleepOf, soonerOf, worthOf } from '../../../agent/dashboard/model/worth.ts'
 import { hashOf, RANGES, SHOWS, viewOf, type View } from '../../../agent/dashboard/model/view.ts'
-import { AVAILABLE, GRADES, HOLDER_STATES } from '../../../agent/dashboard/model/words.ts'
+import { availableWords, GRADES, HOLDER_STATES } from '../../../agent/dashboard/model/words.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = Date.UTC(2026, 10, 24, 14, 3, 22, 481)
@@ -52,7 +52,7 @@ describe('dashboard: the address of the page (D13)', () => {
 
 describe('dashboard: plain words (D13)', () => {
   it('writes no state as the code spells it', () => {
-    const all = { ...GRADES, ...AVAILABLE, ...HOLDER_STATES }
+    const all = { ...GRADES, none: availableWords({ available: null }), ...HOLDER_STATES }
     for (const [raw, { label, title }] of Object.entries(all)) {
       expect(title.length, raw).to.be.above(20)
       if (raw.includes('-') || raw in GRADES) expect(label, raw).to.not.equal(raw)

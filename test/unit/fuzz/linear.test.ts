@@ -51,7 +51,7 @@ const words = WORDS.split('|')
 const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   'a duration': parseDuration,
   'annotations of a pod': text =>
-    readOptions({ 'apisix-drain.io/reserve': text, 'apisix-drain.io/minimum-evidence': text }),
+    readOptions({ 'apisix-drain.io/reserve': text, 'apisix-drain.io/long-lived-wait': text }),
   'annotations of a Service': text =>
     claimsOf(
       service('web', {

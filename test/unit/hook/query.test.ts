@@ -8,16 +8,16 @@ describe('prestop query', () => {
   it('has no required parameter', () => {
     expect(parse('')).to.deep.equal({
       ok: true,
-      timeoutMs: undefined,
+      times: { timeoutMs: undefined, sleepMs: undefined, atLeastMs: undefined },
       named: undefined,
       uid: undefined
     })
   })
 
   it('reads every parameter', () => {
-    expect(parse('timeout=2.5s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
+    expect(parse('timeout=2.5s&sleep=5s&atLeast=4s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
       ok: true,
-      timeoutMs: 2500,
+      times: { timeoutMs: 2500, sleepMs: 5000, atLeastMs: 4000 },
       named: { namespace: 'shop', name: 'web-1.a' },
       uid: '0-a'
     })
@@ -28,13 +28,14 @@ describe('prestop query', () => {
     'timeout=': /timeout must be/,
     'timeout=-1s': /timeout must be/,
     'timeout=0s': /longer than 0/,
+    'sleep=5': /sleep must be a number and a unit/,
     'timeout=3s&timeout=4s': /timeout is given more than once/,
     'pod=web-1': /namespace and pod go together/,
     'namespace=shop': /namespace and pod go together/,
     'namespace=shop&pod=..%2Fsecrets': /pod is no name that Kubernetes allows/,
     'namespace=Shop&pod=a': /namespace is no name/,
     'uid=%0a': /uid is no uid/,
-    'until=barrier': /"until" is no parameter; there are timeout, namespace/
+    'until=barrier': /"until" is no parameter; there are timeout, sleep, atLeast, namespace/
   }
   for (const [text, why] of Object.entries(wrong)) {
     it(`refuses ?${text}`, () => {

@@ -3,7 +3,7 @@ import { momentsOf } from '../../../agent/report/snapshot/moments.ts'
 import { createAlarm } from '../../../agent/round/alarm.ts'
 import { createMemories } from '../../../agent/round/gather/memory.ts'
 import { begin, step } from '../../../agent/rules/drain/step.ts'
-import { DRAIN_SETTINGS, drainOf, proven, seen } from '../../build/drain.ts'
+import { IDLE, DRAIN_SETTINGS, drainOf, proven, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
@@ -42,7 +42,7 @@ describe('moments', () => {
       confirmedAt: null,
       goneAt: null
     })
-    const verdict = proven({ grade: 'barrier', at: 10_070 })
+    const verdict = proven({ at: 10_070, gateways: [{ ...IDLE, at: 10_070 }] })
     const done = { ...begun, phase: 'proven', at: 10_070, verdict } as never
     expect(momentsOf(done, memory)).to.include({
       confirmedAt: 10_070,
@@ -50,8 +50,8 @@ describe('moments', () => {
       hookAt: 10_050,
       ackAt: 10_080
     })
-    const weak = { ...begun, phase: 'gone', at: 10_090, verdict: proven({ grade: 'accepted' }) } as never
-    expect(momentsOf(weak, memory)).to.include({ confirmedAt: null, idleAt: null, goneAt: 10_090 })
+    const weak = { ...begun, phase: 'gone', at: 10_090, verdict: proven({ grade: 'observed' }) } as never
+    expect(momentsOf(weak, memory)).to.include({ idleAt: null, goneAt: 10_090 })
   })
 })
 

@@ -212,7 +212,7 @@ describe('doctor: pods and their hooks', () => {
       /\(1 pod\): the reserve \(3s\) leaves nothing of terminationGracePeriodSeconds \(2s\)/
     )
     expect((await check([raw('a', documented(1, '|| true'), { grace: 6 })]))[0]).to.match(
-      /held for at most 3s, but the evidence may take 5s/
+      /held for at most 3s, but a proof takes 5s/
     )
   })
 

@@ -14,7 +14,7 @@ const LINE = 2000
 
 describe('an annotation of 250 kB', () => {
   it('of a pod is kept in part, counts as unreadable, and makes short lines', () => {
-    const annotations = { 'apisix-drain.io/reserve': LONG, 'apisix-drain.io/minimum-evidence': LONG }
+    const annotations = { 'apisix-drain.io/reserve': LONG, 'apisix-drain.io/long-lived-wait': LONG }
     const fact = toPodFact(podObject('web-1', { metadata: { annotations } }))
     expect(Object.values(fact?.annotations ?? {}).map(({ length }) => length)).to.deep.equal([1025, 1025])
     const { problems } = readOptions(fact?.annotations ?? {})

@@ -6,13 +6,14 @@ import { pod, terminating } from '../../../build/pod.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 
 const WEB = 'upstreams/web' as HolderKey
-const report = (name: string, differs: Partial<GatewayReport> = {}): GatewayReport => ({
-  name,
-  grade: undefined,
-  at: undefined,
-  why: 'the entry is not sealed yet',
-  ...differs
-})
+const report = (name: string, differs: object = {}) =>
+  ({
+    name,
+    grade: undefined,
+    at: undefined,
+    why: 'the entry is not sealed yet',
+    ...differs
+  }) as GatewayReport
 const drain = (gateways: readonly GatewayReport[], verdict: Partial<Waiting> = {}): Drain => {
   const one = waitingDrain()
   return {

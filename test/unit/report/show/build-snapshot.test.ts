@@ -21,7 +21,7 @@ describe('snapshot', () => {
       seenAt: 1_000_001,
       hookAt: 1_000_040
     })
-    expect(view?.verdict).to.deep.equal({ kind: 'waiting', grade: null, result: null, lastEndpoint: false })
+    expect(view?.verdict).to.deep.equal({ kind: 'waiting', grade: null, places: null, lastEndpoint: false })
     expect(view?.gateways.map(gateway => gateway.name)).to.deep.equal(['apisix-0'])
   })
 
@@ -46,13 +46,14 @@ describe('snapshot', () => {
     }
     const proven = {
       kind: 'proven',
-      result: 'removed',
       grade: 'observed',
+      places: 2,
+      removedAt: 1,
       forced: false,
       succeeded: [],
       at: 5,
       why: 'seen',
-      gateways: [],
+      gateways: [{ name: 'apisix-0', grade: 'observed', at: 1, why: '' }],
       holders: []
     } as const
     const { drains } = buildSnapshot(
@@ -65,8 +66,8 @@ describe('snapshot', () => {
       })
     )
     expect(drains.map(drain => drain.verdict)).to.deep.equal([
-      { kind: 'proven', grade: 'observed', result: 'removed', lastEndpoint: false },
-      { kind: 'proven', grade: 'observed', result: 'removed', lastEndpoint: false },
+      { kind: 'proven', grade: 'observed', places: 2, lastEndpoint: false },
+      { kind: 'proven', grade: 'observed', places: 2, lastEndpoint: false },
       null
     ])
     expect(drains.map(drain => drain.moments.goneAt)).to.deep.equal([null, 9, null])

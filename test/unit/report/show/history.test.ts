@@ -9,10 +9,10 @@ import { ackFor } from '../../../build/serve.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 
 const view = drainView(waitingDrain(), undefined, 0)
-const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null = 'barrier'): DrainView => ({
+const shown = (moments: Partial<Moments>, grade: 'barrier' | null = 'barrier'): DrainView => ({
   ...view,
   moments: { ...view.moments, ...moments },
-  verdict: { kind: 'proven', grade, result: 'drained', lastEndpoint: false }
+  verdict: { kind: 'proven', grade, places: 1, lastEndpoint: false }
 })
 const named = (i: number, moments: Partial<Moments>) => ({ ...shown(moments), uid: `uid-${i}` })
 const OF_VIEW = { uid: view.uid, namespace: view.namespace, owner: view.owner }
@@ -65,7 +65,7 @@ describe('history', () => {
       shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
     )
     expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: null, grade: 'barrier' }])
-    expect(withProof(EMPTY, shown({ confirmedAt: null }, 'accepted')).lags).to.deep.equal([])
+    expect(withProof(EMPTY, shown({ confirmedAt: null }, null)).lags).to.deep.equal([])
   })
 
   it('separates the seal from the end of the last request (D3)', () => {
@@ -76,7 +76,7 @@ describe('history', () => {
 
   it('has no lag of a pod that no gateway routed to, and forgets it if it has no hook (D4)', () => {
     const drain = shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
-    const cron = { ...drain, verdict: { ...drain.verdict!, result: 'not-routed' } }
+    const cron = { ...drain, verdict: { ...drain.verdict!, places: 0 } }
     expect(withProof(EMPTY, cron).lags).to.deep.equal([])
     expect(withPast(EMPTY, cron).past).to.deep.equal([])
     const asked = { ...cron, moments: { ...cron.moments, ackAt: 1_000_050 } }

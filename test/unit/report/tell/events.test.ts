@@ -13,18 +13,19 @@ const base = { pod, uid, decidedAt, witnesses, since, deadline, restartsAtStart 
 const moments = { ...drainView(waitingDrain(), undefined, 0).moments, confirmedAt: since + 41 }
 const confirmed = { name: 'apisix-0', grade: 'barrier', at: 5, why: '' } as const
 const behind = { name: 'apisix-1', grade: undefined, at: undefined, why: 'no connection' } as const
-const proven = (differs: Partial<Proven>): Proven => ({
-  kind: 'proven',
-  result: 'drained',
-  grade: 'barrier',
-  forced: false,
-  succeeded: [],
-  at: since + 41,
-  why: '',
-  gateways: [],
-  holders: [],
-  ...differs
-})
+const proven = (differs: Partial<Proven>): Proven =>
+  ({
+    kind: 'proven',
+    grade: 'barrier',
+    places: 1,
+    forced: false,
+    succeeded: [],
+    at: since + 41,
+    why: '',
+    gateways: [confirmed],
+    holders: [],
+    ...differs
+  }) as Proven
 const PROVEN: Drain = {
   ...base,
   phase: 'proven',
@@ -37,18 +38,18 @@ describe('event', () => {
     expect(eventText(PROVEN, moments)).to.deep.equal({
       type: 'Normal',
       reason: 'Drained',
-      note: 'out of 2/2 gateways in 41ms, evidence barrier: sealed, and nothing is in flight'
+      note: 'out of 2 gateways in 41ms, evidence barrier: sealed, and nothing is in flight'
     })
     expect(eventText(PROVEN, { ...moments, idleAt: since + 9002 })?.note).to.equal(
-      'out of 2/2 gateways in 41ms, idle after 9002ms, evidence barrier: sealed, and nothing is in flight'
+      'out of 2 gateways in 41ms, idle after 9002ms, evidence barrier: sealed, and nothing is in flight'
     )
     const notRouted: Drain = {
       ...base,
       phase: 'proven',
       at: since,
-      verdict: proven({ result: 'not-routed', grade: 'accepted' })
+      verdict: proven({ places: 0 })
     }
-    expect(eventText(notRouted, moments)?.note).to.equal('no gateway routes to it, evidence accepted')
+    expect(eventText(notRouted, moments)?.note).to.equal('no gateway routes to it, evidence barrier')
   })
 
   it('warns if the deadline forced the seal: users may have got 503', () => {
@@ -59,25 +60,24 @@ describe('event', () => {
     expect(eventText(forced, moments)).to.include({ type: 'Warning', reason: 'Drained' })
   })
 
-  it('warns if nothing was proved before the floor was over', () => {
-    const verdict = waiting({ why: 'nothing could be proved', grade: 'timer', floorOver: true })
+  it('warns if nothing can be proved', () => {
+    const verdict = waiting({ why: 'nothing can be proved', vain: true })
     expect(eventText({ ...base, phase: 'expired', at: 1, verdict }, moments)).to.deep.equal({
       type: 'Warning',
       reason: 'NotProved',
-      note: 'not proved, evidence timer: nothing could be proved'
+      note: 'not proved: nothing can be proved'
     })
   })
 
   it('warns if nothing was proved, and names the gateway', () => {
     const verdict = waiting({
       why: 'one gateway is missing',
-      gateways: [confirmed, behind],
-      grade: 'accepted'
+      gateways: [confirmed, behind]
     })
     expect(eventText({ ...base, phase: 'expired', at: 1, verdict }, moments)).to.deep.equal({
       type: 'Warning',
       reason: 'NotProved',
-      note: 'not proved before the deadline, evidence accepted: one gateway is missing; apisix-1: no connection'
+      note: 'not proved before the deadline: one gateway is missing; apisix-1: no connection'
     })
   })
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { BarrierReading } from '../../../../agent/rules/proof/evidence.ts'
 import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
-import type { Word } from '../../../../agent/rules/proof/word.ts'
+import type { Word } from '../../../../agent/rules/proof/evidence.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import {
@@ -164,19 +164,13 @@ describe('entries to seal for a pod that is being drained', () => {
     const other = round({ g1: open(hidden) })
     expect(other.now(0)[0], 'no such name is known').to.equal('sealed')
     const { memory, now } = round({ g1: open(hidden), g2: open(said()) })
-    memory.hidden.set('a', {
-      holder: 'routes/r',
-      node: 'web.shop.svc:80',
-      why: 'a name',
-      change: '',
-      best: 'timer'
-    })
+    memory.hidden.set('a', { holder: 'routes/r', node: 'web.shop.svc:80', why: 'a name', change: '' })
     expect(now(999)[0]).to.equal('draining')
     expect([...memory.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
     expect(sealLookAt(drain, 999)).to.equal(1000)
     expect(now(1000)[0]).to.equal('sealed')
     const answered = round({ g1: open(said()) })
-    answered.memory.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '', best: 'timer' })
+    answered.memory.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '' })
     expect(answered.now(0)[0]).to.equal('sealed')
   })
 

@@ -18,13 +18,7 @@ describe('evidence about a pod', () => {
     const memory = createMemories().of(old.uid)
     return (
       now: number,
-      {
-        readAt = now,
-        tookOver = false,
-        nodes = [] as string[],
-        services = [] as object[],
-        mode = 'etcd'
-      } = {}
+      { readAt = now, tookOver = false, nodes = [] as string[], services = [] as object[] } = {}
     ) => {
       const sources = {
         cluster: {
@@ -43,8 +37,7 @@ describe('evidence about a pod', () => {
           isL4: () => false,
           connectors: () => []
         },
-        writer: { status: () => undefined },
-        mode: { current: () => ({ mode }) }
+        writer: { status: () => undefined }
       } as unknown as Sources
       const shared = gathering(sources, {
         world: worldOf([holder('web', nodes)], [old]),
@@ -75,11 +68,6 @@ describe('evidence about a pod', () => {
     const round = rounds()
     expect(round(1001, { tookOver: true }).absentSince).to.equal(undefined)
     expect(round(1002).absentSince).to.equal(undefined)
-  })
-
-  it('has no time of a listing in standalone mode: only one gateway’s document was read', () => {
-    expect(rounds()(1001).inventoryAt).to.equal(1001)
-    expect(rounds()(1001, { mode: 'standalone' }).inventoryAt).to.equal(-Infinity)
   })
 
   it('names its Service as unread while the watch of slices is ahead of that of Services', () => {

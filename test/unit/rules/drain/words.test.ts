@@ -3,7 +3,6 @@ import * as fc from 'fast-check'
 
 import { readOptions } from '../../../../agent/rules/drain/annotations.ts'
 import { formatDuration, parseDuration } from '../../../../agent/rules/drain/duration.ts'
-import { GRADES, atLeast } from '../../../../agent/rules/drain/drain.ts'
 
 describe('durations', () => {
   it('are a number and a unit', () => {
@@ -26,15 +25,15 @@ describe('annotations', () => {
     const options = readOptions({
       'apisix-drain.io/skip': 'true',
       'apisix-drain.io/reserve': ' 2s ',
-      'apisix-drain.io/minimum-evidence': 'observed',
+      'apisix-drain.io/only-apisix': 'true',
       'apisix-drain.io/long-lived-wait': '20s',
       'apisix-drain.io/successors': 'false'
     })
     expect(options).to.deep.equal({
       skip: true,
       reserveMs: 2_000,
-      minimumGrade: 'observed',
       longLivedMs: 20_000,
+      onlyApisix: true,
       successors: false,
       problems: []
     })
@@ -44,8 +43,8 @@ describe('annotations', () => {
     const absent = {
       skip: false,
       reserveMs: undefined,
-      minimumGrade: undefined,
       longLivedMs: undefined,
+      onlyApisix: false,
       successors: true,
       problems: []
     }
@@ -61,11 +60,4 @@ describe('annotations', () => {
         )
       })
     ))
-})
-
-describe('grades', () => {
-  it('are ordered, and no evidence is never enough', () => {
-    GRADES.forEach((a, i) => GRADES.forEach((b, j) => expect(atLeast(a, b)).to.equal(i <= j)))
-    expect(atLeast(undefined, 'timer')).to.equal(false)
-  })
 })

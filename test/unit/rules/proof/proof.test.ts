@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 
 import type { BarrierReading, Evidence, Observation } from '../../../../agent/rules/proof/evidence.ts'
 import { isUnlisted, prove } from '../../../../agent/rules/proof/proof.ts'
-import { GRADES, atLeast } from '../../../../agent/rules/drain/drain.ts'
+import { proveByReads } from '../../../../agent/rules/proof/observed.ts'
 import {
   PROOF_SETTINGS,
   barrier,
@@ -56,10 +56,15 @@ const evidenceArb: fc.Arbitrary<Evidence> = fc
             'foreign' as const,
             'kept-last' as const
           ),
-          acceptedAt: time,
+          removedAt: time,
           observable: fc.constantFrom(true, true, false)
         })
-        .map(differs => holderEvidence('upstreams/web', differs)),
+        .map(({ removedAt, ...differs }) =>
+          holderEvidence('upstreams/web', {
+            ...differs,
+            removedAt: differs.state === 'removed' ? removedAt : undefined
+          })
+        ),
       { maxLength: 2 }
     ),
     gateways: fc.array(
@@ -75,26 +80,27 @@ const evidenceArb: fc.Arbitrary<Evidence> = fc
   })
   .map(evidence)
 
-const drain = { since: 0, deadline: 25_000, pod: pod('web-1'), witnesses: { deletion: 0 } }
-const minimumArb = fc.constantFrom(...GRADES)
-const law = (check: (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) => void) =>
-  fc.assert(fc.property(evidenceArb, fc.integer({ min: 0, max: 12_000 }), minimumArb, check), {
-    numRuns: 2_000
-  })
-
-const verdictOf = (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) =>
-  prove(evidence, drain, now, { ...PROOF_SETTINGS, minimumGrade })
+const drain = { since: 0, pod: pod('web-1'), witnesses: { deletion: 0 } }
+const RULES = { barrier: prove, observed: proveByReads }
+type By = keyof typeof RULES
+const law = (check: (evidence: Evidence, now: number, by: By) => void) =>
+  fc.assert(
+    fc.property(
+      evidenceArb,
+      fc.integer({ min: 0, max: 12_000 }),
+      fc.constantFrom<By>('barrier', 'observed'),
+      check
+    ),
+    { numRuns: 2_000 }
+  )
+const verdictOf = (evidence: Evidence, now: number, by: By) => RULES[by](evidence, drain, now, PROOF_SETTINGS)
 
 /** Returns variants of the evidence that are better in one part, without a new gateway or a new doubt. */
 const improvements = (e: Evidence): Evidence[] => [
   { ...e, gatewaysKnown: true },
   {
     ...e,
-    holders: e.holders.map(h => ({
-      ...h,
-      state: h.state === 'foreign' ? h.state : 'removed',
-      observable: true
-    }))
+    holders: e.holders.map(h => ({ ...h, state: 'removed', removedAt: h.removedAt ?? 0, observable: true }))
   },
   { ...e, inventoryAt: e.inventoryAt ?? 0, absentSince: e.absentSince ?? 0 },
   { ...e, gateways: e.gateways.map(g => ({ ...g, gateway: { ...g.gateway, ready: true } })) },
@@ -110,47 +116,27 @@ const improvements = (e: Evidence): Evidence[] => [
       }
     }))
   },
-  {
-    ...e,
-    gateways: e.gateways.map(g => ({
-      ...g,
-      barrier: g.barrier && barrier({ at: g.barrier.at })
-    }))
-  }
+  { ...e, gateways: e.gateways.map(g => ({ ...g, barrier: g.barrier && barrier({ at: g.barrier.at }) })) }
 ]
 
 describe('laws of proof', () => {
   it('better evidence never makes a worse verdict', () =>
-    law((e, now, minimum) => {
-      const before = verdictOf(e, now, minimum)
-      for (const better of improvements(e)) {
-        const after = verdictOf(better, now, minimum)
-        if (before.kind === 'proven') expect(after.kind).to.equal('proven')
-        if (before.grade !== undefined) expect(atLeast(after.grade, before.grade)).to.equal(true)
-      }
+    law((e, now, by) => {
+      if (verdictOf(e, now, by).kind === 'waiting') return
+      for (const better of improvements(e)) expect(verdictOf(better, now, by).kind).to.equal('proven')
     }))
 
   it('time alone never makes a worse verdict, and changes nothing before `until`', () =>
-    law((e, now, minimum) => {
-      const before = verdictOf(e, now, minimum)
-      const later = verdictOf(e, now + 700, minimum)
+    law((e, now, by) => {
+      const [before, later] = [verdictOf(e, now, by), verdictOf(e, now + 700, by)]
       if (before.kind === 'proven') expect(later.kind).to.equal('proven')
-      if (before.grade !== undefined) expect(atLeast(later.grade, before.grade)).to.equal(true)
-      if (before.kind === 'waiting' && !(before.until !== undefined && before.until <= now + 700)) {
-        expect([later.kind, later.grade]).to.deep.equal([before.kind, before.grade])
-      }
+      if (before.kind === 'waiting' && !(before.until !== undefined && before.until <= now + 700))
+        expect([later.kind, later.kind === 'waiting' && later.vain]).to.deep.equal(['waiting', before.vain])
     }))
 
-  it('a worse grade than the minimum never counts', () =>
-    law((e, now, minimum) => {
-      const verdict = verdictOf(e, now, minimum)
-      if (verdict.kind === 'proven') expect(atLeast(verdict.grade, minimum)).to.equal(true)
-    }))
-
-  it('grade barrier means: every known gateway is fit, sealed, and idle after the seal', () =>
-    law((e, now, minimum) => {
-      const verdict = verdictOf(e, now, minimum)
-      if (verdict.grade !== 'barrier') return
+  it('a proof by the barrier means: every known gateway is fit, sealed, and idle after the seal', () =>
+    law(e => {
+      if (verdictOf(e, 9000, 'barrier').kind === 'waiting') return
       expect(e.gatewaysKnown && e.gateways.length > 0).to.equal(true)
       for (const { barrier: b } of e.gateways) {
         expect(b).to.include({ fit: true, entry: 'sealed', readAfterSeal: true, problem: '' })
@@ -158,29 +144,26 @@ describe('laws of proof', () => {
       }
     }))
 
-  it('nothing is proven while a gateway is known to send requests; without the barrier, nor while a holder keeps the node', () =>
-    law((e, now, minimum) => {
-      const busy = e.gateways.some(({ barrier: b }) => b?.fit && b.problem === '' && b.inflight.requests > 0)
-      const kept = e.holders.some(h => h.state === 'kept-last')
-      const verdict = verdictOf(e, now, minimum)
-      if (busy || (kept && verdict.grade !== 'barrier')) expect(verdict.kind).to.equal('waiting')
-    }))
-
-  it('a gateway whose barrier has answered for the drain is released by its own fit 0 after the seal, and by nothing else', () =>
-    law((e, now, minimum) => {
-      const owes = e.gateways.some(
-        ({ barrier: b }) =>
-          b?.binding &&
-          !(b.fit && b.problem === '' && b.entry === 'sealed' && b.readAfterSeal && b.inflight.requests === 0)
-      )
-      if (owes) expect(verdictOf(e, now, minimum).kind).to.equal('waiting')
+  it('a proof by reads means: every list has dropped it, every gateway was read without it, and a sleep has passed since', () =>
+    law((e, now) => {
+      const verdict = verdictOf(e, now, 'observed')
+      if (verdict.kind === 'waiting') return
+      expect(e.gatewaysKnown && e.gateways.length > 0 && e.notLiteral === undefined).to.equal(true)
+      for (const { observation: o, gateway } of e.gateways) {
+        expect(o).to.include({ stillListed: false, problem: '' })
+        expect(gateway.ready || gateway.terminating).to.equal(true)
+        expect(o!.firstCleanAt! + PROOF_SETTINGS.settleMs).to.be.at.most(now)
+      }
+      for (const { state, observable, removedAt } of e.holders) {
+        expect([state, observable]).to.deep.equal(['removed', true])
+        expect(removedAt! + PROOF_SETTINGS.settleMs).to.be.at.most(now)
+      }
     }))
 
   it('the order of gateways and holders makes no difference to the verdict', () =>
-    law((e, now, minimum) => {
+    law((e, now, by) => {
       const turned = { ...e, gateways: e.gateways.toReversed(), holders: e.holders.toReversed() }
-      const [a, b] = [verdictOf(e, now, minimum), verdictOf(turned, now, minimum)]
-      expect([b.kind, b.grade]).to.deep.equal([a.kind, a.grade])
+      expect(verdictOf(turned, now, by).kind).to.equal(verdictOf(e, now, by).kind)
     }))
 })
 
@@ -212,8 +195,8 @@ describe('a pod that nothing leads to', () => {
     }
     const signs: Record<string, Partial<Evidence>> = {
       'an older inventory': { absentSince: undefined },
-      'a holder': { holders: [holderEvidence('upstreams/web', { state: 'removed', acceptedAt: 30 })] },
-      'a hidden place': { hiddenBy: [{ holder: 'routes/r', why: 'a name', change: '', best: 'timer' }] },
+      'a holder': { holders: [holderEvidence('upstreams/web', { state: 'removed', removedAt: 30 })] },
+      'a hidden place': { hiddenBy: [{ holder: 'routes/r', why: 'a name', change: '' }] },
       'a read of a gateway': at({ observation: observation({ stillListed: true }) }),
       'a request in flight': at({ barrier: barrier({ inflight: inflight(1) }) }),
       'a websocket': at({ barrier: barrier({ inflight: inflight(0, { upgraded: 1 }) }) }),

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { HOLD_ALL, judge } from '../../../../agent/rules/proof/seal.ts'
 import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
-import { isNowhere, type Word } from '../../../../agent/rules/proof/word.ts'
+import type { Word } from '../../../../agent/rules/proof/evidence.ts'
 import type { WorkersWord } from '../../../../agent/gateway/apisix/barrier-wire.ts'
 
 const told = (differs: Partial<WorkersWord> = {}): WorkersWord => ({
@@ -37,14 +37,6 @@ describe('the combined word of all workers about all addresses of a pod', () => 
   it('is absent if the plugin gives none, or no address is asked', () => {
     expect(wordOf([told(), undefined])).to.equal(undefined)
     expect(wordOf([])).to.equal(undefined)
-  })
-
-  it('reports a pod as unlisted only if every worker can inspect every place', () => {
-    expect(isNowhere(wordOf([told({ places: 0, others: [] })]))).to.equal(true)
-    expect(isNowhere(wordOf([told({ places: 0, hidden: 1, others: [] })]))).to.equal(false)
-    expect(isNowhere(wordOf([told()]))).to.equal(false)
-    expect(isNowhere(wordOf([told({ places: 0, said: 1 })]))).to.equal(false)
-    expect(isNowhere(undefined)).to.equal(false)
   })
 })
 
