@@ -10,6 +10,8 @@ export interface ApisixOptions extends Omit<
   /** 0 picks a free port; only with a single host. */
   readonly proxyPort: number
   readonly controlPort: number
+  /** What one gateway has of its own, by its number from 0. */
+  readonly each?: (number: number) => Partial<GatewayOptions>
 }
 
 /** A store and the gateways that follow it. In standalone mode it is the store of the first gateway; the others have their own. */
@@ -22,14 +24,21 @@ export interface Apisix {
 }
 
 /** Starts a gateway on each host. If an address is not available, it closes all of them and rejects. */
-export async function startApisix({ hosts, ...options }: ApisixOptions): Promise<Apisix> {
+export async function startApisix({ hosts, each, ...options }: ApisixOptions): Promise<Apisix> {
   const store = createStore()
   const stores = [store]
   const gateways: Gateway[] = []
   const add = async (host: string): Promise<Gateway> => {
     const own = options.standalone && gateways.length > 0 ? createStore() : store
     if (own !== store) stores.push(own)
-    const gateway = await startGateway({ ...options, store: own, host, name: `apisix-${gateways.length}` })
+    const { length } = gateways
+    const gateway = await startGateway({
+      ...options,
+      ...each?.(length),
+      store: own,
+      host,
+      name: `apisix-${length}`
+    })
     gateways.push(gateway)
     return gateway
   }

@@ -4,8 +4,6 @@ import { idOf, keyOf, resourceOf, type Item, type Store, type StoreEvent } from 
 export interface ConfigView {
   /** The highest revision applied. */
   readonly revision: number
-  /** When it was applied: seconds since the epoch. */
-  readonly appliedAt: number
   get(resource: string, id: string): Item | undefined
   /** The objects in the order in which this worker learned of them: by key at its start, then as they came. */
   list(resource: string): Item[]
@@ -23,16 +21,11 @@ export function createConfigView(store: Store): ConfigView {
   const resources = new Map<string, Map<string, Item>>()
   const listeners = new Set<ChangeListener>()
   let revision = 0
-  let appliedAt = 0
 
   const of = (resource: string): Map<string, Item> => {
     const known = resources.get(resource) ?? new Map<string, Item>()
     resources.set(resource, known)
     return known
-  }
-  const reached = (next: number): void => {
-    revision = next
-    appliedAt = Date.now() / 1000
   }
   const tell: ChangeListener = (...change) => {
     for (const listener of listeners) listener(...change)
@@ -40,9 +33,6 @@ export function createConfigView(store: Store): ConfigView {
   const view: ConfigView = {
     get revision() {
       return revision
-    },
-    get appliedAt() {
-      return appliedAt
     },
     get: (resource, id) => resources.get(resource)?.get(id),
     list: resource => [...(resources.get(resource)?.values() ?? [])],
@@ -53,7 +43,7 @@ export function createConfigView(store: Store): ConfigView {
       if (event.kind === 'put') of(resourceOf(key)).set(idOf(key), event.item)
       else resources.get(resourceOf(key))?.delete(idOf(key))
       tell(resourceOf(key), idOf(key), event.kind === 'put' ? event.item : undefined, event.revision)
-      reached(event.revision)
+      revision = event.revision
     },
     reload: from => {
       for (const resource of new Set([...resources.keys(), ...from.resources()])) {
@@ -70,7 +60,7 @@ export function createConfigView(store: Store): ConfigView {
         }
       }
       tell('', '', undefined, from.revision)
-      reached(from.revision)
+      revision = from.revision
     },
     onChange: listener => {
       listeners.add(listener)

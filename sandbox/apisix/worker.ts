@@ -24,8 +24,6 @@ export interface Worker {
   readonly id: number
   readonly pid: number
   readonly config: ConfigView
-  /** When the worker last ran, in seconds since the epoch. */
-  readonly seen: number
   readonly frozen: boolean
   readonly stale: boolean
   /** The number of tasks that wait for it to thaw. */
@@ -61,7 +59,6 @@ export function createWorker(options: WorkerOptions): Worker {
   let missed: StoreEvent[] = []
   let state: 'running' | 'frozen' | 'dead' = 'running'
   let stale = false
-  let frozenAt = 0
   let timer: NodeJS.Timeout | undefined
 
   const apply = (event: StoreEvent): void => {
@@ -93,9 +90,6 @@ export function createWorker(options: WorkerOptions): Worker {
     id: options.id,
     pid: options.pid,
     config,
-    get seen() {
-      return state === 'running' ? Date.now() / 1000 : frozenAt
-    },
     get frozen() {
       return state === 'frozen'
     },
@@ -113,7 +107,6 @@ export function createWorker(options: WorkerOptions): Worker {
     freeze: () => {
       if (state !== 'running') return
       state = 'frozen'
-      frozenAt = Date.now() / 1000
       options.onFreeze?.(true)
     },
     thaw: () => {

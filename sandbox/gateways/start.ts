@@ -1,7 +1,6 @@
 import { createWriteStream } from 'node:fs'
-import { createDiscovery, type DiscoveredPorts, type Discovery } from '../apisix/discovery.ts'
-import { startGateway, type Gateway } from '../apisix/gateway.ts'
-import { createStore } from '../apisix/store.ts'
+import { startApisix } from '../apisix/apisix.ts'
+import { createDiscovery, type DiscoveredPorts } from '../apisix/discovery.ts'
 import { now } from '../now.ts'
 import type { Confirmation, GatewayAddress, GatewaysOptions } from './options.ts'
 
@@ -20,65 +19,38 @@ export async function startGateways(
   options: GatewaysOptions,
   onConfirmed: (confirmation: Confirmation) => void = () => {}
 ): Promise<Gateways> {
-  const shared = createStore()
-  const stores = [shared]
-  const started: Gateway[] = []
-  const dictionaries = new Map<string, Discovery>()
+  const { hosts, proxyPort, controlPort, adminPort, adminKey, barrier, workers, behindMs } = options
+  const { standalone = false } = options
+  const dictionaries = hosts.map(() => (options.discovery ? createDiscovery() : undefined))
+  const apisix = await startApisix({
+    hosts,
+    proxyPort,
+    controlPort,
+    adminKey,
+    workers,
+    standalone,
+    ...(barrier && { barrierPort: barrier.port, barrierToken: barrier.token }),
+    each: i => ({
+      ...(dictionaries[i] && { discovery: dictionaries[i] }),
+      ...((i === 0 || standalone) && { adminPort }),
+      ...(behindMs !== undefined && i === hosts.length - 1 && { applyDelay: upTo(behindMs) })
+    })
+  })
   const accessLog = options.accessLog === undefined ? undefined : createWriteStream(options.accessLog)
   const adminLog = options.adminLog === undefined ? undefined : createWriteStream(options.adminLog)
-  const close = async () => {
-    await Promise.all(started.map(gateway => gateway.close()))
-    accessLog?.end()
-    adminLog?.end()
-    for (const store of stores) store.close()
-  }
-  try {
-    for (const [i, host] of options.hosts.entries()) {
-      const name = `apisix-${i}`
-      const store = options.standalone && i > 0 ? createStore() : shared
-      if (store !== shared) stores.push(store)
-      const discovery = options.discovery ? createDiscovery() : undefined
-      if (discovery) dictionaries.set(name, discovery)
-      started.push(
-        await startGateway({
-          store,
-          name,
-          ...(discovery && { discovery }),
-          standalone: options.standalone ?? false,
-          host,
-          proxyPort: options.proxyPort,
-          controlPort: options.controlPort,
-          ...((i === 0 || options.standalone) && { adminPort: options.adminPort }),
-          ...(options.barrier && {
-            barrierPort: options.barrier.port,
-            barrierToken: options.barrier.token
-          }),
-          workers: options.workers,
-          ...(options.behindMs !== undefined &&
-            i === options.hosts.length - 1 && { applyDelay: upTo(options.behindMs) }),
-          adminKey: options.adminKey
-        })
-      )
-    }
-  } catch (error) {
-    await close()
-    throw error
-  }
-  for (const { name, barrier } of started) {
-    barrier?.onConfirmed((uid, what) => onConfirmed({ uid, what, gateway: name, at: now() }))
-  }
-  for (const { name, admin } of started) {
+  const { gateways } = apisix
+  for (const gateway of gateways) {
+    const { name, admin } = gateway
+    gateway.barrier?.onConfirmed((uid, what) => onConfirmed({ uid, what, gateway: name, at: now() }))
+    if (accessLog) gateway.onAccess(fact => accessLog.write(`${JSON.stringify(fact)}\n`))
     admin?.listener.server.on('request', ({ method, url, headers }) => {
       const request = { gateway: name, method, path: url, by: headers['user-agent'] ?? '' }
       adminLog?.write(`${JSON.stringify(request)}\n`)
     })
   }
-  if (accessLog) {
-    for (const gateway of started) gateway.onAccess(fact => accessLog.write(`${JSON.stringify(fact)}\n`))
-  }
   return {
-    admin: { url: started[0]?.urls.admin ?? '', key: options.adminKey },
-    gateways: started.map(({ name, host, urls }) => ({
+    admin: { url: gateways[0]?.urls.admin ?? '', key: adminKey },
+    gateways: gateways.map(({ name, host, urls }) => ({
       name,
       host,
       proxy: urls.proxy,
@@ -86,7 +58,12 @@ export async function startGateways(
       control: urls.control,
       barrier: urls.barrier
     })),
-    discovered: (gateway, service, ports) => dictionaries.get(gateway)?.set(service, ports),
-    close
+    discovered: (gateway, service, ports) =>
+      dictionaries[gateways.findIndex(({ name }) => name === gateway)]?.set(service, ports),
+    async close() {
+      await apisix.close()
+      accessLog?.end()
+      adminLog?.end()
+    }
   }
 }

@@ -23,7 +23,6 @@ describe('sandbox/apisix worker', () => {
 
   it('applies writes after its own delay, in order', async () => {
     const delays = [40, 5]
-    const began = Date.now()
     start(() => delays.shift() ?? 0)
     put({ a: 1 })
     store.put('/apisix/upstreams/later', { nodes: {} })
@@ -31,7 +30,6 @@ describe('sandbox/apisix worker', () => {
     expect([known(), later()]).to.deep.equal([undefined, false])
     await eventually(later)
     expect(known(), 'the earlier write, when the later one is there').to.deep.equal({ a: 1 })
-    expect(worker.config.appliedAt).to.be.within(began / 1000 - 0.001, Date.now() / 1000 + 0.001)
   })
 
   it('stays stale while its watch is dead, and rereads everything with the next watch', () => {
