@@ -20,7 +20,7 @@ describe('dashboard page', () => {
   for (const scheme of ['light', 'dark'] as const) {
     it(`is accessible, ${scheme}: no violation of WCAG A or AA`, async () => {
       const { url } = await start(scene())
-      const { page, complaints, foreign } = await stage.open(url, { scheme })
+      const { page, complaints, foreign } = await stage.open(`${url}/#order=pods`, { scheme })
       await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
       expect(await violations(page)).to.deep.equal([])
       await page.screenshot({ path: join(SHOTS, `${scheme}.png`), fullPage: true })
@@ -53,7 +53,7 @@ describe('dashboard page', () => {
 
   it('can be used by keyboard alone', async () => {
     const { url } = await start(scene())
-    const { page } = await stage.open(url)
+    const { page } = await stage.open(`${url}/#order=pods`)
     await page.getByRole('table', { name: 'Drains' }).waitFor()
     const lane = page.locator('[data-lane]').nth(5)
     await lane.focus()
@@ -132,9 +132,9 @@ describe('dashboard page', () => {
         { ...second!, longLived: { ...left, upgraded: 1, sse: 0, streams: 2 } }
       ]
     })
-    const { page } = await stage.open(url)
+    const { page } = await stage.open(`${url}/#order=pods`)
     const row = page.locator('.lane-row').filter({ hasText: first!.pod.slice(-5) })
-    await row.getByText('left to the pod: 3 websockets, 1 event stream', { exact: true }).waitFor()
+    await page.getByText('left to the pod: 3 websockets, 1 event stream', { exact: true }).waitFor()
     await row.getByText('proved', { exact: true }).waitFor()
     await page.getByText('4 websockets, 1 event stream, 2 streams').waitFor()
     await row.getByRole('button').click()
@@ -158,22 +158,33 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('groups the pods of a rollout', async () => {
-    const { url } = await start(scene())
+  it('shows a rollout as a row that opens into its pods, with stuck pods, their reason and what helps (E5, E7)', async () => {
+    const { url } = await start(scene({ live: 5 }))
     const { page } = await stage.open(url)
-    await page.getByRole('button', { name: 'rollouts' }).click()
-    await page.getByRole('cell', { name: 'shop / Deployment web' }).first().waitFor()
+    const table = page.getByRole('table', { name: 'Drains' })
+    const rollout = table.getByRole('button', { name: 'shop / Deployment web' })
+    await table
+      .getByText(/^apisix-2: 2 requests are in flight\. .+ after 27 s in all/)
+      .nth(2)
+      .waitFor()
+    expect(await page.locator('[data-lane]').count(), 'the three with the shortest time left').to.equal(3)
+    await rollout.click()
+    await page.locator('[data-lane]').nth(10).waitFor()
+    expect(await rollout.getAttribute('aria-expanded')).to.equal('true')
+    expect(new URL(page.url()).hash).to.match(/^#open=/)
+    expect(await violations(page)).to.deep.equal([])
+    await rollout.click()
+    await page.locator('[data-lane]').nth(3).waitFor({ state: 'detached' })
     await page.close()
   })
 
   it('renders every name as plain text', async () => {
     const name = `<img src=x onerror=alert(1)>"'\`\${alert(2)}</script><script>alert(3)</script>`
     const { url } = await start(scene({ name }))
-    const { page, complaints, foreign } = await stage.open(url)
+    const { page, complaints, foreign } = await stage.open(`${url}/#order=pods`)
     await page.getByRole('heading', { level: 1 }).getByText('on the way out.').waitFor()
     await page.locator('[data-lane]').nth(4).click()
     await page.getByRole('complementary').waitFor()
-    await page.getByRole('button', { name: 'rollouts' }).click()
     const drawn = await page.locator('[data-lane]').nth(1).textContent()
     expect(drawn).to.include(`shop/${name}`)
     expect(await page.locator('img, script:not([src])').count()).to.equal(0)
@@ -204,7 +215,7 @@ describe('dashboard page', () => {
 
   it('reports that it lost the agent, keeps the last data, and reconnects by itself', async () => {
     const first = await start(scene())
-    const { page } = await stage.open(first.url)
+    const { page } = await stage.open(`${first.url}/#order=pods`)
     await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
     await first.close()
     await page.getByRole('heading', { level: 1 }).getByText('The agent is not reached.').waitFor()

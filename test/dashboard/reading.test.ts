@@ -29,7 +29,7 @@ describe('dashboard, as it is read', function () {
     options: Parameters<Browser['open']>[1] & { hash?: string } = {}
   ) => {
     const { url } = stage.agent() ?? (await start(snapshot))
-    const found = await stage.open(`${url}/${options.hash ?? ''}`, options)
+    const found = await stage.open(`${url}/${options.hash ?? '#order=pods'}`, options)
     await found.page.getByRole('table', { name: 'Drains' }).waitFor()
     return found
   }

@@ -37,7 +37,7 @@ describe('dashboard on the sandbox', function () {
 
   it('shows drains appear, advance, and stay when the pods are gone; and finds the agent again', async () => {
     const agent = await world.startAgent()
-    const { page, complaints, foreign } = await browser.open(world.agentUrl)
+    const { page, complaints, foreign } = await browser.open(`${world.agentUrl}/#order=pods`)
     await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
     const load = world.startLoad({ rate: 200, seed: 1, traffic: 'all', timeoutMs: 5000 })
@@ -65,10 +65,11 @@ describe('dashboard on the sandbox', function () {
 
     const response = await fetch(`${world.agentUrl}/api/state`)
     const state = (await response.json()) as Snapshot
-    await page.getByRole('button', { name: 'rollouts' }).click()
+    await page.getByRole('button', { name: 'workloads' }).click()
     await page.getByText('all gone in').waitFor()
+    await page.getByRole('button', { name: 'Deployment' }).click()
     await page.screenshot({ path: README_SHOT ?? join(SHOTS, 'world.png'), fullPage: true })
-    const shown = await page.locator('.lane-row [role=cell].number').allTextContents()
+    const shown = await page.locator('.lane-row:not(.rollout) [role=cell].lag').allTextContents()
     expect(shown).to.have.length(REPLICAS)
     expect(
       shown.every(text => /^[\d.]+ m?s$/.test(text)),

@@ -1,11 +1,10 @@
 import { useMemo } from 'preact/hooks'
-import { longLivedWords } from '../../rules/drain/long-lived.ts'
 import { drainsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'
 import { isOpen, laneAt, scaleOf, type Lane } from '../model/lanes.ts'
-import { rolloutsOf, type Rollout } from '../model/rollout.ts'
+import { rowsOf, type Rollout, type Row } from '../model/rollout.ts'
 import { ORDERS, SHOWS, SPANS, type View, type ViewProps } from '../model/view.ts'
-import { waitOf, waitsOf } from '../model/waits.ts'
+import { waitsOf } from '../model/waits.ts'
 import { GRADES, STANDING } from '../model/words.ts'
 import type { Shown } from '../store.ts'
 import { agentNow, useNarrow, useTick } from '../use.ts'
@@ -20,30 +19,31 @@ import { Time } from '../parts/time.tsx'
 import { Axis, Legend, Track } from '../parts/track.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
-/** The height of a row, in px. On a phone a lane has three lines. */
-const ROW_HEIGHT = { wide: 32, narrow: 76 }
-const ROWS = { wide: 14, narrow: 7 }
-
-type Row =
-  | { readonly kind: 'lane'; readonly lane: Lane }
-  | { readonly kind: 'rollout'; readonly rollout: Rollout; readonly key: string }
+/** The height of a row, in px. On a phone a row has two lines. */
+const ROW_HEIGHT = { wide: 32, narrow: 58 }
+const ROWS = { wide: 14, narrow: 9 }
 
 interface DrainsProps extends ViewProps {
   shown: Shown
   lanes: readonly Lane[]
 }
 
-/** Every ending pod as a lane, while it drains and after it is gone. */
+/** The rollouts of each workload, a row each. One opens into its pods: each a lane, while it drains and after it is gone. */
 export function Drains({ shown, lanes, view, onView }: DrainsProps) {
   const { show, order, scale, find } = view
   const found = useMemo(() => lanes.filter(lane => keeps(lane, show, find)), [lanes, show, find])
-  const rows = useMemo(() => rowsOf(found, order), [found, order])
+  const open = laneAt(lanes, view.drain)
+  const at = shown.snapshot?.at ?? 0
+  const isWhole = find !== '' || show === 'not proved'
+  const rows = useMemo(
+    () => rowsOf(found, { at, order, opened: view.open, isWhole, selected: open }),
+    [found, at, order, view.open, isWhole, open]
+  )
   const layout = useNarrow() ? 'narrow' : 'wide'
   useTick(found.some(({ drain, live }) => live && isOpen(drain)))
   const waits = useMemo(() => waitsOf(found), [found])
   const now = agentNow(shown)
   const scaleMs = scaleOf(found, scale, now)
-  const open = laneAt(lanes, view.drain)
   const close = () => {
     onView({ drain: '' })
     document.querySelector<HTMLElement>(`[data-lane="${CSS.escape(open?.id ?? '')}"]`)?.focus()
@@ -92,12 +92,22 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
           rows={ROWS[layout]}
           label="Drains"
           keyOf={keyOf}
-          isStop={isLane}
+          isStop={({ kind }) => kind !== 'reason'}
           reveal={open && keyOf({ kind: 'lane', lane: open })}
           head={<LaneHead scaleMs={scaleMs} />}
           row={(row, _, tabIndex) =>
-            row.kind === 'rollout' ? (
-              <RolloutRow rollout={row.rollout} />
+            row.kind === 'reason' ? (
+              <p class="reason" role="cell" title={row.text}>
+                {row.text}
+              </p>
+            ) : row.kind === 'rollout' ? (
+              <RolloutRow
+                rollout={row.rollout}
+                now={now}
+                tabIndex={tabIndex}
+                isOpen={row.isOpen}
+                onOpen={() => onView({ open: row.isOpen ? '' : row.rollout.id })}
+              />
             ) : (
               <LaneRow
                 lane={row.lane}
@@ -117,9 +127,10 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
   )
 }
 
-const keyOf = (row: Row) => (row.kind === 'lane' ? `${row.lane.id} ${row.lane.live}` : row.key)
-
-const isLane = ({ kind }: Row) => kind === 'lane'
+const keyOf = (row: Row) =>
+  row.kind === 'rollout'
+    ? row.rollout.id
+    : `${row.lane.id} ${row.kind === 'reason' ? 'reason' : row.lane.live}`
 
 function keeps({ drain, live, standing }: Lane, show: View['show'], find: string): boolean {
   if (show === 'live' && !live) return false
@@ -131,18 +142,10 @@ function keeps({ drain, live, standing }: Lane, show: View['show'], find: string
   return text.toLowerCase().includes(words)
 }
 
-function rowsOf(lanes: readonly Lane[], order: View['order']): readonly Row[] {
-  if (order === 'stuck first') return lanes.map(lane => ({ kind: 'lane', lane }))
-  return rolloutsOf(lanes).flatMap((rollout): Row[] => [
-    { kind: 'rollout', rollout, key: `${rollout.name} ${rollout.lanes[0]?.id}` },
-    ...rollout.lanes.map(lane => ({ kind: 'lane' as const, lane }))
-  ])
-}
-
 function LaneHead({ scaleMs }: { scaleMs: number }) {
   return (
     <div role="row" class="lane-row head" aria-rowindex={1}>
-      <span role="columnheader">Pod</span>
+      <span role="columnheader">Workload, pod</span>
       <span role="columnheader" class="began">
         Began
       </span>
@@ -150,11 +153,11 @@ function LaneHead({ scaleMs }: { scaleMs: number }) {
         <span class="hidden">From the decision to delete it, to scale</span>
         <Axis scaleMs={scaleMs} />
       </span>
-      <span role="columnheader" class="waits">
-        Waits for, or last
-      </span>
       <span role="columnheader" class="number lag">
         <Term of="sync lag">Sync lag</Term>
+      </span>
+      <span role="columnheader" class="number left">
+        Time left
       </span>
       <span role="columnheader" class="state">
         State
@@ -173,9 +176,7 @@ interface LaneRowProps {
 }
 
 function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowProps) {
-  const { drain, standing, lagMs, slowest, start } = lane
-  const left = drain.longLived ? `left to the pod: ${longLivedWords(drain.longLived)}` : ''
-  const last = waitOf(lane) || left || (slowest ?? '–')
+  const { drain, standing, lagMs, start } = lane
   const grade = drain.verdict?.grade
   return (
     <div class={selected ? 'lane-row selected' : 'lane-row'} role="presentation" onClick={onSelect}>
@@ -200,16 +201,10 @@ function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowPr
       <span role="cell" class="lane">
         <Track lane={lane} scaleMs={scaleMs} now={now} />
       </span>
-      <span role="cell" class="quiet clip waits" title={last}>
-        {last}
+      <span role="cell" class={lagMs === null ? 'number lag quiet' : 'number lag'}>
+        {lagMs !== null ? formatMs(lagMs) : isOpen(drain) ? formatMs(Math.max(0, now - start)) : '–'}
       </span>
-      <span role="cell" class="number lag">
-        {lagMs === null
-          ? isOpen(drain)
-            ? `${formatMs(Math.max(0, drain.deadline - now))} left`
-            : '–'
-          : formatMs(lagMs)}
-      </span>
+      <TimeLeft deadline={isOpen(drain) ? drain.deadline : null} now={now} />
       <span role="cell" class="state">
         <Mark {...(standing === 'proved' && grade ? GRADES[grade] : STANDING[standing])} />
       </span>
@@ -217,22 +212,62 @@ function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowPr
   )
 }
 
-function RolloutRow({ rollout }: { rollout: Rollout }) {
-  const { name, lanes, proved, waiting, unproved, tookMs, worstLagMs } = rollout
+const TimeLeft = ({ deadline, now }: { deadline: number | null; now: number }) => (
+  <span role="cell" class="number left">
+    {deadline === null ? '' : formatMs(Math.max(0, deadline - now))}
+  </span>
+)
+
+interface RolloutRowProps {
+  rollout: Rollout
+  now: number
+  tabIndex: 0 | -1
+  isOpen: boolean
+  onOpen: () => void
+}
+
+function RolloutRow({ rollout, now, tabIndex, isOpen, onOpen }: RolloutRowProps) {
+  const { name, lanes, proved, waiting, unproved, tookMs, worstLagMs, deadline } = rollout
+  const [standing, number] =
+    unproved > 0
+      ? (['unproved', unproved] as const)
+      : waiting > 0
+        ? (['waiting', waiting] as const)
+        : (['proved', proved] as const)
   return (
-    <div class="rollout-row" role="presentation">
-      <span role="cell" class="clip">
-        {name}
+    <div class="lane-row rollout" role="presentation" onClick={onOpen}>
+      <span role="cell" class="pod">
+        <button
+          type="button"
+          tabIndex={tabIndex}
+          aria-expanded={isOpen}
+          aria-label={name}
+          onClick={event => {
+            event.stopPropagation()
+            onOpen()
+          }}
+        >
+          <Name text={name} />
+        </button>
       </span>
-      <span role="cell" class="quiet">
+      <span role="cell" class="quiet began">
+        <Time at={lanes[0]?.start ?? now} now={now} />
+      </span>
+      <span role="cell" class="quiet lane clip">
         {[
           count(lanes.length, 'pod'),
           `${proved} proved`,
           ...(waiting > 0 ? [`${waiting} waiting`] : []),
           ...(unproved > 0 ? [`${unproved} not proved`] : []),
-          ...(worstLagMs === null ? [] : [`slowest ${formatMs(worstLagMs)}`]),
           ...(tookMs === null ? [] : [`all gone in ${formatMs(tookMs)}`])
         ].join(' · ')}
+      </span>
+      <span role="cell" class="number lag">
+        {worstLagMs === null ? '–' : formatMs(worstLagMs)}
+      </span>
+      <TimeLeft deadline={deadline} now={now} />
+      <span role="cell" class="state">
+        <Mark {...STANDING[standing]} label={`${number} ${STANDING[standing].label}`} />
       </span>
     </div>
   )

@@ -43,6 +43,9 @@ export function Lag({ samples, arrivals, sleepMs, now, theme, view, onView }: La
   const all = way === 'out' ? samples : arrived
   const rangeMs = RANGE_MS[range]
   const shown = useMemo(() => within(all, rangeMs, now), [all, rangeMs, now])
+  // The axis begins at the first sample: a chart of an hour with two points at its edge shows nothing.
+  const oldest = shown.reduce((least, { at }) => Math.min(least, at), now)
+  const drawnMs = Math.min(rangeMs, Math.max(60_000, 1.05 * (now - oldest)))
   const { spans, what, none } = TELLS[way]
   return (
     <section aria-labelledby="lag">
@@ -60,7 +63,7 @@ export function Lag({ samples, arrivals, sleepMs, now, theme, view, onView }: La
       {shown.length > 0 ? (
         <Charts
           samples={shown}
-          rangeMs={rangeMs}
+          rangeMs={drawnMs}
           now={now}
           sleepMs={way === 'out' ? sleepMs : undefined}
           theme={theme}

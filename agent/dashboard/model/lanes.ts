@@ -17,8 +17,6 @@ export interface Lane {
   /** Time 0 of the lane: the decision of Kubernetes, in ms on the agent's clock. */
   readonly start: number
   readonly lagMs: number | null
-  /** The gateway that confirmed last, or that has not confirmed yet. */
-  readonly slowest: string | null
 }
 
 const made = new WeakMap<DrainView, { readonly live: Lane; readonly past: Lane }>()
@@ -53,8 +51,7 @@ function laneOf(drain: DrainView): Lane {
     live: false,
     standing: standingOf(drain),
     start: latestDecision(drain.moments),
-    lagMs: lagOf(drain.moments),
-    slowest: slowestOf(drain)
+    lagMs: lagOf(drain.moments)
   }
 }
 
@@ -64,13 +61,6 @@ export function standingOf({ phase, verdict, unlisted }: DrainView): Standing {
   if (verdict?.lastEndpoint) return 'kept'
   if (phase === 'draining') return 'waiting'
   return unlisted ? 'unlisted' : 'unproved'
-}
-
-function slowestOf({ gateways }: DrainView): string | null {
-  const behind = gateways.find(gateway => gateway.grade === undefined || gateway.grade === null)
-  if (behind) return behind.name
-  const [last] = gateways.toSorted((a, b) => (b.at ?? 0) - (a.at ?? 0))
-  return gateways.length > 1 ? (last?.name ?? null) : null
 }
 
 /** Whether the drain still waits for a proof, or for its deadline. */

@@ -1,7 +1,7 @@
 import { HOLDER_FILTERS } from './holder-rows.ts'
 
 export const SHOWS = ['all', 'live', 'not proved'] as const
-export const ORDERS = ['stuck first', 'rollouts'] as const
+export const ORDERS = ['workloads', 'pods'] as const
 export const SPANS = ['ack', 'gone'] as const
 export const WAYS = ['out', 'in'] as const
 export const RANGES = ['15 min', '1 h', '24 h'] as const
@@ -19,6 +19,8 @@ const FIELDS = {
   order: ORDERS,
   scale: SPANS,
   find: undefined,
+  /** The rollout that is open. */
+  open: undefined,
   /** The drain whose details are open, as the id of its lane or as a uid. */
   drain: undefined,
   way: WAYS,

@@ -13,7 +13,10 @@ export interface Wait {
   readonly count: number
 }
 
-/** The reasons that several drains share, the most frequent first. Reasons that differ only in numbers (`3 in flight`) count as one. */
+/** So many drains are shown with their reason anyway. */
+const MOST_TOLD = 3
+
+/** The reasons that many drains share, the most frequent first. Reasons that differ only in numbers (`3 in flight`) count as one. */
 export function waitsOf(lanes: readonly Lane[]): readonly Wait[] {
   const reasons = lanes.filter(({ live }) => live).map(waitOf)
   const groups = Map.groupBy(
@@ -21,7 +24,7 @@ export function waitsOf(lanes: readonly Lane[]): readonly Wait[] {
     why => why.replaceAll(/\b\d+(\.\d+)?\b/g, 'n')
   )
   return [...groups.values()]
-    .filter(group => group.length > 1)
+    .filter(group => group.length > MOST_TOLD)
     .map(group => ({ why: group[0] ?? '', count: group.length }))
     .toSorted((a, b) => b.count - a.count)
     .slice(0, 5)

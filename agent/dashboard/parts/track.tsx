@@ -45,7 +45,10 @@ export function Track({ lane, scaleMs, now }: TrackProps) {
 }
 
 const LEGEND = [
-  ['bar proved', 'taking it out'],
+  ['bar proved', 'taken out'],
+  ['bar waiting', 'waits'],
+  ['bar unproved', 'not proved'],
+  ['bar weak', 'only observed'],
   ['held', 'hook held'],
   ['after', 'its own shutdown'],
   ['at slice', 'EndpointSlice'],

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { gatewayLags } from '../../../agent/dashboard/model/gateway-lags.ts'
 import { lanesOf, roundUp, scaleOf, settledAt } from '../../../agent/dashboard/model/lanes.ts'
 import { waitsOf } from '../../../agent/dashboard/model/waits.ts'
-import { rolloutsOf, workloadOf } from '../../../agent/dashboard/model/rollout.ts'
+import { rolloutsOf, rowsOf, workloadOf } from '../../../agent/dashboard/model/rollout.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = 1_800_000_000_000
@@ -50,8 +50,8 @@ describe('lanes', () => {
   })
 
   it('shows the state of each, and which gateway was last', () => {
-    expect(lanes[0]).to.include({ standing: 'waiting', slowest: 'apisix-2', lagMs: null })
-    expect(lanes[4]).to.include({ standing: 'proved', slowest: 'apisix-2' })
+    expect(lanes[0]).to.include({ standing: 'waiting', lagMs: null })
+    expect(lanes[4]).to.include({ standing: 'proved' })
     expect(lanes.filter(({ standing }) => standing === 'unproved')).to.have.length(2)
   })
 
@@ -105,5 +105,48 @@ describe('rollouts', () => {
     expect(newer).to.include({ waiting: 1, proved: 0, tookMs: null })
     expect(older).to.include({ name: 'shop / Deployment web', proved: 1, waiting: 0 })
     expect(older?.tookMs).to.be.a('number')
+  })
+
+  it('are a row each, with the stuck pods and their reasons, and open into all pods (E7)', () => {
+    const lanes = lanesOf(scene.drains, scene.past)
+    const rows = (differs: Partial<Parameters<typeof rowsOf>[1]> = {}) =>
+      rowsOf(lanes, {
+        at: NOW + 5000,
+        order: 'workloads',
+        opened: '',
+        isWhole: false,
+        selected: undefined,
+        ...differs
+      })
+    const kinds = (some: ReturnType<typeof rows>) => some.map(({ kind }) => kind[0]).join('')
+    const closed = rows()
+    expect(kinds(closed)).to.match(/^r(lr){1,3}r*$/)
+    const [first, stuck, reason] = closed
+    expect(stuck).to.deep.include({ kind: 'lane', lane: lanes[0] })
+    expect(reason)
+      .to.have.property('text')
+      .that.matches(/^apisix-2: 2 requests are in flight\. .* after 27 s in all/)
+    expect(kinds(rows({ at: NOW })), 'they have only begun to wait').to.match(/^r+$/)
+    if (first?.kind !== 'rollout') throw new Error('no rollout')
+    const opened = rows({ opened: first.rollout.id })
+    expect(opened.length).to.be.above(closed.length)
+    expect(opened.slice(0, 3)).to.deep.equal([{ ...first, isOpen: true }, stuck, reason])
+    expect(rows({ selected: lanes[0] })).to.deep.equal(opened)
+    expect(rows({ order: 'pods' }).filter(({ kind }) => kind === 'lane')).to.have.length(lanes.length)
+    const sealed = lanesOf(
+      scene.drains.map(drain => ({
+        ...drain,
+        gateways: drain.gateways.map(one => ({ ...one, sealedAt: 1 }))
+      })),
+      []
+    )
+    const help = rowsOf(sealed, {
+      at: NOW + 5000,
+      order: 'pods',
+      opened: '',
+      isWhole: false,
+      selected: undefined
+    })[1]
+    expect(help).to.have.property('text').that.contains('No new request comes. It ends with its last one')
   })
 })

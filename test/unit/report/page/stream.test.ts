@@ -175,7 +175,6 @@ describe('stream', () => {
       clock.advance(1000)
       expect((await heard.next()).at).to.equal(i)
     }
-    // 120 MB were sent to the other.
     let got = 0
     const back = new AbortController()
     deaf.on('data', data => {
