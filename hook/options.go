@@ -14,6 +14,8 @@ type options struct {
 	budget         time.Duration
 	fallback       time.Duration
 	connectTimeout time.Duration
+	// atLeast is the sleep that the hook replaces, if it covered other traffic than that of APISIX too.
+	atLeast time.Duration
 	// quiet is 0 without a quiet window.
 	quiet   time.Duration
 	pod     pod
@@ -29,11 +31,12 @@ type pod struct{ name, namespace, uid string }
 type setting struct{ flag, env, byDefault string }
 
 var settings = struct {
-	url, budget, fallback, connectTimeout, quiet, pod, namespace, uid, log setting
+	url, budget, fallback, atLeast, connectTimeout, quiet, pod, namespace, uid, log setting
 }{
 	url:            setting{"url", "APISIX_DRAIN_URL", "http://apisix-drain.apisix:8080"},
 	budget:         setting{"budget", "APISIX_DRAIN_BUDGET", "24s"},
 	fallback:       setting{"fallback", "APISIX_DRAIN_FALLBACK", "5s"},
+	atLeast:        setting{"at-least", "APISIX_DRAIN_AT_LEAST", "0s"},
 	connectTimeout: setting{"connect-timeout", "APISIX_DRAIN_CONNECT_TIMEOUT", "2s"},
 	quiet:          setting{"quiet", "APISIX_DRAIN_QUIET", "0s"},
 	pod:            setting{"pod", "POD_NAME", ""},
@@ -49,8 +52,8 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	flags.SetOutput(io.Discard)
 	values := map[string]string{}
 	value := func(s setting) { flags.Func(s.flag, "", func(text string) error { values[s.flag] = text; return nil }) }
-	for _, s := range []setting{settings.url, settings.budget, settings.fallback, settings.connectTimeout, settings.quiet,
-		settings.pod, settings.namespace, settings.uid, settings.log} {
+	for _, s := range []setting{settings.url, settings.budget, settings.fallback, settings.atLeast, settings.connectTimeout,
+		settings.quiet, settings.pod, settings.namespace, settings.uid, settings.log} {
 		value(s)
 	}
 	fail := flags.Bool("fail", false, "")
@@ -89,6 +92,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	}
 	result.budget = duration(settings.budget, time.Millisecond)
 	result.fallback = duration(settings.fallback, 0)
+	result.atLeast = duration(settings.atLeast, 0)
 	result.connectTimeout = duration(settings.connectTimeout, time.Millisecond)
 	result.quiet = duration(settings.quiet, 0)
 

@@ -58,8 +58,14 @@ func request(options options, left time.Duration) string {
 	if options.pod.uid != "" {
 		query.Set("uid", options.pod.uid)
 	}
+	if options.fallback > 0 {
+		query.Set("sleep", milliseconds(options.fallback))
+	}
+	if options.atLeast > 0 {
+		query.Set("atLeast", milliseconds(options.atLeast))
+	}
 	if wait := left - answerMargin; wait >= time.Millisecond {
-		query.Set("timeout", strconv.FormatInt(wait.Milliseconds(), 10)+"ms")
+		query.Set("timeout", milliseconds(wait))
 	}
 	path := options.target.prefix + "/v1/prestop"
 	if len(query) > 0 {
@@ -75,3 +81,5 @@ func request(options options, left time.Duration) string {
 	}
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }

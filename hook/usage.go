@@ -10,6 +10,8 @@ If no agent answers, or nothing could be proved, it sleeps until --fallback has 
   --url URL               where the agents listen            APISIX_DRAIN_URL              http://apisix-drain.apisix:8080
   --budget DURATION       never takes longer than this       APISIX_DRAIN_BUDGET           24s
   --fallback DURATION     the sleep that it falls back to    APISIX_DRAIN_FALLBACK         5s
+  --at-least DURATION     the answer comes no sooner: the    APISIX_DRAIN_AT_LEAST         0s
+                          sleep that it replaces
   --connect-timeout DURATION                                 APISIX_DRAIN_CONNECT_TIMEOUT  2s
   --quiet DURATION        then wait until no one has         APISIX_DRAIN_QUIET            0s: do not wait
                           connected for this long

@@ -65,7 +65,9 @@ describe('hook', () => {
     expect(stderr).to.match(SAID)
     expect(ms).to.be.below(SOON)
     expect(stub?.requests).to.have.length(1)
-    expect(stub?.requests[0]?.text).to.match(/^POST \/v1\/prestop\?timeout=23[45]\d\dms HTTP\/1\.1\r\n/)
+    expect(stub?.requests[0]?.text).to.match(
+      /^POST \/v1\/prestop\?sleep=20000ms&timeout=23[45]\d\dms HTTP\/1\.1\r\n/
+    )
   })
 
   it('names its pod, from its environment', async () => {
@@ -75,7 +77,7 @@ describe('hook', () => {
       POD_UID: '7f3a'
     })
     const text = stub?.requests[0]?.text
-    expect(text).to.match(/\?namespace=shop&pod=web-1&timeout=\d+ms&uid=7f3a HTTP/)
+    expect(text).to.match(/\?namespace=shop&pod=web-1&sleep=\d+ms&timeout=\d+ms&uid=7f3a HTTP/)
   })
 
   it('reads an answer in chunks', async () => {

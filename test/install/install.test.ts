@@ -65,7 +65,7 @@ onEachKubernetes('helm on a real API server', version => {
     expect(said).to.include('kubectl -n apisix create secret generic apisix-drain --from-literal=admin-key=')
     expect(said).to.include('kubectl -n apisix exec deploy/apisix-drain -- node agent/main.ts doctor')
     expect(said).to.include(
-      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME" && exit'
+      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit'
     )
     expect(said).to.include('--noproxy')
   })

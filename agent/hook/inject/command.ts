@@ -20,7 +20,7 @@ export function commandFor(
   }
   // Without a connection, each try takes a second, and so does each pause. All of them must end with the sleep.
   const pauses = fallback >= 5 ? '0 1 1' : fallback >= 3 ? '0 1' : '0'
-  const named = `${url}?namespace=$POD_NAMESPACE&pod=$POD_NAME`
+  const named = `${url}?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=${fallback}s`
   const call = `curl -fsS -m ${budget} --noproxy "*" --connect-timeout 1 -X POST "${named}"`
   // curl returns 22 for an HTTP error, which no further try changes.
   const tries = `for pause in ${pauses}; do sleep $pause; ${call} && exit; [ $? = 22 ] && break; done; false`

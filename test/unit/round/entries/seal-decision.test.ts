@@ -224,4 +224,17 @@ describe('entries to seal for a pod that is being drained', () => {
     expect(now(5000, { g1: open(said()) }, free)).to.deep.equal(['sealed', { g1: ['now'] }])
     expect(now(5000, needed, { ...short, phase: 'gone', at: 0 } as Drain)[0]).to.equal('sealed')
   })
+
+  it('include none by force because a hook got its 503 early, nor before the end of a hook’s own sleep', () => {
+    const at = drain.deadline - SEAL_BEFORE_MS
+    const needed = { g1: open(said(['routes/1'])) }
+    const { now, memory } = round(needed)
+    const early = { ...drain, phase: 'expired', at: 0 } as Drain
+    expect(now(at - 1, needed, early)).to.deep.equal(['draining', undefined])
+    expect(sealLookAt(early, 1000)).to.equal(at)
+    memory.sleepMs = drain.deadline - drain.since
+    expect(now(at, needed, early)[0]).to.equal('draining')
+    memory.sleepMs = 5000
+    expect(now(at, needed, early)[0]).to.equal('sealed')
+  })
 })
