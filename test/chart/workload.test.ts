@@ -34,6 +34,30 @@ describe('chart workload', () => {
     }
   })
 
+  it('leaves the ids to OpenShift, in the pods with hooks too', () => {
+    const ids = { runAsUser: null, runAsGroup: null, fsGroup: null }
+    const rendered = render({ podSecurityContext: ids, 'injection.webhook.enabled': true })
+    const secure = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } }
+    expect(podOf(only(rendered, 'Deployment')).securityContext).to.deep.equal(secure)
+    expect(JSON.stringify(rendered)).to.include('runAsNonRoot: true').and.not.include('65532')
+  })
+
+  it('takes volumes, DNS, a strategy and objects of the operator', () => {
+    const rendered = render({
+      extraVolumes: [{ name: 'ca', emptyDir: {} }],
+      extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
+      dnsConfig: { nameservers: ['10.0.0.2'] },
+      'strategy.rollingUpdate.maxSurge': 2,
+      extraObjects: [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: '{{ .Release.Name }}-mine' } }]
+    })
+    const pod = podOf(only(rendered, 'Deployment'))
+    expect(pod.volumes?.at(-1)).to.deep.equal({ name: 'ca', emptyDir: {} })
+    expect(firstContainer(pod).volumeMounts?.at(-1)).to.deep.equal({ name: 'ca', mountPath: '/ca' })
+    expect(pod).to.have.deep.property('dnsConfig', { nameservers: ['10.0.0.2'] })
+    expect(only(rendered, 'Deployment')).to.have.nested.property('spec.strategy.rollingUpdate.maxSurge', 2)
+    expect(rendered.map(({ metadata: { name } }) => name)).to.include('apisix-drain-mine')
+  })
+
   it('mounts whole folders, read only: a subPath would not follow a rotation', () => {
     expect(agent().volumeMounts).to.deep.equal([
       { name: 'config', mountPath: '/etc/apisix-drain', readOnly: true },

@@ -57,11 +57,3 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{- define "apisix-drain.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
-{{- end -}}

@@ -57,7 +57,9 @@ securityContext:
   capabilities: { drop: [ALL] }
   readOnlyRootFilesystem: true
   runAsNonRoot: true
-  runAsUser: 65532
+  {{- with .Values.podSecurityContext.runAsUser }}
+  runAsUser: {{ . | int64 }}
+  {{- end }}
   seccompProfile: { type: RuntimeDefault }
 volumeMounts:
   - { name: {{ $volume }}, mountPath: /apisix-drain }
