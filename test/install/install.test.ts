@@ -70,6 +70,17 @@ onEachKubernetes('helm on a real API server', version => {
     expect(said).to.include('--noproxy')
   })
 
+  it('prints how to open the page and to label a namespace, if both are on', () => {
+    const sets = ['config.serve.dashboard.enabled', 'injection.webhook.enabled'].map(on => `--set=${on}=true`)
+    const [, notes = ''] = helm('upgrade', ...RELEASE, CHART, '--dry-run=server', ...sets).split('NOTES:')
+    expect(notes).to.include('kubectl label namespace <yours> apisix-drain.io/inject=true')
+    expect(notes).not.to.include('/v1/prestop')
+    expect(notes).to.include('kubectl -n apisix port-forward svc/apisix-drain 8081:8081')
+    expect(notes).to.include(
+      `secret apisix-drain -o go-template='{{index .data "dashboard-token" | base64decode}}'`
+    )
+  })
+
   it('creates pods that a namespace of Pod Security level restricted admits', async () => {
     const { spec } = (await api.call('GET', DEPLOYMENT)).json as { spec: { template: { spec: PodSpec } } }
     const pod = spec.template.spec
