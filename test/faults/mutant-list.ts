@@ -529,6 +529,17 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
+    name: 'plugin: leaves the shortcut of APISIX past the barrier',
+    lua: [
+      {
+        file: 'wrappers.lua',
+        from: 'apisix.http_balancer_phase = handle, connect',
+        to: 'own.none = handle, connect'
+      }
+    ],
+    found: { file: 'test/unit/plugin/api.test.ts', title: 'keeps off the shortcut of APISIX' }
+  },
+  {
     name: 'plugin: the word lacks what changed around its entry',
     lua: [{ file: 'affected.lua', from: 'self:touch(place.list, seen)', to: '' }],
     found: {
