@@ -69,7 +69,9 @@ export function Page({ store }: { store: Store }) {
             <Hidden places={snapshot.hidden} />
             {lag}
             <Worth snapshot={snapshot} />
-            <Answers snapshot={snapshot} now={second} />
+            {snapshot.acks.length + snapshot.agent.missingParts.length > 0 && (
+              <Answers snapshot={snapshot} now={second} />
+            )}
             <Gateways snapshot={snapshot} lanes={over} now={now} />
             <Holders holders={snapshot.holders} lanes={over} now={second} view={view} onView={onView} />
             <Words />

@@ -75,8 +75,13 @@ function decades(low: number, high: number): number[] {
 }
 
 function options(at: HTMLElement, withSleep: boolean, span: () => [number, number]): UPlot.Options {
-  const colours = getComputedStyle(at)
-  const colour = (name: string) => colours.getPropertyValue(`--${name}`).trim()
+  /** A canvas needs the colour itself, and not its name. */
+  const colour = (name: string) => {
+    at.style.color = `var(--${name})`
+    const { color } = getComputedStyle(at)
+    at.style.color = ''
+    return color
+  }
   const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } }
   const font = '11px system-ui, sans-serif'
   const value = (_: UPlot, ms: number | null) => (ms === null ? '–' : formatMs(ms))
