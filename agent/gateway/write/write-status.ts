@@ -1,11 +1,9 @@
-import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 
 /** The state of one removal. The names are those of `HolderReport`. */
 export interface WriteStatus {
   readonly state: 'writing' | 'removed' | 'kept-last' | 'failed'
-  /** When the removal was accepted and read back; only with `removed`. */
-  readonly acceptedAt: Millis | undefined
   /** A message for an operator; empty if there is nothing to report. */
   readonly why: string
 }

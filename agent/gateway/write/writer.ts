@@ -84,7 +84,7 @@ export function createWriter(options: WriterOptions): Writer {
   }
 
   const note = ({ holder, node, uid, state, why }: Outcome): void =>
-    statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
+    statuses.set(holder, node, uid, { state, why })
 
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
@@ -147,17 +147,16 @@ export function createWriter(options: WriterOptions): Writer {
       const queue = queueOf(targetOf(change))
       const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid))
       for (const { key, uid } of fresh) {
-        const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
+        const { state } = statuses.get(change.holder.key, key, uid) ?? {}
         // A failure stays visible until a later try succeeds.
         if (state === 'failed') continue
         const who = state === 'removed' ? writerOf(change.holder) : undefined
         const why = who === undefined ? '' : `put back: its writer is ${who}`
         if (who !== undefined) {
           const { key: holder, revision } = change.holder
-          const afterMs = Math.round(clock.now() - (removedAt ?? 0))
-          log.warn({ holder, node: key, writer: who, revision, afterMs }, 'node put back')
+          log.warn({ holder, node: key, writer: who, revision }, 'node put back')
         }
-        statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
+        statuses.set(change.holder.key, key, uid, { state: 'writing', why })
       }
       if (fresh.length > 0) begin(queue)
     },

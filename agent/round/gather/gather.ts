@@ -120,19 +120,13 @@ export function remember(
   const ports = world.portsOf(drain.pod)
   if (ports.length > 0) memory.ports = ports
   memory.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
-  rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
+  rememberPlaces(endingNodes(world, drains, drain), memory, now)
   rememberDiscovered(drain, memory, sources)
   if (drain.phase === 'draining' || drain.phase === 'expired')
     rememberHidden(drain.pod, memory, world, sources)
 }
 
-function rememberPlaces(
-  matches: readonly Match[],
-  drain: Drain,
-  memory: Memory,
-  { writer }: Sources,
-  now: Millis
-): void {
+function rememberPlaces(matches: readonly Match[], memory: Memory, now: Millis): void {
   const listed = new Set<string>()
   for (const { holder, node } of matches) {
     const key = `${holder.key} ${node.key}`
@@ -141,7 +135,7 @@ function rememberPlaces(
   }
   for (const [key, place] of memory.places) {
     if (listed.has(key) || place.holder.discovery) continue
-    place.removedAt ??= writer.status(place.holder.key, place.node, drain.uid)?.acceptedAt ?? now
+    place.removedAt ??= now
   }
 }
 
