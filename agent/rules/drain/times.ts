@@ -17,7 +17,3 @@ export function earliest(some: readonly (Millis | undefined)[]): Millis | undefi
   const known = some.filter(at => at !== undefined)
   return known.length > 0 ? known.reduce((a, b) => Math.min(a, b)) : undefined
 }
-
-/** `at` plus `ms`; `undefined` if `at` is. */
-export const plus = (at: Millis | undefined, ms: number): Millis | undefined =>
-  at === undefined ? undefined : at + ms

@@ -12,7 +12,12 @@ const GATEWAY = { id: 'g', name: 'apisix-1', ready: true, terminating: false }
 describe('a hook that comes after the proof', () => {
   const old = pod('web-1', terminating(0))
   const drain = { ...drainOf(seen(old)), phase: 'proven', at: 5, verdict: proven() } as Drain
-  const answered = (reading: unknown, instance: string | undefined, gateway: object = GATEWAY) => {
+  const answered = (
+    reading: unknown,
+    instance: string | undefined,
+    gateway: object = GATEWAY,
+    differs = {}
+  ) => {
     const acks: string[] = []
     const replies = createReplies({
       sources: {
@@ -25,8 +30,8 @@ describe('a hook that comes after the proof', () => {
       told: of => of({ ack: ({ result }) => void acks.push(result) }),
       clock: manualClock(20)
     })
-    const ack = replies.atOnce(hook(old))
-    for (let i = 0; i < 10; i++) replies.atOnce(hook(old))
+    const ack = replies.atOnce(hook(old, differs))
+    for (let i = 0; i < 10; i++) replies.atOnce(hook(old, differs))
     expect(acks, 'shown once (S8)').to.deep.equal(ack ? ['drained'] : [])
     return ack?.result
   }
@@ -35,6 +40,11 @@ describe('a hook that comes after the proof', () => {
     expect(answered(barrier(), 'i1')).to.equal('drained')
     expect(answered(barrier({ problem: 'refused' }), 'i1'), 'it may be shutting down').to.equal('drained')
     expect(answered(barrier(), undefined), 'its state was not read yet').to.equal('drained')
+  })
+
+  it('waits while the sleep that it replaces covers other traffic', () => {
+    expect(answered(barrier(), 'i1', GATEWAY, { atLeastMs: 1000 })).to.equal(undefined)
+    expect(answered(barrier(), 'i1', GATEWAY, { receivedAt: 0, atLeastMs: 10 })).to.equal('drained')
   })
 
   it('waits for a gateway that has restarted or joined since, and for its requests', () => {
