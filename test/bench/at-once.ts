@@ -9,6 +9,8 @@ import { ratio, spread, type Spread } from './stats.ts'
 /** Several pods of one upstream end at the same moment, and each hook is called. */
 export interface AtOnceCase {
   readonly ending: number
+  /** So many more pods end, each of them the whole of its workload, behind an upstream of its own: by turns a StatefulSet, and a Deployment with the strategy Recreate. */
+  readonly whole?: number
   /** The number of nodes in the upstream of these pods. */
   readonly nodes: number
   /** Other upstreams, with two nodes each. */
@@ -37,12 +39,15 @@ const FORGOTTEN_MS = 60_000
 
 export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   let web: TestPod[] = []
+  let whole: TestPod[] = []
   const callers = await startCallers()
   const place = await startPlace({ gateways: what.gateways }, async place => {
     web = Array.from({ length: what.nodes + what.before }, (_, i) =>
       place.pod(`web-${i}`, { graceSeconds: GRACE_SECONDS })
     )
     await place.upstream('web', web)
+    whole = Array.from({ length: what.whole ?? 0 }, (_, i) => wholeWorkload(place, `whole-${i}`))
+    await forAll(whole, pod => place.upstream(pod.name, [pod]))
     const other = Array.from({ length: what.holders }, (_, i) => ({ id: `other-${i}`, at: i }))
     await forAll(other, ({ id, at }) =>
       place.upstream(
@@ -52,13 +57,20 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
     )
   })
   try {
-    await place.settled(what.holders + 1)
+    await place.settled(what.holders + whole.length + 1)
     await warmUp(place, callers, web.splice(-what.before, what.before))
-    return await measure(place, callers, web.slice(0, what.ending), what)
+    return await measure(place, callers, [...web.slice(0, what.ending), ...whole], what)
   } finally {
     callers.close()
     await place.close()
   }
+}
+
+/** The only pod of a workload that is deleted, or whose ReplicaSet wants none any more. */
+function wholeWorkload({ pod, kubernetes }: Omit<Place, 'agent'>, name: string): TestPod {
+  const isStateful = name.endsWith('0')
+  const kind = isStateful ? 'StatefulSet' : 'ReplicaSet'
+  return pod(name, {graceSeconds: GRACE_SECONDS, owner: {kind, name: `${name}-5d4f` }})
 }
 
 /** Drains these pods, a few at a time. Resolves when only their entries are left, which outlive the pods. */

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 
+import { isRecord } from './nodes.ts'
+
 /**
  * The version of the protocol between agents and gateways, which is not that of a release. It goes up with every change that the other
  * side could misunderstand. A gateway refuses requests of another version, so it gives no evidence (docs/decisions/0077).
@@ -24,6 +26,23 @@ export interface BarrierEntry {
   readonly answeredFor?: number
 }
 
+/** A list that is checked up to its first wrong item. z.array reports every one: an answer full of them stopped the loop for 3 s. */
+export const arrayOf = <T>(item: z.ZodType<T>) =>
+  z.custom<T[]>(Array.isArray).superRefine((all, context) => {
+    for (const [at, one] of all.entries()) {
+      const { error } = item.safeParse(one)
+      if (error) return context.addIssue({ ...error.issues[0]!, path: [at, ...error.issues[0]!.path] })
+    }
+  })
+const areStrings = (all: unknown): boolean => Array.isArray(all) && all.every(one => typeof one === 'string')
+const strings = z.custom<string[]>(areStrings, 'not a list of strings')
+const stringsByKey = z.custom<Record<string, string[]>>(
+  all => isRecord(all) && Object.values(all).every(areStrings)
+)
+const numbersByKey = z.custom<Record<string, number>>(
+  all => isRecord(all) && Object.keys(all).length <= 64 && Object.values(all).every(Number.isFinite)
+)
+
 /** An entry as the gateway reports it. */
 export type BarrierState = z.infer<typeof told>
 export type WorkersWord = z.infer<typeof word>
@@ -37,13 +56,13 @@ const word = z.looseObject({
   /** How many places would use the address. Of the workers' counts, the highest is sent, here and in `hidden`. */
   places: z.number(),
   /** Names of places in which some worker has no other choice that is not denied. */
-  sole: z.array(z.string()),
+  sole: strings,
   /** Names of places in which only successors are left. */
-  succeeded: z.array(z.string()),
+  succeeded: strings,
   /** How many places a worker cannot inspect. */
   hidden: z.number(),
   /** The other choices of all other places, each as `address:port`; `more` of them are left out. */
-  others: z.array(z.looseObject({ places: z.number(), nodes: z.array(z.string()), more: z.number() })),
+  others: arrayOf(z.looseObject({ places: z.number(), nodes: strings, more: z.number() })),
   /** The number of places whose other choices are left out of `others`. */
   cut: z.number(),
   tag: z.string().optional(),
@@ -76,7 +95,7 @@ const told = z.looseObject({
   /** Present once an agent has asked for the workers' word. */
   word: word.optional(),
   /** Only in a list of all entries. */
-  successors: z.record(z.string(), z.array(z.string())).optional(),
+  successors: stringsByKey.optional(),
   answer: z.string().optional(),
   answeredFor: z.number().optional()
 })
@@ -87,13 +106,13 @@ const answer = z.looseObject({
   fit: z.boolean(),
   /** When the gateway counted, in seconds since the epoch by its clock. */
   now: z.number(),
-  entries: z.array(told)
+  entries: arrayOf(told)
 })
-export const polled = answer.extend({ unknown: z.array(z.string()) })
+export const polled = answer.extend({ unknown: strings })
 const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
 /** The answer with status 507: some entries were stored; each entry that was not stored has its error. */
 export const full = answer.extend({
-  entries: z.array(z.union([told, refused])),
+  entries: arrayOf(z.union([told, refused])),
   error_msg: z.string().optional()
 })
 export const removed = z.looseObject({ wire, instance: z.string(), removed: z.number() })
@@ -103,7 +122,7 @@ const worker = z.looseObject({
   fit: z.boolean(),
   /** The highest configuration revision that the worker applied: overall, and by kind of object. */
   revision: z.number().nullish(),
-  revisions: z.record(z.string(), z.number()).refine(kinds => Object.keys(kinds).length <= 64),
+  revisions: numbersByKey,
   /** When one of these revisions last changed (seconds since the epoch). */
   applied: z.number().nullish(),
   /** The worker exits after a reload: it only finishes its requests, and applies no new configuration. */
@@ -118,13 +137,13 @@ export const gatewayState = z.looseObject({
   /** Null if the plugin could not detect it. */
   apisix: z.string().nullish(),
   fit: z.boolean(),
-  unfit: z.array(z.string()),
+  unfit: strings,
   now: z.number(),
   /** With `entries=late`: only entries that got a request in spite of their seal. */
-  entries: z.array(told),
+  entries: arrayOf(told),
   /** Totals of all entries. Each change increases the generation. */
   held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }),
-  workers: z.array(worker).max(1024),
+  workers: arrayOf(worker).refine(({ length }) => length <= 1024),
   counts: z.looseObject({
     moved: z.number(),
     succeeded: z.number(),

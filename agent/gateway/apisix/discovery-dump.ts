@@ -3,12 +3,13 @@ import { z } from 'zod'
 import { readJson } from '../../base/json-reader.ts'
 import type { NodeKey } from '../../rules/drain/facts.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
+import { arrayOf } from './barrier-wire.ts'
 import { isRecord, readNodes } from './nodes.ts'
 
 const listed = z.looseObject({ name: z.string(), value: z.string() })
 /** A list of items. Lua encodes an empty list as `{}`. */
-export const listOf = <T extends z.ZodType>(item: T) =>
-  z.union([z.array(item), z.looseObject({}).transform(() => [])])
+export const listOf = <T>(item: z.ZodType<T>) =>
+  z.union([arrayOf(item), z.looseObject({}).transform(() => [])])
 
 /**
  * `GET /v1/discovery/kubernetes/dump` (apisix/discovery/kubernetes/init.lua, dump_data): for each cluster, the nodes of every

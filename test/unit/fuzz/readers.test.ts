@@ -144,6 +144,27 @@ describe(`${RUNS} inputs over all readers of what comes from outside`, function 
         }
       )
     })
+  it('a gateway answers with the most wrong items that the reader lets through: the first one ends it', () => {
+    const state = { uid: 'u', ip: '10.0.0.1', state: 'sealed', ttl: 1, bypasses: 0, late: 0 }
+    const word = { said: 1, asked: 1, places: 0, succeeded: [], hidden: 0, others: [], cut: 0 }
+    const wrong = Array<object>(10_000).fill({})
+    const entryWith = (part: object) => ({
+      ...state,
+      inflight: { requests: 0, long: 0 },
+      word: { ...word, sole: [], ...part }
+    })
+    for (const entries of [
+      wrong,
+      [entryWith({ sole: wrong })],
+      [entryWith({ others: wrong })],
+      Array<object>(100).fill(entryWith({ sole: wrong.slice(0, 900) }))
+    ])
+      for (const schema of [polled, full, gatewayState]) {
+        const issues = schema.safeParse({ entries }).error?.issues ?? []
+        const own = issues.filter(({ path }) => path[0] === 'entries')
+        expect(own).to.have.lengthOf(1)
+      }
+  })
   after(() => {
     if (FUZZ !== undefined) console.log(`the longest input took ${longest.toFixed(1)} ms`)
   })
