@@ -47,7 +47,6 @@ const SPEC: Partial<Record<ResourceName, (given: Fields) => Fields>> = {
     const rolling = (strategy.type ?? 'RollingUpdate') === 'RollingUpdate'
     const rollingUpdate = { maxSurge: '25%', maxUnavailable: '25%', ...fields(strategy.rollingUpdate) }
     return {
-      revisionHistoryLimit: 10,
       progressDeadlineSeconds: 600,
       ...workload(given),
       strategy: rolling ? { type: 'RollingUpdate', rollingUpdate } : strategy

@@ -187,7 +187,6 @@ export interface PodTemplate {
 export interface ReplicaSet extends KubeObject {
   readonly spec: {
     readonly replicas?: number
-    readonly minReadySeconds?: number
     readonly selector: LabelSelector
     readonly template: PodTemplate
   }
@@ -204,9 +203,6 @@ export interface ReplicaSet extends KubeObject {
 export interface Deployment extends KubeObject {
   readonly spec: {
     readonly replicas?: number
-    readonly minReadySeconds?: number
-    readonly paused?: boolean
-    readonly revisionHistoryLimit?: number
     readonly progressDeadlineSeconds?: number
     readonly selector: LabelSelector
     readonly template: PodTemplate

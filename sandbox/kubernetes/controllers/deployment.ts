@@ -31,7 +31,7 @@ export const templateHash = (template: PodTemplate): string =>
 const revisionOf = (set: ReplicaSet): number => Number(set.metadata.annotations?.[REVISION] ?? 0)
 
 const newSet = (deployment: Deployment, hash: string, revision: number): Draft<ReplicaSet> => {
-  const { template, minReadySeconds, selector } = deployment.spec
+  const { template, selector } = deployment.spec
   const labels = { ...template.metadata?.labels, [HASH]: hash }
   return {
     metadata: {
@@ -43,7 +43,6 @@ const newSet = (deployment: Deployment, hash: string, revision: number): Draft<R
     },
     spec: {
       replicas: 0,
-      ...(minReadySeconds === undefined ? {} : { minReadySeconds }),
       selector: { matchLabels: { ...selector.matchLabels, [HASH]: hash } },
       template: { ...template, metadata: { ...template.metadata, labels } }
     }
@@ -143,24 +142,14 @@ export function startDeployments(store: Store): () => void {
     for (const set of old) scale(set, sizes.get(set.metadata.name) ?? 0)
   }
 
-  const forgetOld = (deployment: Deployment, old: readonly ReplicaSet[]) => {
-    const idle = old.filter(({ spec, status }) => spec.replicas === 0 && (status.replicas ?? 0) === 0)
-    const keep = deployment.spec.revisionHistoryLimit ?? 10
-    for (const { metadata } of idle.slice(0, Math.max(idle.length - keep, 0)))
-      store.delete('replicasets', metadata.namespace, metadata.name)
-  }
-
   const queue = createQueue(key => {
     const [namespace, name] = splitKey(key)
     const deployment = store.get('deployments', namespace, name)
     if (!deployment || deployment.metadata.deletionTimestamp) return
     const hash = templateHash(deployment.spec.template)
-    if (!deployment.spec.paused) {
-      const fresh = freshSet(deployment, hash)
-      const old = setsOf(deployment).filter(({ metadata }) => metadata.uid !== fresh.metadata.uid)
-      roll(deployment, fresh, old)
-      forgetOld(deployment, old)
-    }
+    const newest = freshSet(deployment, hash)
+    const others = setsOf(deployment).filter(({ metadata }) => metadata.uid !== newest.metadata.uid)
+    roll(deployment, newest, others)
     const sets = setsOf(deployment)
     const fresh = sets.find(set => set.metadata.labels?.[HASH] === hash)
     const revision = fresh?.metadata.annotations?.[REVISION]

@@ -30,12 +30,3 @@ export const isActive = ({ metadata, status }: Pod): boolean =>
 const readyCondition = ({ status }: Pod) => status.conditions?.find(({ type }) => type === 'Ready')
 
 export const isReady = (pod: Pod): boolean => readyCondition(pod)?.status === 'True'
-
-/** Milliseconds until the pod has been ready for `minReadySeconds`; 0 if it is available, undefined if it is not ready. */
-export function availableIn(pod: Pod, minReadySeconds: number, now: number): number | undefined {
-  const ready = readyCondition(pod)
-  if (ready?.status !== 'True') return undefined
-  if (minReadySeconds === 0) return 0
-  const since = Date.parse(ready.lastTransitionTime ?? pod.metadata.creationTimestamp)
-  return Math.max(since + minReadySeconds * 1000 - now, 0)
-}

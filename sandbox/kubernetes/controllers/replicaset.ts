@@ -1,15 +1,6 @@
 import type { Draft, Pod, ReplicaSet } from '../objects.ts'
 import type { Store } from '../store.ts'
-import {
-  availableIn,
-  controllerOf,
-  isActive,
-  isReady,
-  keyOf,
-  ownedBy,
-  referenceTo,
-  splitKey
-} from './owned.ts'
+import { controllerOf, isActive, isReady, keyOf, ownedBy, referenceTo, splitKey } from './owned.ts'
 import { createQueue } from './queue.ts'
 
 const COST = 'controller.kubernetes.io/pod-deletion-cost'
@@ -46,14 +37,14 @@ export function planReplicas(
   }
 }
 
-function replicaSetStatus(replicaSet: ReplicaSet, pods: readonly Pod[], now: number): ReplicaSet['status'] {
+function replicaSetStatus(replicaSet: ReplicaSet, pods: readonly Pod[]): ReplicaSet['status'] {
   const active = pods.filter(isActive)
+  const ready = active.filter(isReady).length
   return {
     replicas: active.length,
     fullyLabeledReplicas: active.length,
-    readyReplicas: active.filter(isReady).length,
-    availableReplicas: active.filter(pod => availableIn(pod, replicaSet.spec.minReadySeconds ?? 0, now) === 0)
-      .length,
+    readyReplicas: ready,
+    availableReplicas: ready,
     terminatingReplicas: pods.filter(({ metadata }) => metadata.deletionTimestamp !== undefined).length,
     observedGeneration: replicaSet.metadata.generation ?? 0
   }
@@ -87,12 +78,7 @@ export function startReplicaSets(store: Store): () => void {
     const pods = owned()
     // A listener may have deleted the set meanwhile.
     if (store.get('replicasets', namespace, name)?.metadata.uid !== replicaSet.metadata.uid) return
-    // The status and the wait use the same time. Otherwise a pod that becomes available in between would be missed.
-    const now = store.now()
-    store.patchStatus('replicasets', namespace, name, { ...replicaSetStatus(replicaSet, pods, now) })
-    const waits = pods.flatMap(pod => availableIn(pod, replicaSet.spec.minReadySeconds ?? 0, now) ?? [])
-    const next = waits.filter(ms => ms > 0)
-    if (next.length > 0) queue.addLater(key, Math.min(...next))
+    store.patchStatus('replicasets', namespace, name, { ...replicaSetStatus(replicaSet, pods) })
   })
   const stopSets = store.onChange('replicasets', ({ type, object }) => {
     if (type !== 'DELETED') queue.add(keyOf(object))
