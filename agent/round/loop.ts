@@ -9,6 +9,7 @@ import type { DrainStore } from './drain-store.ts'
 import { createOldGateways } from './blindness.ts'
 import { createDesired } from './entries/desired.ts'
 import { sealLookAt } from './entries/seal-decision.ts'
+import { createWishes } from './entries/wishes.ts'
 import { remember } from './gather/gather.ts'
 import { createEarlyEnds } from './hold/early-ends.ts'
 import { createFindPod } from './hold/find-pod.ts'
@@ -45,7 +46,7 @@ export interface LoopSettings {
   readonly guardEveryMs: number
   /** How late a kubelet may report that it ends a pod by itself, in ms. */
   readonly kubeletStatusDelayMs: number
-  /** How long holders of other namespaces may delay the seal of their last node, in ms; default: until the pod's deadline. */
+  /** How long other namespaces, and owners that are late, may delay the seal of their last node, in ms; default: no bound of its own. */
   readonly foreignHoldMs?: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
   readonly lingerMs?: number
@@ -99,7 +100,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     ownership,
     dryRun: settings.plan.dryRun,
     foreignHoldMs: settings.foreignHoldMs,
-    lingerMs: settings.lingerMs
+    lingerMs: settings.lingerMs,
+    mayCome: createWishes(cluster, clock, () => wake())
   })
   const gatewaysAreOld = createOldGateways(() => cluster.parts())
   const planSettings = createPlanSettings(settings.plan, sources)

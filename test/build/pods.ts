@@ -62,6 +62,13 @@ export interface Pods {
 const NAMESPACE = 'shop'
 const PORT = 28080
 
+/** A ReplicaSet that wants one more pod; no controller makes it. */
+const NOT_RUN = {
+  replicas: 1,
+  selector: { matchLabels: {} },
+  template: { metadata: {}, spec: { containers: [] } }
+}
+
 /** The label that a Deployment gives the pods of its ReplicaSets. */
 const hashLabel = ({ kind, name }: PodOptions['owner'] & {} = { kind: '', name: '' }) =>
   kind === 'ReplicaSet' ? { 'pod-template-hash': name.replace(/^.*-/, '') } : {}
@@ -81,6 +88,9 @@ export function createPods(store: Store, addresses: Addresses): Pods {
       const { namespace = NAMESPACE, ip = addresses.allocate(), port = PORT } = options
       const hostPort = options.hostPort === undefined ? {} : { hostPort: options.hostPort }
       const hostIp = options.hostIp === undefined ? {} : { hostIP: options.hostIp }
+      const set = options.owner?.kind === 'ReplicaSet' ? options.owner.name : undefined
+      if (set !== undefined && !store.get('replicasets', namespace, set))
+        store.create('replicasets', { metadata: { namespace, name: set }, spec: NOT_RUN })
       const { metadata } = store.create('pods', {
         metadata: {
           namespace,

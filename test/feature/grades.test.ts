@@ -251,7 +251,7 @@ describe('feature: the barrier', () => {
     while (!answered.signal.aborted) await get(`${gateway!.urls.proxy}/`)
     const { status, body } = await hook
     expect({ status, ...body }).to.include({ status: 200, evidence: 'barrier' })
-    expect(body.why).to.contain('the deadline forced the seal')
+    expect(body.why).to.contain('no other pod could take over in time')
     expect(await get(`${gateway!.urls.proxy}/`)).to.include({ status: 503 })
   })
 

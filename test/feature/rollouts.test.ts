@@ -1,13 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { PodUid } from '../../agent/rules/drain/facts.ts'
-import { SEAL_BEFORE_MS } from '../../agent/round/entries/seal-decision.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { serving } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
-import { slowClock } from '../build/slow-clock.ts'
 
 describe('feature: one replica under load', () => {
   const test = sideBySide({ gateways: 2, barrier: true })
@@ -49,46 +46,6 @@ describe('feature: one replica under load', () => {
     const { failures, by } = await load.stop()
     expect(failures).to.deep.equal([])
     expect(by['web-2']).to.be.above(20)
-  })
-
-  test('Recreate: the only pod serves until its deadline, and then the answer is an honest 503', async start => {
-    // A hook without a result is released at half of the reserve after the deadline. So a busy machine has 11 s for the answer.
-    let deadline = () => Infinity
-    let isIdle = () => false
-    const rig = await start({
-      config: { DRAIN_RESERVE: '22s' },
-      // The agent seals 250 ms before the deadline.
-      clock: () =>
-        slowClock(
-          () => deadline() - SEAL_BEFORE_MS,
-          () => isIdle()
-        )
-    })
-    const { old, backend, load } = await underLoad(rig)
-    const served = load.result.by['web-1'] ?? 0
-    deadline = () => rig.agent.loop.drains().get(old.uid as PodUid)?.deadline ?? Infinity
-    // The pod is sealed on every gateway, and no request is on its way to it.
-    isIdle = () =>
-      rig.gateways.every(
-        ({ barrier }) =>
-          barrier?.entries.look(old.ip, old.port) === 'sealed' &&
-          barrier.inflight.of(old.ip, old.port).requests === 0
-      )
-    const isLast = () => rig.agent.loop.lastPlan().kept.length === 1
-    const { body } = await expires(
-      rig,
-      old,
-      'it serves as the last one',
-      () => isLast() && load.result.by['web-1']! > served + 100,
-      22
-    )
-    await backend.terminate()
-    expect(body).to.include({ result: 'drained', evidence: 'barrier', noReplacement: true })
-    const failedThen = load.result.failures.length
-    await until('requests are refused', () => load.result.failures.length > failedThen + 5)
-    const { failures } = await load.stop()
-    expect(new Set(failures.map(one => one.slice(0, 3)))).to.deep.equal(new Set(['503']))
-    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
   })
 })
 

@@ -167,6 +167,64 @@ describe('feature: successors', () => {
       await until('the next pod serves', () => answers().then(all => [...all].join() === 'one-0'))
     })
 
+  test('the only pod of a StatefulSet: its hook is answered as soon as nothing is in flight, since the next one comes after it', async start => {
+    const rig = await start({ barrier: true })
+    const only = rig.pod('db-0', { owner: { kind: 'StatefulSet', name: 'db' }, graceSeconds: 3600 })
+    const backend = await rig.serve(only)
+    rig.service('db', [only])
+    rig.upstream('web', [only])
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+    await rig.settled()
+    const inFlight = get(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    await until('it is in flight', () => backend.open > 0)
+    rig.end(only)
+    const hook = rig.hook(only)
+    await until('new requests are refused', async () => (await body(rig)).status === 503)
+    backend.release()
+    const { status, body: answer } = await hook
+    expect({ status, ...answer }).to.include({ status: 200, result: 'drained', noReplacement: true })
+    expect((await inFlight).status).to.equal(200)
+    expect((await body(rig)).status).to.equal(503)
+  })
+
+  for (const [end, strategy, isHeld] of [
+    ['it is recreated', 'Recreate', false],
+    ['it updates', 'RollingUpdate', true]
+  ] as const)
+    test(`the only pod of a Deployment ends because ${end}: it is ${isHeld ? 'held until the next one is Ready' : 'sealed at once'}`, async start => {
+      const rig = await start({ barrier: true })
+      const { old, next } = await lateOwner(rig, { next: { ready: false } })
+      rig.gone(next)
+      rig.service('web', [old])
+      const { store } = rig.kubernetes
+      store.modify('replicasets', 'shop', 'web-1a', set => ({
+        ...set,
+        metadata: {
+          ...set.metadata,
+          ownerReferences: [
+            { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'web', controller: true }
+          ]
+        },
+        spec: { ...set.spec, replicas: 0 }
+      }))
+      const { selector, template } = store.get('replicasets', 'shop', 'web-1a')!.spec
+      store.create('deployments', {
+        metadata: { namespace: 'shop', name: 'web' },
+        spec: { replicas: 1, selector, template, strategy: { type: strategy } }
+      })
+      await rig.settled()
+      rig.end(old)
+      const hook = rig.hook(old)
+      if (isHeld) {
+        for (let i = 0; i < 200; i += 1) expect((await body(rig)).body).to.equal('web-1')
+        const fresh = rig.pod('web-3', web('web-2b'))
+        await rig.serve(fresh)
+        rig.service('web', [old, fresh])
+      }
+      const { status, body: answer } = await hook
+      expect({ status, ...answer }).to.include({ status: 200, result: 'drained', noReplacement: !isHeld })
+    })
+
   test('scaled to 1 while an ingress controller writes stale full syncs: every request goes to the pod that stays', async start => {
     const rig = await start({ barrier: true })
     const sync = (pods: readonly TestPod[]) =>

@@ -18,7 +18,7 @@ export const STANDING: Readonly<Record<Standing, Words>> = {
     tone: 'busy',
     label: 'last endpoint',
     title:
-      'Held as planned: it is the last endpoint, and stays in use until another pod serves, at most until its deadline.'
+      'Held as planned: it is the last endpoint, and stays in use until another pod serves, for 60 s at most.'
   },
   proved: { tone: 'good', label: 'proved', title: 'The evidence is complete.' },
   unproved: { tone: 'bad', label: 'not proved', title: 'The deadline came before the evidence.' },

@@ -21,8 +21,10 @@ interface Wanted extends Permission {
 const each = (verbs: readonly string[], rest: Omit<Permission, 'verb'>): readonly Permission[] =>
   verbs.map(verb => ({ verb, ...rest }))
 
+const pods = { group: '', resource: 'pods', why: 'to see that pods end' }
 const slices = { group: 'discovery.k8s.io', resource: 'endpointslices', why: 'to map Services to pods' }
 const services = 'to see which addresses and names stand for pods, and which upstreams follow Services (sync)'
+const owners = { group: 'apps', why: 'to see whether another pod may come before the last one is gone' }
 const events = { group: 'events.k8s.io', resource: 'events', why: 'to say on the pod how its drain went' }
 const lease = {
   group: 'coordination.k8s.io',
@@ -32,14 +34,11 @@ const lease = {
 
 /** The agent's rights at the API server. The chart's RBAC grants exactly these, and those of the Lease. */
 export const PERMISSIONS: readonly Permission[] = [
-  ...each(['get', 'list', 'watch'], {
-    group: '',
-    resource: 'pods',
-    needed: true,
-    why: 'to see that pods end'
-  }),
+  ...each(['get', 'list', 'watch'], { ...pods, needed: true }),
   ...each(['list', 'watch'], { ...slices, needed: true }),
   ...each(['list', 'watch'], { group: '', resource: 'services', needed: false, why: services }),
+  ...each(['get'], { ...owners, resource: 'replicasets', needed: false }),
+  ...each(['get'], { ...owners, resource: 'deployments', needed: false }),
   ...each(['create'], { ...events, needed: false })
 ]
 

@@ -158,7 +158,7 @@ interface Controller {
   readonly name: string
 }
 
-function controllerOf(references: unknown): Controller | undefined {
+export function controllerOf(references: unknown): Controller | undefined {
   for (const reference of listOf(references)) {
     const { apiVersion, controller, kind, name } = fieldsOf<V1OwnerReference>(reference)
     if (controller === true && typeof kind === 'string' && typeof name === 'string') {

@@ -1,7 +1,7 @@
 import { hasSuccessors, type DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
 import { areLive } from '../../kubernetes/reflect/parts.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memories, Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
@@ -47,12 +47,14 @@ interface DesiredOptions {
   readonly dryRun: boolean
   readonly foreignHoldMs: number | undefined
   readonly lingerMs: number | undefined
+  /** Whether its owner may make another pod before this one is gone. */
+  readonly mayCome: (pod: PodFact) => boolean
 }
 
 export function createDesired(options: DesiredOptions): DesiredEntries {
-  const { sources, world, memories, ownership, dryRun, foreignHoldMs, lingerMs } = options
+  const { sources, world, memories, ownership, dryRun, foreignHoldMs, lingerMs, mayCome } = options
   const { barrier, cluster } = sources
-  const succession = createSuccession(cluster, world)
+  const succession = createSuccession(cluster, world, mayCome)
   const lingering = createLingering(succession, lingerMs)
   let desired: readonly DesiredDrain[] = []
 

@@ -1,6 +1,6 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
-import { HOLD_ALL, judge } from '../../rules/proof/seal.ts'
+import { HOLD_ALL, judge, type Judged } from '../../rules/proof/seal.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import { decidedAt } from '../../rules/drain/step.ts'
@@ -8,6 +8,7 @@ import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.t
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import { letGoOf } from '../../rules/proof/let-go.ts'
 import { leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
+import { LAST_ENDPOINT_MS } from '../../rules/plan/successors.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
@@ -32,10 +33,12 @@ export interface EntryContext {
   /** Whether the node, `address:port`, may serve according to Kubernetes. */
   readonly serves: (node: string) => boolean
   readonly successors: (drain: Drain, memory: Memory) => Pick<DesiredDrain, 'successors' | 'isTaken'>
+  /** How long the pod serves on as the last endpoint of a place, in ms after the drain's start. */
+  readonly lastHold: (drain: Drain, memory: Memory) => Millis
   readonly now: Millis
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
-  /** How long holders of other namespaces may delay a pod's seal, in ms. Absent: until the pod's deadline. */
+  /** How long other namespaces, and owners that are late, may delay a pod's seal, in ms. Absent: no bound of its own. */
   readonly foreignHoldMs?: number | undefined
 }
 
@@ -45,7 +48,7 @@ export function entryContext(
   barrier: Pick<BarrierKeeper, 'reading'>,
   world: World,
   drains: Drains,
-  succession: Pick<Succession, 'of' | 'takenFor'>,
+  succession: Pick<Succession, 'of' | 'takenFor' | 'holdOf'>,
   now: Millis,
   foreignHoldMs?: number,
   held: ReadonlySet<PodUid> = new Set()
@@ -62,7 +65,12 @@ export function entryContext(
     successors: succession.of(pod, memory, drains),
     isTaken: succession.takenFor(pod)
   })
-  return { cluster, barrier, world, serves: mayServe, successors, now, held, foreignHoldMs }
+  // Whoever may come has the sleep that the hook replaces: until then the pod would have served without the agent too.
+  const lastHold = ({ pod }: Drain, memory: Memory) => {
+    const ms = succession.holdOf(pod, memory, foreignHoldMs ?? Infinity)
+    return ms > 0 ? Math.max(ms, memory.sleepMs) : 0
+  }
+  return { cluster, barrier, world, serves: mayServe, successors, lastHold, now, held, foreignHoldMs }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
@@ -81,8 +89,9 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (!isOpen)
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
-  const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
-  if (context.now >= forcedAt && !isShort) {
+  const { agreed, isUnanimous, isSealed, isLetGo, isLast } = agreement(drain, memory, context, isLate)
+  const isVain = isLast && context.now >= drain.since + context.lastHold(drain, memory)
+  if ((memory.sealForced || isVain || context.now >= forcedAt) && !isShort) {
     memory.sealForced ||= !isSealed
     return { ...entry, state: 'sealed', watch: true }
   }
@@ -102,8 +111,10 @@ const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => sin
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
 export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
   if (drain.phase !== 'draining' && drain.phase !== 'expired') return undefined
-  const times = [drain.since + NAME_MS, foreignUntil(drain, foreignHoldMs), drain.deadline - SEAL_BEFORE_MS]
-  return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]
+  const last = drain.deadline - SEAL_BEFORE_MS
+  const holds = [NAME_MS, LAST_ENDPOINT_MS].map(ms => drain.since + ms)
+  const times = [...holds, foreignUntil(drain, foreignHoldMs), last].filter(at => at > now && at <= last)
+  return times.sort((a, b) => a - b)[0]
 }
 
 /**
@@ -125,6 +136,8 @@ function agreement(
   readonly isLetGo: boolean
   /** Every gateway that can be asked is sealed. */
   readonly isSealed: boolean
+  /** The only reason against the seal is that the pod is the last endpoint of a place. */
+  readonly isLast: boolean
 } {
   const agreed = new Map<string, readonly string[]>()
   const succeeded = new Set<string>()
@@ -132,6 +145,7 @@ function agreement(
   const letGo = isLate ? letGoOf(pod, memory.places.values(), now) : HOLD_ALL
   const mayBeNamed = now < since + NAME_MS && memory.hidden.size > 0
   let isSealed = true
+  let isLast = true
   let isLetGo = false
   for (const { id } of cluster.gateways()) {
     const reading = barrier.reading(uid, id)
@@ -140,20 +154,22 @@ function agreement(
     // The drain does not wait for a gateway whose barrier cannot be used. A gateway that was sealed before has passed the check above.
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
-    const judged = reading?.word
+    const judged: Judged = reading?.word
       ? mayBeNamed && reading.word.hidden > 0
         ? { why: 'a name that may lead to the pod has no answer yet' }
         : judge(reading.word, serves, letGo)
       : { why: 'its workers have not been asked yet' }
     if ('why' in judged) {
       memory.unsealed.set(id, judged.why)
+      isLast &&= judged.isLast === true
       continue
     }
     agreed.set(id, judged.tags)
     isLetGo ||= letGo !== HOLD_ALL && reading?.word !== undefined && 'why' in judge(reading.word, serves)
   }
   memory.succeeded = [...succeeded].sort()
-  return { agreed, isUnanimous: memory.unsealed.size === 0, isSealed, isLetGo }
+  const isUnanimous = memory.unsealed.size === 0
+  return { agreed, isUnanimous, isSealed, isLetGo, isLast: isLast && !isUnanimous }
 }
 
 /**

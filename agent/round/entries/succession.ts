@@ -1,11 +1,13 @@
+import { areLive } from '../../kubernetes/reflect/parts.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import type { EndpointFact, NodeKey, PodFact } from '../../rules/drain/facts.ts'
+import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
 import {
   areWhole,
   candidatesOf,
   chosenOf,
   groupOf,
+  lastEndpointHold,
   mayFollow,
   mayTakeOver,
   nodesOfAll,
@@ -35,8 +37,9 @@ interface Group {
  * the candidates of a group of pods are kept until a slice of its Services changes.
  */
 export function createSuccession(
-  { pods, slices }: Pick<Sources['cluster'], 'pods' | 'slices'>,
-  world: World
+  { pods, slices, parts }: Pick<Sources['cluster'], 'pods' | 'slices' | 'parts'>,
+  world: World,
+  mayCome: (pod: PodFact) => boolean = () => true
 ) {
   let groups = new Map<string, Group>()
   let next = new Map<string, Group>()
@@ -106,6 +109,13 @@ export function createSuccession(
   }
 
   return {
+    /** See `lastEndpointHold`. */
+    holdOf(pod: PodFact, { standing }: Remembered, lateMs: Millis): Millis {
+      const seesAll = areLive(parts(), ['pods', 'endpointslices'])
+      const services = seesAll ? [...new Set(standing.map(({ service }) => service))] : undefined
+      const all = services?.flatMap(service => slices.of(pod.namespace, service))
+      return lastEndpointHold(pod, { slices: all, mayCome, lateMs })
+    },
     /** Says of a node that was named as a successor of the pod whether its address is a pod's that may not follow it. */
     takenFor:
       (pod: PodFact) =>

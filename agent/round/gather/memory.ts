@@ -43,7 +43,7 @@ export interface Memory {
   sealing: boolean
   /** The seal did not wait for holders of other namespaces. */
   letGo: boolean
-  /** The entry was sealed because the deadline was near. */
+  /** The entry was sealed although a gateway knew no other node: nothing may come in time, or the deadline is near. */
   sealForced: boolean
   /** When the agent saw the pod's deletion, a little before the round that began the drain. */
   heardAt: Millis | undefined

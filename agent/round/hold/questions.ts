@@ -71,7 +71,7 @@ function createLane(
 }
 
 /** Runs with a signal that aborts after `ASK_MS`. */
-async function inTime<T>(clock: Clock, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function inTime<T>(clock: Clock, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController()
   const cancel = clock.alarm(clock.now() + ASK_MS, () =>
     late.abort(new Error(`no answer within ${ASK_MS} ms`))

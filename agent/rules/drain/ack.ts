@@ -25,7 +25,7 @@ export interface Proved extends Answered {
   readonly gateways: Proven['gateways']
   /** In how many places the pod was listed. 0: nothing routes to it. `null`: not known. */
   readonly places: number | null
-  /** No replacement came until the deadline, so a gateway that knew no other node answered 503 for the last moments. */
+  /** No other pod could take over in time: a gateway that knew no other node answers 503 since the seal. */
   readonly noReplacement: boolean
 }
 

@@ -31,6 +31,10 @@ export function isOfRole(pod: PodFact, other: PodFact): boolean {
   return role !== undefined && role === roleOf(other)
 }
 
+/** Whether its controller makes the next pod only after this one is gone. A DaemonSet with a surge makes it before the end. */
+export const isReplacedAfterwards = ({ workload = '' }: PodFact): boolean =>
+  ['StatefulSet', 'DaemonSet', 'Job'].some(kind => isKind(workload.slice(0, workload.indexOf('/')), kind))
+
 /** Whether the next pod in its place will have the same address, because such a workload has one pod on each host. */
 export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
   hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))

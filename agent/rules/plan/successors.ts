@@ -1,8 +1,15 @@
 import type { Drains } from '../drain/drain.ts'
 import { saysThatItEnds } from '../drain/eligible.ts'
 import { readOptions } from '../drain/annotations.ts'
-import { nodeKey, type EndpointFact, type NodeKey, type PodFact, type PodUid } from '../drain/facts.ts'
-import { isOfRole, roleOf } from '../drain/workload.ts'
+import {
+  nodeKey,
+  type EndpointFact,
+  type Millis,
+  type NodeKey,
+  type PodFact,
+  type PodUid
+} from '../drain/facts.ts'
+import { isOfRole, isReplacedAfterwards, roleOf } from '../drain/workload.ts'
 import type { Holder } from './holder.ts'
 import { isEnding } from './match.ts'
 import type { World } from './world.ts'
@@ -80,6 +87,33 @@ export const mayFollow = (pod: PodFact, other: PodFact, isWhole: boolean): boole
   (isWhole || other.labelKey === pod.labelKey) &&
   readOptions(pod.annotations).successors &&
   readOptions(other.annotations).successors
+
+/** How long the last endpoint of a place serves on, in ms after the start of its drain, for a pod that may come: one image may take a minute. */
+export const LAST_ENDPOINT_MS = 60_000
+
+/** What may come before the pod is gone. */
+interface Coming {
+  /** The slices of the Services that list the pod, or listed it; `undefined` if the agent does not see all slices and pods now. */
+  readonly slices: readonly EndpointFact[] | undefined
+  /** Whether the pod's owner may make another one. */
+  readonly mayCome: (pod: PodFact) => boolean
+  /** How long a place may lack pods that are Ready, in ms. */
+  readonly lateMs: Millis
+}
+
+/**
+ * How long the pod serves on as the last endpoint of a place, in ms. With another pod of its role this is not asked, since that one follows.
+ * While Kubernetes does not say that the pod is deleted, its container may be back before anything else.
+ */
+export function lastEndpointHold(pod: PodFact, { slices, mayCome, lateMs }: Coming): Millis {
+  if (pod.deletionAt === undefined) return Infinity
+  if (slices === undefined || (!isReplacedAfterwards(pod) && mayCome(pod))) return LAST_ENDPOINT_MS
+  const peers = slices.flatMap(({ endpoints }) =>
+    endpoints.filter(one => one.podUid !== pod.uid && !one.terminating)
+  )
+  if (peers.some(({ ready }) => !ready)) return LAST_ENDPOINT_MS
+  return peers.length > 0 ? Math.min(lateMs, LAST_ENDPOINT_MS) : 0
+}
 
 /** The name of the pod's group: pods of the same group have the same candidates. Empty: this pod has no successors. */
 export function groupOf(pod: PodFact, standing: readonly ServicePort[], isWhole: boolean): string {

@@ -45,7 +45,7 @@ const isIdle = (report: GatewayReport): report is Idle => report.grade === 'barr
 
 /** The answer must state what happens to the last requests. */
 const FORCED =
-  '; the deadline forced the seal, so a gateway that knew no other node answered 503 for the last moments'
+  '; no other pod could take over in time, so a gateway that knew no other node answers 503 since the seal'
 
 /** By the words: some places may have dropped the pod since. A place that a worker cannot see counts. `undefined` without all words. */
 function placesOf({ gateways, holders, tookOver }: Evidence): number | undefined {

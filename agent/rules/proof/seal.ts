@@ -15,9 +15,11 @@ export interface LetGo {
 export const HOLD_ALL: LetGo = { place: () => false, others: () => false, cut: false }
 
 /** The result of `judge`: the words that allow a seal, or the reason against it. */
-type Judged =
+export type Judged =
   /** The tags of the judged words. The gateway seals only if its workers still report these words. */
-  { readonly tags: readonly string[] } | { readonly why: string }
+  | { readonly tags: readonly string[] }
+  /** `isLast`: the workers would choose nothing else. */
+  | { readonly why: string; readonly isLast?: true }
 
 /**
  * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things must hold
@@ -31,11 +33,11 @@ export function judge(word: Word, serves: (node: string) => boolean, letGo: LetG
   const { complete, said, asked, others, cut, tags } = word
   const sole = word.sole.filter(place => !letGo.place(place, word.sole.length))
   if (!complete) return { why: `${said} of ${asked} workers have said what they could choose instead` }
-  if (sole.length > 0) return { why: `nothing else is left in ${named(sole)}` }
+  if (sole.length > 0) return { why: `nothing else is left in ${named(sole)}`, isLast: true }
   const bad = others.find(({ nodes, more }) => more === 0 && !nodes.some(serves) && !letGo.others(nodes))
   if (!bad && cut > 0 && !letGo.cut)
     return { why: `the words of its workers leave out what is left in ${cut} more places` }
-  return bad ? { why: `what is left does not serve: ${named(bad.nodes)}` } : { tags }
+  return bad ? { why: `what is left does not serve: ${named(bad.nodes)}`, isLast: true } : { tags }
 }
 
 const named = (all: readonly string[]): string =>

@@ -27,7 +27,7 @@ function barred(drained: PodFact, ...others: readonly PodFact[]) {
   } as never)?.nodes
 }
 
-const NO_SUCCESSION = { of: () => ({}), takenFor: () => () => false }
+const NO_SUCCESSION = { of: () => ({}), takenFor: () => () => false, holdOf: () => 60_000 }
 
 describe('nodes that stay barred after a drain', () => {
   const ended = { ...terminating(0), ips: ['10.0.0.1'] }
@@ -105,7 +105,8 @@ describe('entries to seal for a pod that is being drained', () => {
 
   function round(
     readings: Readonly<Record<string, BarrierReading | undefined>>,
-    others: readonly PodFact[] = []
+    others: readonly PodFact[] = [],
+    lastHoldMs = 60_000
   ) {
     const memory = createMemories().of(drain.uid)
     const now = (at: number, current = readings, of: Drain = drain) => {
@@ -117,7 +118,7 @@ describe('entries to seal for a pod that is being drained', () => {
         keeper,
         world,
         new Map([[drain.uid, drain]]),
-        NO_SUCCESSION,
+        { ...NO_SUCCESSION, holdOf: () => lastHoldMs },
         at,
         5000
       )
@@ -211,6 +212,22 @@ describe('entries to seal for a pod that is being drained', () => {
     const sealed = round({ g1: barrier() })
     expect(sealed.now(at)).to.deep.equal(['sealed', undefined])
     expect(sealed.memory.sealForced).to.equal(false)
+  })
+
+  it('include every gateway once no other pod may come in time, and stay sealed if one comes after all', () => {
+    const [needed, unheard] = [open(said(['routes/1'])), open(undefined)]
+    const { now, memory } = round({ g1: open(said()), g2: needed }, [], 5000)
+    expect(now(4999)).to.deep.equal(['draining', undefined])
+    expect(now(5000, { g1: open(said()), g2: unheard })[0], 'a frozen worker').to.equal('draining')
+    expect(memory.sealForced).to.equal(false)
+    expect(now(5000)).to.deep.equal(['sealed', undefined])
+    expect(memory.sealForced).to.equal(true)
+    expect(now(5001, { g1: open(said()), g2: unheard })).to.deep.equal(['sealed', undefined])
+    const unready = round({ g1: open(said()) }, [pod('other', { ips: ['10.0.0.2'], ready: false })], 5000)
+    expect([unready.now(4999)[0], unready.now(5000)[0]]).to.deep.equal(['draining', 'sealed'])
+    const sleeps = round({ g1: needed }, [], 5000)
+    sleeps.memory.sleepMs = 7000
+    expect([sleeps.now(6999)[0], sleeps.now(7000)[0]]).to.deep.equal(['draining', 'sealed'])
   })
 
   it('include none by force if the grace leaves no time to hold the hook: the pod serves until it is gone (A6)', () => {

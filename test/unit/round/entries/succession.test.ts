@@ -41,6 +41,7 @@ function clusterOf(pods: readonly PodFact[]) {
       byIp: (ip: string) => pods.filter(({ ips }) => ips.includes(ip))
     },
     slices: { of: () => [slice], listing: () => [slice] },
+    parts: () => ['pods', 'endpointslices'].map(name => ({ name, state: 'live' })),
     serverBehindMs: () => 0
   } as never
 }
@@ -81,6 +82,40 @@ describe('the successors of a pod that nothing can follow yet', () => {
     expect(round(), 'a pod without an address yet').to.equal(NO_SUCCESSORS)
     known = [old, next]
     expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
+  })
+
+  it('may be none before the pod is gone: then it is held as the last endpoint for no longer than that helps', () => {
+    const [ended, workload] = [{ ...terminating(0) }, 'StatefulSet.apps/db']
+    const hold = (differs: Partial<PodFact>, ...others: PodFact[]) => {
+      const last = web('old', OLD, { ...ended, ...differs })
+      const pods = [last, ...others]
+      const succession = createSuccession(clusterOf(pods), worldOf([], pods))
+      return succession.holdOf(last, { standing: STANDING, successors: NO_SUCCESSORS }, 5000)
+    }
+    for (const kind of ['StatefulSet.apps', 'StatefulSet.apps.kruise.io', 'DaemonSet.apps', 'Job.batch'])
+      expect(hold({ workload: `${kind}/db` }), kind).to.equal(0)
+    for (const kind of [
+      'ReplicaSet.apps',
+      'ReplicationController',
+      'CloneSet.apps.kruise.io',
+      'Shop.example.com'
+    ])
+      expect(hold({ workload: `${kind}/db` }), kind).to.equal(60_000)
+    expect(hold({ workload: undefined }), 'nobody knows who makes the next one').to.equal(60_000)
+    expect(hold({ workload }, web('b', B, ended)), 'another one that ends').to.equal(0)
+    expect(hold({ workload }, web('b', B)), 'its owner may be late').to.equal(5000)
+    expect(hold({ workload }, web('b', B), web('c', '10.0.0.3', { ready: false }))).to.equal(60_000)
+    expect(hold({ workload, deletionAt: undefined }), 'a container that restarts').to.equal(Infinity)
+  })
+
+  it('may come unseen while a watch is down: the last endpoint is held', () => {
+    const last = web('old', OLD, { ...terminating(0), workload: 'StatefulSet.apps/db' })
+    const parts = () => [{ name: 'pods', state: 'stale' }]
+    const succession = createSuccession(
+      { ...(clusterOf([last]) as object), parts } as never,
+      worldOf([], [last])
+    )
+    expect(succession.holdOf(last, { standing: STANDING, successors: NO_SUCCESSORS }, 5000)).to.equal(60_000)
   })
 
   it('are no candidates that changed since: no slice shows a new label, owner, annotation or address', () => {

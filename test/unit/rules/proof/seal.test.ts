@@ -71,14 +71,16 @@ describe('whether a seal leaves every worker with a choice', () => {
   })
 
   it('leaves none if a place has no other node, and names the place', () => {
-    expect(ask({ sole: ['upstreams/web'] })).to.deep.equal({ why: 'nothing else is left in upstreams/web' })
-    expect(ask({ sole: ['a', 'b', 'c', 'd', 'e'] })).to.deep.equal({
-      why: 'nothing else is left in a, b, c and 2 more'
-    })
+    const isLast = true
+    const why = 'nothing else is left in upstreams/web'
+    expect(ask({ sole: ['upstreams/web'] })).to.deep.equal({ why, isLast })
+    const all = 'nothing else is left in a, b, c and 2 more'
+    expect(ask({ sole: ['a', 'b', 'c', 'd', 'e'] })).to.deep.equal({ why: all, isLast })
   })
 
   it('leaves none if no other node of a place serves', () => {
     const both = [...others(['10.0.0.2:80']).others, ...others(['10.0.0.9:80']).others]
-    expect(ask({ others: both })).to.deep.equal({ why: 'what is left does not serve: 10.0.0.9:80' })
+    const why = 'what is left does not serve: 10.0.0.9:80'
+    expect(ask({ others: both })).to.deep.equal({ why, isLast: true })
   })
 })

@@ -1,0 +1,71 @@
+import { expect } from 'chai'
+import { createWishes } from '../../../../agent/round/entries/wishes.ts'
+import { systemClock } from '../../../../agent/base/clock.ts'
+import { until } from '../../../build/apisix.ts'
+import { pod } from '../../../build/pod.ts'
+
+const web = pod('web', { workload: 'ReplicaSet.apps/web-<hash>', owner: 'ReplicaSet/web-1a' })
+const by = (kind: string) => [{ apiVersion: 'apps/v1', kind, name: 'web', controller: true }]
+const SET = '/apis/apps/v1/namespaces/shop/replicasets/web-1a'
+const DEPLOYMENT = '/apis/apps/v1/namespaces/shop/deployments/web'
+const none = { metadata: { ownerReferences: by('Deployment') }, spec: { replicas: 0 } }
+
+/** Asks for a pod until the API server has given every answer. */
+async function wish(answers: Readonly<Record<string, object>>, of = web) {
+  const asked: string[] = []
+  let [time, changes] = [0, 0]
+  const call = (_: string, path: string) => {
+    asked.push(path)
+    const json = answers[path]
+    return Promise.resolve({ status: json === undefined ? 404 : 200, json, ...json } as never)
+  }
+  const clock = { ...systemClock, now: () => time }
+  const mayCome = createWishes({ call }, clock, () => (changes += 1))
+  const first = mayCome(of)
+  if (of === web) await until('it is answered', () => (mayCome(of) ? asked.length > 0 : true))
+  for (let i = 0; i < 10; i += 1) await new Promise(resolve => setImmediate(resolve))
+  const found = { first, then: mayCome(of), changes, asked: asked.length }
+  time = 6000
+  mayCome(of)
+  await new Promise(resolve => setImmediate(resolve))
+  return { ...found, again: asked.length > found.asked }
+}
+
+describe('whether another pod may come before the last one is gone', () => {
+  const CASES: Record<string, readonly [answers: Record<string, object>, mayCome: boolean]> = {
+    'its ReplicaSet wants one': [{ [SET]: { spec: { replicas: 1 } } }, true],
+    'its ReplicaSet wants none and has no controller': [{ [SET]: { spec: { replicas: 0 } } }, false],
+    'its ReplicaSet is gone': [{}, false],
+    'its ReplicaSet is being deleted': [
+      { [SET]: { metadata: { deletionTimestamp: 'now' }, spec: { replicas: 1 } } },
+      false
+    ],
+    'a Rollout owns the ReplicaSet': [
+      { [SET]: { ...none, metadata: { ownerReferences: by('Rollout') } } },
+      true
+    ],
+    'its Deployment updates': [{ [SET]: none, [DEPLOYMENT]: { spec: { replicas: 1 } } }, true],
+    'its Deployment recreates': [
+      { [SET]: none, [DEPLOYMENT]: { spec: { replicas: 1, strategy: { type: 'Recreate' } } } },
+      false
+    ],
+    'its Deployment is scaled to 0': [{ [SET]: none, [DEPLOYMENT]: { spec: { replicas: 0 } } }, false],
+    'its Deployment is gone': [{ [SET]: none }, false],
+    'the agent may not read it': [{ [SET]: { status: 403 } }, true]
+  }
+  for (const [name, [answers, mayCome]] of Object.entries(CASES))
+    it(`${name}: ${mayCome ? 'yes' : 'no'}, asked again after 5 s`, async () => {
+      const { first, then, changes, again } = await wish(answers)
+      expect({ first, then, changes, again }).to.deep.equal({
+        first: true,
+        then: mayCome,
+        changes: mayCome ? 0 : 1,
+        again: true
+      })
+    })
+
+  it('asks nobody about a pod of another kind of owner', async () => {
+    const other = { ...web, workload: 'Shop.example.com/web', owner: 'Shop/web' }
+    expect(await wish({}, other)).to.include({ first: true, then: true, asked: 0, again: false })
+  })
+})
