@@ -9,7 +9,7 @@ import { ratio, spread, type Spread } from './stats.ts'
 /** Several pods of one upstream end at the same moment, and each hook is called. */
 export interface AtOnceCase {
   readonly ending: number
-  /** So many more pods end, each of them the whole of its workload, behind an upstream of its own: by turns a StatefulSet, and a Deployment with the strategy Recreate. */
+  /** So many more pods end, each behind an upstream of its own: the only pod of a StatefulSet, or of a workload at 0. */
   readonly whole?: number
   /** The number of nodes in the upstream of these pods. */
   readonly nodes: number
@@ -46,7 +46,7 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
       place.pod(`web-${i}`, { graceSeconds: GRACE_SECONDS })
     )
     await place.upstream('web', web)
-    whole = Array.from({ length: what.whole ?? 0 }, (_, i) => wholeWorkload(place, `whole-${i}`))
+    whole = Array.from({ length: what.whole ?? 0 }, (_, i) => wholeWorkload(place, i))
     await forAll(whole, pod => place.upstream(pod.name, [pod]))
     const other = Array.from({ length: what.holders }, (_, i) => ({ id: `other-${i}`, at: i }))
     await forAll(other, ({ id, at }) =>
@@ -66,11 +66,16 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   }
 }
 
-/** The only pod of a workload that is deleted, or whose ReplicaSet wants none any more. */
-function wholeWorkload({ pod, kubernetes }: Omit<Place, 'agent'>, name: string): TestPod {
-  const isStateful = name.endsWith('0')
-  const kind = isStateful ? 'StatefulSet' : 'ReplicaSet'
-  return pod(name, {graceSeconds: GRACE_SECONDS, owner: {kind, name: `${name}-5d4f` }})
+/** The only pod of a StatefulSet, or of a ReplicaSet that wants none any more. */
+function wholeWorkload({ pod, kubernetes }: Omit<Place, 'agent'>, at: number): TestPod {
+  const [kind, name] = [at % 2 === 0 ? 'StatefulSet' : 'ReplicaSet', `whole-${at}`]
+  const made = pod(name, { graceSeconds: GRACE_SECONDS, owner: { kind, name } })
+  if (kind === 'ReplicaSet')
+    kubernetes.store.modify('replicasets', made.namespace, name, set => ({
+      ...set,
+      spec: { ...set.spec, replicas: 0 }
+    }))
+  return made
 }
 
 /** Drains these pods, a few at a time. Resolves when only their entries are left, which outlive the pods. */

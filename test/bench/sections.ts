@@ -34,6 +34,7 @@ const AT_ONCE: Record<Size, readonly AtOnceCase[]> = {
     { ending: 100, nodes: 200, holders: 10, gateways: 3, before: 0 },
     { ending: 500, nodes: 5000, holders: 10, gateways: 3, before: 0 },
     { ending: 500, nodes: 5000, holders: 10, gateways: 3, before: 200 },
+    { ending: 800, whole: 200, nodes: 9800, holders: 10, gateways: 3, before: 0 },
     { ending: 100, nodes: 200, holders: 10, gateways: 1, before: 0 },
     { ending: 100, nodes: 200, holders: 10, gateways: 10, before: 0 },
     { ending: 100, nodes: 200, holders: 1000, gateways: 3, before: 0 },
@@ -111,6 +112,7 @@ export const SECTIONS = {
         const result = middle(rounds, ({ hookMs }) => hookMs.p99)
         rows.push({
           ending: what.ending,
+          'and whole workloads': what.whole ?? 0,
           'of nodes': what.nodes,
           'other holders': what.holders,
           gateways: what.gateways,

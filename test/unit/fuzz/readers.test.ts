@@ -147,7 +147,7 @@ describe(`${RUNS} inputs over all readers of what comes from outside`, function 
   it('a gateway answers with the most wrong items that the reader lets through: the first one ends it', () => {
     const state = { uid: 'u', ip: '10.0.0.1', state: 'sealed', ttl: 1, bypasses: 0, late: 0 }
     const word = { said: 1, asked: 1, places: 0, succeeded: [], hidden: 0, others: [], cut: 0 }
-    const wrong = Array<object>(10_000).fill({})
+    const wrong = Array.from({ length: 10_000 }, () => ({}))
     const entryWith = (part: object) => ({
       ...state,
       inflight: { requests: 0, long: 0 },

@@ -24,7 +24,7 @@ async function wish(answers: Readonly<Record<string, object>>, of = web) {
   const first = mayCome(of)
   if (of === web) await until('it is answered', () => (mayCome(of) ? asked.length > 0 : true))
   for (let i = 0; i < 10; i += 1) await new Promise(resolve => setImmediate(resolve))
-  const found = { first, then: mayCome(of), changes, asked: asked.length }
+  const found = { first, later: mayCome(of), changes, asked: asked.length }
   time = 6000
   mayCome(of)
   await new Promise(resolve => setImmediate(resolve))
@@ -55,10 +55,10 @@ describe('whether another pod may come before the last one is gone', () => {
   }
   for (const [name, [answers, mayCome]] of Object.entries(CASES))
     it(`${name}: ${mayCome ? 'yes' : 'no'}, asked again after 5 s`, async () => {
-      const { first, then, changes, again } = await wish(answers)
-      expect({ first, then, changes, again }).to.deep.equal({
+      const { first, later, changes, again } = await wish(answers)
+      expect({ first, later, changes, again }).to.deep.equal({
         first: true,
-        then: mayCome,
+        later: mayCome,
         changes: mayCome ? 0 : 1,
         again: true
       })
@@ -66,6 +66,6 @@ describe('whether another pod may come before the last one is gone', () => {
 
   it('asks nobody about a pod of another kind of owner', async () => {
     const other = { ...web, workload: 'Shop.example.com/web', owner: 'Shop/web' }
-    expect(await wish({}, other)).to.include({ first: true, then: true, asked: 0, again: false })
+    expect(await wish({}, other)).to.include({ first: true, later: true, asked: 0, again: false })
   })
 })
