@@ -10,23 +10,9 @@ import { armOf, boundsOf, newSetSize, oldSetSizes, recreateSizes } from './rollo
 const HASH = 'pod-template-hash'
 const REVISION = 'deployment.kubernetes.io/revision'
 
-const sorted = (value: unknown): unknown =>
-  Array.isArray(value)
-    ? value.map(sorted)
-    : typeof value === 'object' && value !== null
-      ? Object.fromEntries(
-          Object.entries(value)
-            .toSorted(([a], [b]) => (a < b ? -1 : 1))
-            .map(([key, inner]) => [key, sorted(inner)])
-        )
-      : value
-
-/** Ten characters that depend only on the template's content, not on the order of its keys. */
-export const templateHash = (template: PodTemplate): string =>
-  createHash('sha256')
-    .update(JSON.stringify(sorted(template)))
-    .digest('hex')
-    .slice(0, 10)
+/** Ten characters that depend only on the template. */
+const templateHash = (template: PodTemplate): string =>
+  createHash('sha256').update(JSON.stringify(template)).digest('hex').slice(0, 10)
 
 const revisionOf = (set: ReplicaSet): number => Number(set.metadata.annotations?.[REVISION] ?? 0)
 
