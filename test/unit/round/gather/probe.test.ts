@@ -250,11 +250,13 @@ describe('probe without a drain', () => {
   function rig() {
     const clock = manualClock()
     let reads = 0
+    const failing = { isOn: false }
     const probe = createProbe({
       clock,
       log: silent,
       read: async () => {
         reads += 1
+        if (failing.isOn) throw new Error('timeout')
         return { beganAt: clock.now(), holders: new Map([['upstreams/web', [`10.0.0.${reads}:80`]]]) }
       }
     })
@@ -264,7 +266,7 @@ describe('probe without a drain', () => {
         await turns()
       }
     }
-    return { probe, advance, reads: () => reads }
+    return { probe, advance, failing, reads: () => reads }
   }
 
   it('reads each gateway at once, and then every 15 s', async () => {
@@ -276,6 +278,18 @@ describe('probe without a drain', () => {
     expect(reads()).to.equal(1)
     await advance(2000)
     expect(reads()).to.equal(2)
+    await probe.stop()
+  })
+
+  it('has failed only until a read succeeds, which comes without a drain too (E6)', async () => {
+    const { probe, advance, failing } = rig()
+    failing.isOn = true
+    probe.gateways([gateway('g')])
+    await turns()
+    expect(probe.freshness('g')?.problem).to.equal('timeout')
+    failing.isOn = false
+    await advance(16_000)
+    expect(probe.freshness('g')?.problem).to.equal('')
     await probe.stop()
   })
 
