@@ -31,9 +31,8 @@ const TLS = 'apisix-drain-tls'
 const DEFAULT_ALLOWED = ['127.0.0.1/24']
 
 const HOOK_POINT = 'apisix.drain.hook'
+const OWN_HOOK = 'let yours begin with require("apisix.drain.hook"), and add the other parts by hand'
 const LUA_PATH = '/opt/apisix-drain/?.lua'
-/** The environment variable with the operator's own module hook, which the plugin loads first (hook.lua). */
-const OTHER_HOOK = 'APISIX_DRAIN_MODULE_HOOK'
 const DICTS = [
   { name: 'apisix-drain', size: '10m' },
   { name: 'apisix-drain-counts', size: '10m' }
@@ -68,12 +67,8 @@ export function mergePluginValues(
   const admin = treeOf(apisix['admin'])
 
   const moduleHook = treeOf(apisix['luaModuleHook'])
-  const theirs =
-    moduleHook['enabled'] === true && moduleHook['hookPoint'] !== HOOK_POINT
-      ? moduleHook['hookPoint']
-      : listOf(own['extraEnvVars'])
-          .map(treeOf)
-          .find(({ name }) => name === OTHER_HOOK)?.['value']
+  if (moduleHook['enabled'] === true && moduleHook['hookPoint'] !== HOOK_POINT)
+    conflicts.push(`apisix.luaModuleHook: APISIX loads one module hook: ${OWN_HOOK}`)
   const added = <T extends Tree>(path: string, items: readonly T[], key: keyof T & string) => {
     const known = listOf(own[path]).map(item => (isOlder(item) ? volumes(configMap)[0] : item))
     const missing = items.filter(item => {
@@ -108,9 +103,8 @@ export function mergePluginValues(
         ...moduleHook,
         enabled: true,
         hookPoint: HOOK_POINT,
-        ...(theirs === undefined
-          ? { luaPath: LUA_PATH, configMapRef: { name: configMap, mounts: [] } }
-          : { luaPath: withPath(moduleHook['luaPath']) })
+        luaPath: LUA_PATH,
+        configMapRef: { name: configMap, mounts: [] }
       },
       pluginAttrs: {
         ...attributes,
@@ -139,9 +133,6 @@ export function mergePluginValues(
         }
       })
     },
-    ...(theirs !== undefined && {
-      extraEnvVars: added('extraEnvVars', [{ name: OTHER_HOOK, value: theirs }], 'name')
-    }),
     extraVolumes: added(
       'extraVolumes',
       [...volumes(configMap), ...(hasTLS ? [{ name: TLS, secret: { secretName: tlsSecret } }] : [])],
@@ -218,12 +209,6 @@ function portsTaken(own: Tree): string[] {
   }
   for (const root of WITH_PORTS) walk(own[root], [root], root)
   return taken
-}
-
-/** The operator's search path for Lua modules, with the plugin's added. */
-const withPath = (path: unknown): string => {
-  const paths = typeof path === 'string' ? path.split(';').filter(one => one !== '') : []
-  return [...paths.filter(one => one !== LUA_PATH), LUA_PATH].join(';')
 }
 
 /** Whether this is the plugin's volume, perhaps of another version. */

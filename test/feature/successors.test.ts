@@ -380,6 +380,18 @@ describe('feature: successors', () => {
     expect(entry()!.expires).to.equal(before)
   })
 
+  test('a ghost that no agent saw keeps no hook, and a request that it fails goes to a successor (A9)', async start => {
+    const rig = await start({ barrier: true, config: { SYNC_POD_RANGES: '127.0.0.0/8' } })
+    const { old } = await replaced(rig)
+    const ghost = `${old.ip.replace(/\d+$/, '254')}:${old.port}`
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [ghost]: 1, [old.node]: 1 } })
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    for (let i = 0; i < 4; i++) expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
+  })
+
   test('the ghosts of two workloads stay listed while no node serves: one of them leads to the next pod', async start => {
     const rig = await start({ barrier: true })
     const { old, next } = await replaced(rig)

@@ -37,6 +37,19 @@ describe('Successors', () => {
   after(() => stopAll(gateway, old, a, b))
   afterEach(() => emptied(gateway, old, a, b))
 
+  for (const is of ['fails', 'is down'])
+    it(`they, then a draining node, then a standby follow a free node that ${is} (A9)`, async () => {
+      const checks = is === 'is down' ? { up: [old.node.host, b.node.host], retries: 0 } : {}
+      const nodes = [old.node, gone.node, { ...b.node, priority: -1 }]
+      await gateway.configured({ u: { ...checks, nodes } })
+      await barrier().put(followed(old, a))
+      await used(a)
+      await barrier().put(a.entry())
+      await used(old, ...(is === 'fails' ? [a] : []))
+      await barrier().put(sealed(old))
+      await used(b)
+    })
+
   const SHAPES: Record<string, (upstream: Upstream) => Config> = {
     'an upstream': upstream => ({ u: { ...upstream, nodes: [old.node] } }),
     'a traffic-split rule': upstream => ({ u: { ...upstream, nodes: [old.node], split: true } }),
@@ -216,11 +229,11 @@ describe('Successors', () => {
       await says({ places: 1, sole: [], others, succeeded: ['upstreams/u'] }, 's')
     })
 
-    it('a successor that ends has no place there once the pod has none, or another node is free', async () => {
+    it('a successor that ends has a place there until the pod has none, for another free node may fail (A9)', async () => {
       await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80'] } }, { uid: 's', ip: '10.0.0.7' })
       await says({ places: 1 }, 's')
       await gateway.configured(nodes(A, { ...A, host: '10.0.0.9' }))
-      await says({ places: 0, sole: [] }, 's')
+      await says({ places: 1, sole: [] }, 's')
       await gateway.configured(nodes(A))
       await says({ places: 1, sole: ['upstreams/u'] }, 's')
       await barrier().remove('a')

@@ -8,7 +8,6 @@ local error    = error
 local pcall    = pcall
 local ngx      = ngx
 local require  = require
-local getenv   = os.getenv
 local ipairs   = ipairs
 
 local STARTS = {
@@ -19,15 +18,6 @@ local START = STARTS[ngx.config.subsystem]
 -- plugins of APISIX that send a request to the picked node by themselves (docs/ways.md)
 local SENDERS = { "http-dubbo", "ext-plugin-post-resp" }
 local _M = {}
-
-
--- APISIX loads one module hook, so this one loads another one, first, and as APISIX would. Its name
--- is no setting in config.yaml: to read that, APISIX's modules compile regular expressions, and
--- APISIX then does not start ("changing jit stack size is not allowed").
-local other = getenv("APISIX_DRAIN_MODULE_HOOK")
-if other and other ~= "" then
-    require(other)
-end
 
 
 local function load(name)

@@ -39,14 +39,15 @@ local function copy_of(node)
 end
 
 
--- Is one of the nodes no standby? `top`: see nodes.top_of.
-local function has_main(nodes, top)
+--- The nodes that are no standbys, and the standbys. `top`: see nodes.top_of.
+function _M.split(nodes, top)
+    local main, standbys = {}, {}
     for _, node in ipairs(nodes) do
-        if not top or (node.weight ~= 0 and (node.priority or 0) >= top) then
-            return true
-        end
+        local is_main = not top or (node.weight ~= 0 and (node.priority or 0) >= top)
+        local list = is_main and main or standbys
+        list[#list + 1] = node
     end
-    return false
+    return main, standbys
 end
 
 
@@ -107,12 +108,13 @@ end
 -- @tparam table set from entries
 -- @tparam table nodes of the upstream
 -- @tparam function records the addresses of a name by the last answer, or nil; sends no query
+-- @tparam boolean|nil spent true: no free node can be used, except for standbys
 -- @treturn table
 --   free        nodes
 --   following   the free successors of the denied nodes, if only standbys are free
 --   soft        the draining nodes and successors, and standbys: APISIX picks by priority
 --   mark        a text about all these lists: equal marks mean equal lists
-function _M.of(set, nodes, records)
+function _M.of(set, nodes, records, spent)
     local free, soft, marks, met, others = {}, {}, {}, {}, {}
     for _, node in ipairs(nodes) do
         met[address.of(node.host, node.port).id] = true
@@ -136,8 +138,11 @@ function _M.of(set, nodes, records)
     end
 
     local following, ending, top = {}, {}, top_of(nodes)
-    local main = has_main(free, top)
-    if not main then
+    local main, standbys = _M.split(free, top)
+    if spent then
+        main, free = {}, standbys
+    end
+    if not next(main) then
         following, ending = followers(set, nodes)
     end
     for _, node in ipairs(following) do
@@ -146,7 +151,7 @@ function _M.of(set, nodes, records)
     for _, node in ipairs(ending) do
         soft[#soft + 1], marks[#marks + 1] = node, node.host .. ":" .. node.port .. "s"
     end
-    if not main and (next(following) or has_main(soft, top)) then
+    if not next(main) and (next(following) or next((_M.split(soft, top)))) then
         for _, node in ipairs(free) do
             soft[#soft + 1] = node
         end

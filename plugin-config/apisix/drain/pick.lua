@@ -5,9 +5,9 @@
 -- count up, THEN look at the deny-list. If the node is denied: count down, and pick another node.
 --
 -- Free nodes are offered first. If the request knows no free node, the present configuration may
--- have some. Otherwise successors are offered (counted), and then a draining node (a bypass,
--- counted). Nodes that this request has tried do not count as an offer. A sealed node is never
--- offered.
+-- have some. Otherwise successors are offered (counted), then a draining node (a bypass, counted),
+-- then standbys. Nodes that this request has tried, or that APISIX's health checks leave out, are
+-- no offer. A sealed node is never offered.
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
@@ -15,6 +15,7 @@ local entries_mod  = require("apisix.drain.entries")
 local request      = require("apisix.drain.request_state")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
+local ipairs       = ipairs
 local setmetatable = setmetatable
 local state_of, use, offers = request.of, request.use, request.offers
 local clock_now    = require("apisix.drain.host").now
@@ -66,6 +67,18 @@ local function renew(self, ctx, plan, set)
 end
 
 
+-- Does APISIX's health checker report one of the nodes as up?
+local function has_up(ctx, base, nodes)
+    local active = base.checks and base.checks.active or {}
+    for _, node in ipairs(nodes) do
+        if ctx.up_checker:get_target_status(node.host, active.port or node.port, active.host) then
+            return true
+        end
+    end
+    return false
+end
+
+
 --- Before APISIX picks: offers the nodes it may choose from.
 -- @tparam string|nil failed the last offer, if APISIX found no node in it
 -- @tparam boolean connecting true right before a connect
@@ -97,11 +110,19 @@ function _M:prepare(ctx, failed, connecting)
         use(ctx, plan.free)
         return _M.PLAIN
     end
+    local free, conf = plan.free, state.base
+    -- if all nodes are down, APISIX leaves out none
+    state.down = state.down or free and ctx.up_checker and not has_up(ctx, conf, free.main)
+                 and has_up(ctx, conf, conf.nodes)
+    if free and (failed or state.down or not offers(state, free)) then
+        local rest = self.plans:of(ctx.upstream_key, state.version, conf, set, true)
+        plan = (rest.next or rest.soft) and rest or plan
+    end
     if plan.free and not failed and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
         return _M.FREE
     end
-    if plan.next and not failed and offers(state, plan.next) then
+    if plan.next and failed ~= _M.NEXT and offers(state, plan.next) then
         use(ctx, plan.next)
         -- the health checker does not know these nodes
         ctx.up_checker = nil
@@ -117,37 +138,27 @@ function _M:prepare(ctx, failed, connecting)
 end
 
 
--- Whether this request has tried the server before. A new picker (the nodes changed) does not know
--- that, so this function reports the server to the picker, as APISIX does before a retry.
-local function tried_again(ctx, addr, offered)
+-- Does the request pass over a server? It has tried the server before, which a new picker does not
+-- know, or the server is a successor that failed a moment ago, while another is left. Reports it to
+-- the picker, as APISIX does before a retry.
+local function passes_over(self, ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
-    if offered == _M.BYPASS
-       or not (state and state.tried and state.tried[addr.id])
-       or not (picker and picker.after_balance) then
+    if not (state and picker and picker.after_balance) then
         return false
     end
-    picker.after_balance(ctx, true)
-    return true
-end
-
-
--- Whether the server is a successor that failed a moment ago, while the request has another
--- successor to try. If so, the picker is told that the server was tried.
-local function skips(self, ctx, addr)
-    local state, failing = ctx._drain, self.failing
-    local till = state and state.next and failing[addr.id]
-    if not till then
-        return false
-    elseif till <= clock_now() then
-        failing[addr.id] = nil
-        return false
-    end
-    local picker = ctx.server_picker
-    state.tried = state.tried or {}
-    local before = state.tried[addr.id]
-    state.tried[addr.id] = true
-    if not offers(state, state.next) or not (picker and picker.after_balance) then
-        state.tried[addr.id] = before
+    local tried, till = state.tried or {}, state.next and self.failing[addr.id]
+    if tried[addr.id] then
+        if offered == _M.BYPASS then
+            return false
+        end
+    elseif till and till > clock_now() then
+        state.tried, tried[addr.id] = tried, true
+        if not offers(state, state.next) then
+            tried[addr.id] = nil
+            return false
+        end
+    else
+        self.failing[addr.id] = nil
         return false
     end
     picker.after_balance(ctx, true)
@@ -158,7 +169,8 @@ end
 --- In the access phase, after APISIX has picked: may the request have this server?
 -- @treturn boolean false: another server has to be picked
 function _M:admits(ctx, server, offered)
-    return offered ~= _M.NEXT or not skips(self, ctx, address.of(server.host, server.port))
+    local addr = offered == _M.NEXT and address.of(server.host, server.port)
+    return not (addr and passes_over(self, ctx, addr, offered))
 end
 
 
@@ -184,7 +196,7 @@ end
 --   counted on the server, and another server has to be picked
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
-    if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)) then
+    if offered and passes_over(self, ctx, addr, offered) then
         return false
     end
 

@@ -9,6 +9,7 @@
 -- plan, and the number of plans is bounded.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
+local top_of       = require("apisix.drain.nodes").top_of
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs
@@ -88,7 +89,8 @@ local function variant_of(base, version, nodes, retries)
     if nodes ~= base.nodes then
         nodes = offer.shared(nodes)
     end
-    for i, node in ipairs(nodes) do
+    local main = offer.split(nodes, top_of(nodes))
+    for i, node in ipairs(main) do
         ids[i] = address.of(node.host, node.port).id
     end
     if nodes ~= base.nodes then
@@ -98,7 +100,7 @@ local function variant_of(base, version, nodes, retries)
         end
         conf.nodes, conf.nodes_ref, conf.retries = nodes, nodes, retries
     end
-    return { conf = conf, version = version, ids = ids }
+    return { conf = conf, version = version, main = main, ids = ids }
 end
 
 
@@ -122,8 +124,8 @@ local function whole(self, last, name, base, set, serial)
 end
 
 
-local function denied(self, last, name, key, base, set)
-    local offered = offer.of(set, base.nodes, self.records)
+local function denied(self, last, name, key, base, set, spent)
+    local offered = offer.of(set, base.nodes, self.records, spent)
     local free, following, soft = offered.free, offered.following, offered.soft
 
     -- a change of other entries, or a new list of the same nodes, must not cost this upstream
@@ -167,13 +169,15 @@ end
 -- @tparam string version ctx.upstream_version
 -- @tparam table base the configuration, as APISIX gave it to the request
 -- @tparam table set from entries
--- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same? }
-function _M:of(key, version, base, set)
+-- @tparam boolean|nil spent see offer.of
+-- @treturn table { denied, free = { conf, version, main, ids }?, next = alike?, soft = alike? }:
+--   main, ids: its nodes that are no standbys
+function _M:of(key, version, base, set, spent)
     local nodes = base.nodes
     if self.plain[nodes] == set then
         return PLAIN
     end
-    local name = version .. "#" .. key
+    local name = version .. (spent and "!#" or "#") .. key
     local plan = get(self.plans, name)
     if plan and plan.set == set and plan.base == base and plan.nodes == nodes
        and plan.epoch == self.epoch then
@@ -181,7 +185,7 @@ function _M:of(key, version, base, set)
     end
 
     if offer.touches(set, nodes) then
-        return denied(self, plan, name, key, base, set)
+        return denied(self, plan, name, key, base, set, spent)
     end
     local heap = heap_of(base, key)
     local serial = heap and get(self.heaps, heap)

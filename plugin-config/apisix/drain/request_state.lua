@@ -4,6 +4,7 @@
 --   renewed         the present configuration was read
 --   next            the variant with the successors, while the request is offered that variant
 --   succeeded       the request was counted as `succeeded`
+--   down            APISIX's health checks leave out all free nodes but standbys
 local ipairs = ipairs
 
 local _M = {}

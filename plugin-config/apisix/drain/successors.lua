@@ -1,7 +1,5 @@
---- The addresses that take over from an ending pod: Ready pods of the same workload. The agent
--- names them in the entry of that pod (docs/decisions/0042). A worker uses them only in a place
--- that has no free node left.
---
+--- The addresses that take over from an ending pod. The agent names them in the entry of that pod
+-- (docs/decisions/0042). A worker uses them in places whose free nodes are gone, down, or failed.
 -- In the dictionary they are text: "8080=10.0.0.5:8080,[fd00::1]:8080;9090=10.0.0.5:9090". In front
 -- of the "=" is the port of the pod that ends.
 local address   = require("apisix.drain.address")
@@ -141,7 +139,7 @@ end
 -- @tparam table set the deny-list
 -- @tparam table addr { ip, port }
 -- @tparam function level entries.level
--- @tparam table seen ids of the addresses that were found before
+-- @tparam table seen the addresses that were found before, by their ids
 -- @tparam table found the list to which they are added; the list `found.soft`, if there is one,
 --   gets the draining successors
 -- @tparam number|nil step of the chain
@@ -151,7 +149,7 @@ function _M.add(set, addr, level, seen, found, step)
                      and entry.successors.by_port[addr.port]
         for _, to in ipairs(list or {}) do
             if not seen[to.id] then
-                seen[to.id] = true
+                seen[to.id] = to
                 local state = level(set, to)
                 if not state then
                     found[#found + 1] = to

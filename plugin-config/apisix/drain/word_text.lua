@@ -6,8 +6,6 @@ local setmetatable = setmetatable
 local ipairs    = ipairs
 local pairs     = pairs
 local concat    = table.concat
-local str_match = string.match
-local tonumber  = tonumber
 local sort      = table.sort
 local insert    = table.insert
 local min       = math.min
@@ -20,6 +18,7 @@ local MANY = 100
 -- the choices of places, by the list of their nodes, while the deny-list is `set`
 local known = {}
 
+local NONE = {}
 local _M = { LISTS = LISTS, NAMES = NAMES }
 local mt = { __index = _M }
 
@@ -45,13 +44,13 @@ local function name_of(node)
 end
 
 
--- Keeps the names that sort first, so that all workers keep the same ones.
+-- Keeps the names that sort first, each once, so that all workers keep the same ones.
 local function keep(free, name)
     local at = #free + 1
     while at > 1 and free[at - 1] > name do
         at = at - 1
     end
-    if at <= OTHERS then
+    if at <= OTHERS and free[at - 1] ~= name then
         insert(free, at, name)
         free[OTHERS + 1] = nil
     end
@@ -60,9 +59,11 @@ end
 
 -- The other choices of a place as sorted text: "more/address:port,…"; nil if there is none.
 -- @tparam boolean standby true: only the standbys (nodes.lua); false: only the other nodes
-local function free_of(self, list, standby)
+-- @tparam table found successors, which are choices too
+local function free_of(self, list, standby, found)
     local free, more = {}, 0
-    for i, node in ipairs(list) do
+    for i = 1, #list + #found do
+        local node = list[i] or found[i - #list]
         if (node.standby or false) == standby and not level_of(self.set(), node) then
             if #free == OTHERS then
                 more = more + 1
@@ -90,8 +91,7 @@ local function covers(entry, list)
 end
 
 
--- The successors of a place in which only standbys are free. First result: the free ones as text.
--- Second result: all of them, free or not.
+-- The successors of a place: those that are free, and all of them.
 local function next_of(self, list)
     local set, seen, found = self.set(), {}, {}
     for i, node in ipairs(list) do
@@ -102,26 +102,23 @@ local function next_of(self, list)
         end
     end
     local all = {}
-    for id in pairs(seen) do
-        local ip, port = str_match(id, "^(.*)|(%d+)$")
-        all[#all + 1] = { ip = ip, port = tonumber(port) }
+    for _, addr in pairs(seen) do
+        all[#all + 1] = addr
     end
-    return free_of(self, found, false), all
+    return found, all
 end
 
 
 -- The other choices of a place, found once for all of its entries.
--- @treturn table { see free_of, see next_of if only standbys are free, these if no successor is }
+-- @treturn table { text = see free_of, nodes = see next_of, succeeded = only successors are left }
 local function choices_of(self, list)
     local set = self.set()
     known = known.set == set and known or { set = set }
     local all = known[list]
     if not all then
-        all = { free_of(self, list, false) }
-        if not all[1] then
-            all[1], all[2] = next_of(self, list)
-            all[3] = not all[1] and free_of(self, list, true) or nil
-        end
+        local found, nodes = next_of(self, list)
+        all = { nodes = nodes, succeeded = found[1] and not free_of(self, list, false, NONE) }
+        all.text = free_of(self, list, false, found) or free_of(self, list, true, NONE)
         -- after a pause the deny-list may be another
         known[list] = self.set() == set and all or nil
     end
@@ -135,17 +132,15 @@ end
 function _M:add(name, list)
     local is_in = covers(self.entry, list)
     local all = choices_of(self, list)
-    local free = all[1] or all[3]
-    is_in = is_in or (all[2] and covers(self.entry, all[2]))
-    if not is_in then
+    if not is_in and not covers(self.entry, all.nodes) then
         return
     end
     self.places = self.places + 1
-    if all[1] and all[2] then
+    if all.succeeded then
         self.succeeded[#self.succeeded + 1] = name
     end
-    if free then
-        self.others[free] = (self.others[free] or 0) + 1
+    if all.text then
+        self.others[all.text] = (self.others[all.text] or 0) + 1
     else
         self.sole[#self.sole + 1] = name
     end

@@ -106,7 +106,7 @@ function _M.make(own, deps)
             end
 
             if not server then
-                if failed or not pick_mod.HAS_MORE[offered] then
+                if not pick_mod.HAS_MORE[offered] then
                     return nil, err
                 end
                 failed, failure = offered, err

@@ -46,17 +46,12 @@ describe('apisix-drain plugin values', () => {
   it('are those of plugin-config for a release without values', () =>
     expect(merge({})).to.deep.equal({ values: ours, conflicts: [] }))
 
-  it('have the plugin load a module hook of the operator, from where it was', () => {
+  it('do not replace a module hook of the operator, which has to load ours', () => {
     const mine = { enabled: true, luaPath: '/opt/shop/?.lua', hookPoint: 'shop.hook', configMapRef: MINE }
-    const { values, conflicts } = merge({ ...USED, apisix: { luaModuleHook: mine } })
-    expect(conflicts).to.deep.equal([])
-    const luaPath = '/opt/shop/?.lua;/opt/apisix-drain/?.lua'
-    const hook = { ...mine, hookPoint: 'apisix.drain.hook', luaPath }
-    expect(values.apisix.luaModuleHook).to.deep.equal(hook)
-    expect(values.extraEnvVars).to.deep.equal([{ name: 'APISIX_DRAIN_MODULE_HOOK', value: 'shop.hook' }])
-    expect(merge({ apisix: { luaModuleHook: { ...mine, enabled: false } } }).values.extraEnvVars).to.equal(
-      undefined
-    )
+    const { conflicts } = merge({ ...USED, apisix: { luaModuleHook: mine } })
+    expect(conflicts).to.have.length(1)
+    expect(conflicts[0]).to.contain('let yours begin with require("apisix.drain.hook")')
+    expect(merge({ apisix: { luaModuleHook: { ...mine, enabled: false } } }).conflicts).to.deep.equal([])
   })
 
   it('replace the ConfigMap of another release of the plugin, in its place, and no other volume', () => {

@@ -40,7 +40,7 @@ const SCENARIOS: Record<string, Act> = {
     await side.barrier.put({ ...pod(1), ...to(C) })
     await says(side, 1, { places: 1, succeeded, others: [other(1, C)] })
     await side.configure({ kinds: inRoutes([A, B]) })
-    await says(side, 1, { places: 1, others: [other(1, B)] })
+    await says(side, 1, { places: 1, others: [other(1, B, C)] })
     await side.configure({ kinds: inRoutes([A]) })
     await side.barrier.put({ ...pod(1), successors: {} })
     await says(side, 1, { places: 1, sole: ['routes/1'] })

@@ -21,7 +21,7 @@ end
 local function healthy(conf, checker)
     local up = {}
     for _, node in ipairs(conf.nodes) do
-        if not checker or checker.up[node.host] then
+        if not checker or checker:get_target_status(node.host, node.port) then
             up[#up + 1] = node
         end
     end

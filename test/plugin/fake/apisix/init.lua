@@ -171,7 +171,10 @@ local function set_upstream(ctx, conf, id)
         for _, host in ipairs(conf.up) do
             up[host] = true
         end
-        ctx.up_checker = { up = up, status_ver = 1, report = function() end }
+        ctx.up_checker = {
+            status_ver = 1, report = function() end,
+            get_target_status = function(_, host) return up[host] or false end,
+        }
     end
     for _, node in ipairs(conf.nodes) do
         node.priority = node.priority or 0
