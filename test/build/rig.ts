@@ -71,7 +71,7 @@ export interface Rig extends Pods, Holders {
 }
 
 /** `gone`: its object is deleted, as by `--force`. `relabelled`: its labels do not make it a gateway any more. */
-export type GatewayState = 'ready' | 'not-ready' | 'terminating' | 'gone' | 'relabelled'
+export type GatewayState = 'ready' | 'not-ready' | 'crashed' | 'terminating' | 'gone' | 'relabelled'
 
 export interface RigOptions {
   /** Default 1. */
@@ -307,6 +307,10 @@ function changeGateway({ store }: Kubernetes, { name }: Gateway, state: GatewayS
     }))
   else {
     const status = state === 'ready' ? 'True' : 'False'
-    store.patchStatus('pods', GATEWAY_NAMESPACE, name, { conditions: [{ type: 'Ready', status }] })
+    const waiting = { name: 'apisix', state: { waiting: { reason: 'CrashLoopBackOff' } } }
+    store.patchStatus('pods', GATEWAY_NAMESPACE, name, {
+      conditions: [{ type: 'Ready', status }],
+      ...(state === 'crashed' && { containerStatuses: [waiting] })
+    })
   }
 }

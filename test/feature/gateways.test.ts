@@ -130,6 +130,19 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
   })
 
+  test('one whose container does not run, and whose barrier refuses, delays no hook (A11)', async start => {
+    const rig = await start()
+    const [, bad] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig)
+    await bad.partition({ barrier: 'refused', control: 'refused' })
+    rig.gatewayIs(bad, 'crashed')
+    rig.end(old)
+    const { body, ranMs } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.gateways).to.have.length(1)
+    expect(ranMs).to.be.below(4000)
+  })
+
   test('one that gives no evidence is named at once, while nothing ends', async start => {
     const rig = await start({ gateways: 1 })
     await rig.gateways[0]?.partition({ barrier: 'refused' })

@@ -180,18 +180,6 @@ describe('feature: the last node', () => {
     await until('it is out', () => rig.nodes('upstreams/web').join() === fresh.node)
   })
 
-  for (const form of ['map', 'array'] as const)
-    test(`two pods that end together as the last two both stay (${form})`, async start => {
-      const rig = await start()
-      const both = [rig.pod('web-1', { graceSeconds: 10 }), rig.pod('web-2', { graceSeconds: 10 })]
-      rig.upstream('web', both, form)
-      await rig.settled()
-      for (const one of both) rig.end(one)
-      const results = await Promise.all(both.map(async one => (await rig.hook(one)).body.result))
-      expect(results).to.deep.equal(['unproved', 'unproved'])
-      expect(rig.nodes('upstreams/web')).to.have.members(both.map(({ node }) => node))
-    })
-
   test('is removed too when the last version of an application ends and another pod still serves', async start => {
     // The counterpart of Seldon #7106: the end of the last version must still remove its nodes.
     const rig = await start()

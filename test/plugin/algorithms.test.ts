@@ -141,13 +141,6 @@ describe('The barrier holds with every balancer of APISIX:', () => {
     expect(backends(await many(`${gateway.url}/u`, 20))).to.deep.equal([b.name])
   })
 
-  it('health checks that know the only free node to be down: the draining one gets the request', async () => {
-    await gateway.configured({ u: { nodes: [a.node, dead.node], up: [a.node.host] } })
-    await gateway.barrier.put(a.entry())
-    expect(backends(await many(`${gateway.url}/u`, 10))).to.deep.equal([a.name])
-    expect((await gateway.barrier.inflight([a.uid])).entries[0]?.bypasses).to.equal(10)
-  })
-
   it('pass_host node: a retry sends the host of its own node', async () => {
     const nodes = [dead.node, a.node, b.node].map((node, i) => ({ ...node, domain: `pod-${i}.test` }))
     await gateway.configured({ u: { nodes, pass_host: 'node' } })

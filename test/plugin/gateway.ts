@@ -120,8 +120,7 @@ export class Gateway {
       '-c',
       join(dir, 'nginx.conf')
     ]
-    const env = { ...process.env, ...this.#options.env }
-    const child = spawn(program, args, { stdio: 'ignore', env })
+    const child = spawn(program, args, { stdio: 'ignore' })
     this.#process = child
     await eventually('nginx answers', async () => {
       if (child.exitCode !== null) throw new Error(`nginx ended: ${this.errors()}`)

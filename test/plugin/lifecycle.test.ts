@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { readSecret } from '../../agent/hook/barrier-entries.ts'
 import { Backend } from './backend.ts'
 import { stopAll } from './clean-up.ts'
-import { backends, many, send } from './client.ts'
+import { many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK } from './held.ts'
@@ -62,31 +62,6 @@ describe('A gateway that', () => {
     const after = await gateway.barrier.state()
     expect(after.instance).to.not.equal(before.instance)
     expect(after.entries).to.deep.equal([])
-  })
-
-  it('has a module hook that loads ours keeps what both wrap', async () => {
-    gateway = await Gateway.start({
-      workers: 2,
-      early: `
-        package.preload["apisix.balancer"] = function(name)
-          local balancer = loadfile(package.searchpath(name, package.path))(name)
-          local own = balancer.init_worker
-          balancer.init_worker = function(...)
-            ngx.log(ngx.WARN, "the hook of the shop")
-            return own and own(...)
-          end
-          return balancer
-        end`
-    })
-    const g = gateway
-    const told = () => g.errors().match(/the hook of the shop/g)?.length
-    await g.untilFit()
-    expect(told()).to.equal(2)
-    await g.configured({ u: { nodes: [a.node, b.node] } })
-    await g.barrier.put(a.sealed)
-    expect(backends(await many(`${g.url}/u`, 12))).to.deep.equal([b.name])
-    g.reload()
-    await eventually('the new workers have both', async () => told() === 4 && (await g.barrier.state()).fit)
   })
 
   it('has no memory for its counts serves, is unfit, and says what it needs', async () => {

@@ -5,8 +5,6 @@ export interface GatewayOptions {
   workers?: number
   /** Whether `lua_module_hook` loads the plugin. Default `hook`. */
   load?: 'hook' | 'none'
-  /** Environment variables of nginx, in addition to those of the tests. */
-  env?: Readonly<Record<string, string>>
   /** Plugins of the stand-in for APISIX (fake/apisix/plugins/). */
   plugins?: readonly string[]
   /** Size of the deny-list's dictionary, default `2m`. */

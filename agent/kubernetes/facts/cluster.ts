@@ -46,7 +46,7 @@ export interface Cluster {
   readonly services: ServiceStore
   /** Every gateway that may serve. */
   gateways(): readonly GatewayFact[]
-  /** Call it when a vanished gateway has stopped serving, so that it leaves the list. */
+  /** Call it when a gateway can route no requests, so that it leaves the list until its pod changes. */
   gatewayEnded(id: string): void
   parts(): readonly Part[]
   /**

@@ -3,7 +3,7 @@ import type { GatewayFact } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { isDialable } from './dialable.ts'
 import { ipsOf } from './pod-fact.ts'
-import { conditionIsTrue, fieldsOf, textOf } from '../../base/read.ts'
+import { conditionIsTrue, fieldsOf, listOf, textOf } from '../../base/read.ts'
 
 /** A gateway's pod: whether it has ended, and its fact. */
 export interface GatewayPod {
@@ -22,6 +22,7 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
   const identity = identityOf(object)
   if (!identity) return undefined
   const { uid, name } = identity
+  const runs = listOf(status.containerStatuses).map(each => fieldsOf(fieldsOf(each)['state'])['running'])
   return {
     uid,
     ended: status.phase === 'Succeeded' || status.phase === 'Failed',
@@ -31,7 +32,8 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
       ip: ipsOf(status)[0] ?? '',
       ready: conditionIsTrue(status.conditions, 'Ready'),
       terminating: textOf(meta.deletionTimestamp) !== undefined,
-      host: textOf(fieldsOf<V1PodSpec>(spec).nodeName)
+      host: textOf(fieldsOf<V1PodSpec>(spec).nodeName),
+      ...(runs.length > 0 && runs.every(running => running === undefined) && { stopped: true })
     }
   }
 }
@@ -50,13 +52,6 @@ export const gatewayPodReader =
 
 /** A gateway that an operator listed. No watch shows its end, so it always counts as ready. */
 export function staticGateway(entry: { readonly name: string; readonly host: string }): GatewayFact {
-  return {
-    id: entry.name,
-    name: entry.name,
-    ip: entry.host,
-    ready: true,
-    terminating: false,
-    host: undefined,
-    byHand: true
-  }
+  const { name, host: ip } = entry
+  return { id: name, name, ip, ready: true, terminating: false, host: undefined, byHand: true }
 }

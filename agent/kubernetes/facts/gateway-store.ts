@@ -6,7 +6,7 @@ import type { Sink } from '../reflect/watch-event.ts'
 /** The gateways that may serve: unready and Terminating ones too, until their containers have ended. */
 interface GatewayStore {
   list(): readonly GatewayFact[]
-  /** Call it when a vanished gateway has stopped serving. */
+  /** Call it when a gateway can route no requests. It is listed again once its pod changes. */
   ended(id: string): void
 }
 
@@ -19,10 +19,7 @@ interface GatewayStore {
 export function createGatewayStore(
   now: () => Millis,
   fixed: readonly GatewayFact[] = []
-): {
-  readonly store: GatewayStore
-  readonly sink: Sink<GatewayPod>
-} {
+): { readonly store: GatewayStore; readonly sink: Sink<GatewayPod> } {
   const pods = new Map<string, GatewayPod>()
   const vanished = new Map<string, GatewayFact>()
   let listed = fixed
@@ -37,8 +34,11 @@ export function createGatewayStore(
   return {
     sink: {
       set(pod) {
-        if (same(pods.get(pod.uid), pod)) return false
-        pods.set(pod.uid, pod)
+        const before = pods.get(pod.uid)
+        const gateway = { ...pod.gateway, unreadyAt: before?.gateway.unreadyAt ?? now() }
+        const next = gateway.ready && !gateway.terminating ? pod : { ...pod, gateway }
+        if (same(before, next)) return false
+        pods.set(pod.uid, next)
         vanished.delete(pod.uid)
         return refresh()
       },
@@ -54,7 +54,10 @@ export function createGatewayStore(
     store: {
       list: () => listed,
       ended(id) {
-        if (vanished.delete(id)) refresh()
+        const pod = pods.get(id)
+        if (pod?.gateway.unreadyAt !== undefined) pods.set(id, { ...pod, ended: true })
+        vanished.delete(id)
+        refresh()
       }
     }
   }

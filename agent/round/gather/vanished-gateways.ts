@@ -6,7 +6,7 @@ import type { Sources } from './sources.ts'
 /** How often gateways are checked without an event, in ms: a silent gateway ends by time alone. */
 const LOOK_MS = 1000
 
-/** Removes vanished gateways from the list as soon as they have ended. Returns a function that stops the checks. */
+/** Removes gateways that are not Ready, or vanished, from the list as soon as they can route no request. Returns a function that stops the checks. */
 export function watchVanished(
   { cluster, barrier, probe }: Pick<Sources, 'cluster' | 'barrier' | 'probe'>,
   clock: Clock,
@@ -23,10 +23,10 @@ export function watchVanished(
     return state ? [state, control] : [control]
   }
   const look = (): void => {
-    for (const { id, name, vanishedAt } of cluster.gateways()) {
-      if (vanishedAt === undefined || gatewayEndsAt(vanishedAt, heard(id)) > clock.now()) continue
-      log.info({ gateway: name }, 'a gateway that had vanished serves no more')
-      cluster.gatewayEnded(id)
+    for (const gateway of cluster.gateways()) {
+      if (gatewayEndsAt(gateway, heard(gateway.id)) > clock.now()) continue
+      log.info({ gateway: gateway.name }, 'a gateway that is not Ready can route no request any more')
+      cluster.gatewayEnded(gateway.id)
     }
   }
   let cancel = () => {}

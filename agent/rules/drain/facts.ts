@@ -113,6 +113,10 @@ export interface GatewayFact {
   readonly byHand?: true
   /** When the gateway's object was gone, if the agent did not see the gateway end. It may still serve (deleted by force, relabelled). */
   readonly vanishedAt?: Millis
+  /** When the agent first saw it not Ready, or Terminating. Absent: it is Ready. */
+  readonly unreadyAt?: Millis
+  /** None of its containers runs, by its status. */
+  readonly stopped?: true
 }
 
 /** `10.0.0.7:8080`, `[fd00::7]:8080`, or the bare host if there is no port. */

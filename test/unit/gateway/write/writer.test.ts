@@ -177,20 +177,6 @@ describe('writer', () => {
       expect(apisix.writes()).to.deep.equal([])
     })
 
-    for (const [form, nodes] of [
-      ['map', map('10.0.0.1', '10.0.0.2')],
-      ['array', array('10.0.0.1', '10.0.0.2')]
-    ] as const)
-      it(`is each of them when all end together (${form})`, async () => {
-        apisix.put('upstreams', 'web', { type: 'roundrobin', nodes })
-        begin()
-        remove(holder('upstreams/web'), '10.0.0.1:80', '10.0.0.2:80')
-        await writer.idle()
-        for (const { key } of holder('upstreams/web').nodes)
-          expect(state('upstreams/web', key)).to.equal('kept-last')
-        expect(apisix.writes()).to.deep.equal([])
-      })
-
     it('is removed if a standby of weight 0 takes the requests', async () => {
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.0.0.1:80': 1, 'parked:80': 0 } })
       begin()

@@ -48,6 +48,21 @@ describe('watch: gateways', () => {
     expect(store.list()).to.deep.equal([])
   })
 
+  it('that can route no request leave the list until their pods change', () => {
+    let now = 1000
+    const { store, sink } = createGatewayStore(() => now++)
+    const state = (one: object) => ({ status: { conditions: [], containerStatuses: [{ state: one }] } })
+    sink.set(gateway('a', state({ waiting: { reason: 'CrashLoopBackOff' } })))
+    const shown = () => store.list().map(({ stopped, unreadyAt }) => [stopped, unreadyAt])
+    expect(shown()).to.deep.equal([[true, 1000]])
+    store.ended('uid-a')
+    expect(shown()).to.deep.equal([])
+    sink.set(gateway('a', state({ running: {} })))
+    expect(shown()).to.deep.equal([[undefined, 1000]])
+    sink.set(gateway('a'))
+    expect(shown()).to.deep.equal([[undefined, undefined]])
+  })
+
   it('that vanish stay listed as Terminating until they are reported to have ended', () => {
     const { store, sink } = createGatewayStore(() => 1000)
     const other = { status: { podIP: '10.0.0.2', podIPs: [{ ip: '10.0.0.2' }] } }
