@@ -577,7 +577,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'plugin: a request does not follow the successors of its nodes',
-    lua: [{ file: 'offer.lua', from: '    if not main then', to: '    if false then' }],
+    lua: [{ file: 'offer.lua', from: '    if not next(main) then', to: '    if false then' }],
     found: {
       file: 'test/feature/successors.test.ts',
       title: 'the only successor ends before the next pod is Ready: it serves until then'
