@@ -50,7 +50,6 @@ describe('whether another pod may come before the last one is gone', () => {
       false
     ],
     'its Deployment is scaled to 0': [{ [SET]: none, [DEPLOYMENT]: { spec: { replicas: 0 } } }, false],
-    'its Deployment is gone': [{ [SET]: none }, false],
     'the agent may not read it': [{ [SET]: { status: 403 } }, true]
   }
   for (const [name, [answers, mayCome]] of Object.entries(CASES))
