@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 23857,
+  'agent: lines': 23861,
   'agent: files': 298,
   'agent/base: lines': 593,
   'agent/base: files': 12,
@@ -12,7 +12,7 @@ export const BUDGET: Figures = {
   'agent/config: files': 16,
   'agent/kubernetes: lines': 3364,
   'agent/kubernetes: files': 44,
-  'agent/gateway: lines': 3976,
+  'agent/gateway: lines': 3980,
   'agent/gateway: files': 42,
   'agent/round: lines': 2970,
   'agent/round: files': 38,

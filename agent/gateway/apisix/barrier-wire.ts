@@ -28,11 +28,15 @@ export interface BarrierEntry {
 
 /** A list that is checked up to its first wrong item. z.array reports every one: an answer full of them stopped the loop for 3 s. */
 export const arrayOf = <T>(item: z.ZodType<T>) =>
-  z.custom<T[]>(Array.isArray).superRefine((all, context) => {
+  z.custom<unknown[]>(Array.isArray).transform((all, context): T[] => {
+    const read: T[] = []
     for (const [at, one] of all.entries()) {
-      const { error } = item.safeParse(one)
-      if (error) return context.addIssue({ ...error.issues[0]!, path: [at, ...error.issues[0]!.path] })
+      const { error, data } = item.safeParse(one)
+      const [issue] = error?.issues ?? []
+      if (issue) return (context.addIssue({ ...issue, path: [at, ...issue.path] }), z.NEVER)
+      read.push(data as T)
     }
+    return read
   })
 const areStrings = (all: unknown): boolean => Array.isArray(all) && all.every(one => typeof one === 'string')
 const strings = z.custom<string[]>(areStrings, 'not a list of strings')
