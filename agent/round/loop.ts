@@ -220,7 +220,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining' && drain.phase !== 'expired') continue
-      times.push(drain.deadline, sealLookAt(drain, now, settings.foreignHoldMs))
+      times.push(drain.deadline, drain.since + memories.of(drain.uid).sleepMs)
+      times.push(sealLookAt(drain, now, settings.foreignHoldMs))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
     memories.keep(next, hooks.uids())

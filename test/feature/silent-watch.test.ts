@@ -67,8 +67,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
 
   test('sync writes nothing while the API server does not answer, and then adds the nodes that it missed', async start => {
     const { rig, first } = await synced(start)
-    // An answer of the API server counts for 100 ms.
-    await wait(150)
+    await wait(150) // an answer of the API server counts for 100 ms
     const undo = rig.kubernetes.faults.answer(500, { watch: false })
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [first.node]: 1, [LEFT_OVER]: 1 } })
     const next = rig.pod('web-1')

@@ -99,7 +99,8 @@ describe('feature: a seal rests on the word of every worker', () => {
       routes: others.map((_, i) => ({ id: `r-${i}`, uri: `/${i}`, upstream_id: `web-${i}` }))
     })
     await put(document(18))
-    await until('the agent lists all', () => rig.agent.nodes('upstreams/web-17') === 2)
+    const inAll = () => gateway.workers.every(({ config }) => config.list('routes').length === 18)
+    await until('all have it', () => inAll() && rig.agent.nodes('upstreams/web-17') === 2)
     const { hook, held } = end(rig, old)
     const why = () => [...rig.agent.loop.memory(old.uid as never).unsealed.values()].join()
     await until(

@@ -47,7 +47,6 @@ interface DesiredOptions {
   readonly dryRun: boolean
   readonly foreignHoldMs: number | undefined
   readonly lingerMs: number | undefined
-  /** Whether its owner may make another pod before this one is gone. */
   readonly mayCome: (pod: PodFact) => boolean
 }
 

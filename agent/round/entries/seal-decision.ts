@@ -75,9 +75,10 @@ export function entryContext(
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
 export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredDrain | undefined {
-  if (drain.phase === 'undone') return undefined
+  // A held hook keeps the memory: the next drain of the pod needs words of its own.
+  if (drain.phase === 'undone') memory.sealing = memory.sealForced = false
   const nodes = barrierNodes(drain, memory, context.world)
-  if (nodes.length === 0) return undefined
+  if (nodes.length === 0 || drain.phase === 'undone') return undefined
   const entry = { uid: drain.uid, nodes, ...context.successors(drain, memory) }
   // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
   const forcedAt = drain.deadline - SEAL_BEFORE_MS

@@ -109,7 +109,6 @@ export function createSuccession(
   }
 
   return {
-    /** See `lastEndpointHold`. */
     holdOf(pod: PodFact, { standing }: Remembered, lateMs: Millis): Millis {
       const seesAll = areLive(parts(), ['pods', 'endpointslices'])
       const services = seesAll ? [...new Set(standing.map(({ service }) => service))] : undefined

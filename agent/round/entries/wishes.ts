@@ -12,9 +12,9 @@ const FRESH_MS = 5000
 const MOST = 2000
 
 /**
- * Whether the owner of a pod may make another one before this one is gone, by its ReplicaSet at this moment. `true` while the answer is not
- * known, and for every other owner. A ReplicaSet that wants none may belong to a Deployment that updates: then its next ReplicaSet wants
- * some at once, except by the strategy Recreate (Kubernetes, pkg/controller/deployment/recreate.go). `changed`: called with a new answer.
+ * Asks the API server whether the owner of a pod may make another pod before this one is gone. `true` while the answer is not known, and for
+ * every owner but a ReplicaSet. One that wants no pod may belong to a Deployment that updates: then the next ReplicaSet makes a pod at once,
+ * unless the strategy is Recreate (Kubernetes, pkg/controller/deployment/recreate.go). `changed` is called when an answer differs.
  */
 export function createWishes(
   cluster: Pick<Cluster, 'call'>,

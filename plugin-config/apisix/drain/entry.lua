@@ -1,14 +1,11 @@
 --- One entry of the deny-list. It lives in a shared dictionary, which serialises its operations:
 --
 --   gen            number of changes that workers must see; a renewal is not such a change
---   c|i            one of the last changes, "number id"; i is the number modulo the length of the
---                  ring (copy.lua)
+--   c|i            one of the last changes, "number id"; i: the number modulo the ring's length
 --   e|uid|ip|port  when the entry expires (host.now); port may be empty
---   s|uid|ip|port  true while the entry is sealed. A key of its own, so that sealing and renewing
---                  at the same time in two workers need no lock and a renewal cannot unseal
---   b|uid|ip|port  number of bypasses, plus LATE times the number of late requests: those that were
---                  sent to the address although the entry was sealed. By design there are none, so
---                  each late request shows a failure
+--   s|uid|ip|port  true while the entry is sealed. A renewal does not touch it, and needs no lock
+--   b|uid|ip|port  number of bypasses, plus LATE times the number of late requests, which reached
+--                  the address although the entry was sealed: by design there are none
 --   t|uid|ip|port  when the entry was sealed (host.now). Not part of s|: if there is no room for
 --                  t|, the entry is sealed all the same, and only the time is unknown
 --   f|uid|ip|port  when an ordinary request to the address last finished (host.now)
@@ -22,11 +19,8 @@
 -- A revision is that of the API server up to which an agent knows the pods. Agents may lag: what
 -- one knows as of an earlier revision does not undo what another has put as of a later one.
 --
--- No entry uses the dictionary's own expiry, because that follows the wall clock, which may step.
--- Only v| and r| do: a step ends them early, or late.
---
--- Only operations that never evict are used: a full dictionary is an error to report, and must
--- not silently cost another pod its entry.
+-- Only v| and r| use the dictionary's own expiry: it follows the wall clock, which may step. Only
+-- operations that never evict are used: a full dictionary must not cost another pod its entry.
 local copy      = require("apisix.drain.copy")
 local clock_now = require("apisix.drain.host").now
 local ngx       = ngx

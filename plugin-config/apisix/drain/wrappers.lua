@@ -1,10 +1,7 @@
---- The plugin's functions in place of APISIX's. Each calls APISIX's function outside of any pcall,
--- so APISIX's errors and exits pass unchanged. The plugin's code runs inside a pcall. If that code
--- fails, the request goes on without the plugin, the failure is counted (`errors`), and the worker
--- is unfit for a while. A request that connects past `run` makes the worker unfit for good: what
--- connected it is still there (docs/decisions/0070).
---
--- Every request runs these functions, so they make no table and no closure for a request.
+--- The plugin's functions in place of APISIX's, which they call outside of any pcall: APISIX's
+-- errors and exits pass unchanged. If the plugin's code fails, the request goes on without it, the
+-- failure is counted (`errors`), and the worker is unfit for a while. A request that connects past
+-- `run` makes the worker unfit for good (docs/decisions/0070). No table, no closure for a request.
 local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
 local debug    = debug

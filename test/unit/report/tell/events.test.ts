@@ -52,10 +52,10 @@ describe('event', () => {
     expect(eventText(notRouted, moments)?.note).to.equal('no gateway routes to it, evidence barrier')
   })
 
-  it('warns if the deadline forced the seal: users may have got 503', () => {
+  it('warns if no other pod could take over: users may have got 503', () => {
     const forced: Drain = {
       ...PROVEN,
-      verdict: proven({ forced: true, why: 'the deadline forced the seal' })
+      verdict: proven({ forced: true, why: 'no other pod could take over in time' })
     }
     expect(eventText(forced, moments)).to.include({ type: 'Warning', reason: 'Drained' })
   })

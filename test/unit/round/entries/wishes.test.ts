@@ -19,8 +19,7 @@ async function wish(answers: Readonly<Record<string, object>>, of = web) {
     const json = answers[path]
     return Promise.resolve({ status: json === undefined ? 404 : 200, json, ...json } as never)
   }
-  const clock = { ...systemClock, now: () => time }
-  const mayCome = createWishes({ call }, clock, () => (changes += 1))
+  const mayCome = createWishes({ call }, { ...systemClock, now: () => time }, () => (changes += 1))
   const first = mayCome(of)
   if (of === web) await until('it is answered', () => (mayCome(of) ? asked.length > 0 : true))
   for (let i = 0; i < 10; i += 1) await new Promise(resolve => setImmediate(resolve))
