@@ -28,7 +28,7 @@ export const BUDGET: Figures = {
   'agent/doctor: files': 23,
   'page: lines': 4900,
   'page: files': 59,
-  'plugin: lines': 7004,
+  'plugin: lines': 6995,
   'plugin: files': 44,
   'sandbox: lines': 11597,
   'sandbox: files': 139,
@@ -36,7 +36,7 @@ export const BUDGET: Figures = {
   'sandbox in Lua: files': 12,
   'tests: lines': 55771,
   'tests: files': 499,
-  'Markdown: bytes': 246900,
+  'Markdown: bytes': 247020,
   settings: 45,
   metrics: 37,
   'words in the glossary': 21
