@@ -225,7 +225,7 @@ describe('entries to seal for a pod that is being drained', () => {
     expect(now(5001, { g1: open(said()), g2: unheard })).to.deep.equal(['sealed', undefined])
     const unready = round({ g1: open(said()) }, [pod('other', { ips: ['10.0.0.2'], ready: false })], 5000)
     expect([unready.now(4999)[0], unready.now(5000)[0]]).to.deep.equal(['draining', 'sealed'])
-    now(5002, undefined, { ...drain, phase: 'undone', at: 5002, why: '' } as Drain)
+    now(5002, undefined, { ...drain, phase: 'undone', at: 5002, why: '' })
     expect(now(5003, { g1: open(said()), g2: unheard })[0], 'of the next drain').to.equal('draining')
     const sleeps = round({ g1: needed }, [], 5000)
     sleeps.memory.sleepMs = 7000
