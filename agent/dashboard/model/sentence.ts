@@ -45,7 +45,7 @@ const CHECKS: readonly ((snapshot: Snapshot) => Trouble | undefined)[] = [
   ({ gateways }) => {
     const starting = gateways.filter(({ ready, terminating }) => !ready && !terminating).length
     if (starting === 0) return undefined
-    return busy(`${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`)
+    return busy(`${count(starting, 'gateway')} not Ready: its barrier still has to confirm each removal.`)
   },
   ({ at, drains }) => {
     const waiting = drains.filter(({ phase }) => phase === 'draining')

@@ -65,7 +65,7 @@ export function entryContext(
     successors: succession.of(pod, memory, drains),
     isTaken: succession.takenFor(pod)
   })
-  // Whoever may come has the sleep that the hook replaces: until then the pod would have served without the agent too.
+  // Another pod has at least the hook's own sleep to come: so long the pod would have served without the agent too.
   const lastHold = ({ pod }: Drain, memory: Memory) => {
     const ms = succession.holdOf(pod, memory, foreignHoldMs ?? Infinity)
     return ms > 0 ? Math.max(ms, memory.sleepMs) : 0

@@ -51,7 +51,7 @@ const PAUSE_MS = { shortest: 10, longest: 500, share: 20 }
 /** The pause after a failed read, in ms; doubled with each consecutive failure. */
 const BACK_OFF_MS = { first: 50, longest: 5000 }
 /**
- * From a read to the next while no drain wants any: `ms`, or `times` the last read's duration if that is longer. So reads take little of a
+ * The pause between two reads while no drain needs one: `ms`, or `times` the last read's duration if that is longer. So reads take little of a
  * worker's time.
  */
 const IDLE = { usual: { ms: 15_000, times: 100 }, hurried: { ms: 1000, times: 20 } }

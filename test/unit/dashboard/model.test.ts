@@ -179,7 +179,7 @@ describe('dashboard: health now, and the last hour', () => {
       'a gateway that starts',
       { gateways: [...others, { ...one!, ready: false }] },
       'busy',
-      '1 gateway not Ready: no removal is proved until it is, or has ended.'
+      '1 gateway not Ready: its barrier still has to confirm each removal.'
     ],
     [
       'a pod that is held for long',
