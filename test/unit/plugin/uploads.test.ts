@@ -2,7 +2,6 @@ import { request, type ClientRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { expect } from 'chai'
 import {
-  deadAddress,
   eventually,
   httpNode,
   opened,
@@ -82,56 +81,4 @@ describe('slow uploads, in the VM', () => {
       await eventually(() => apisix.facts.length === 2)
       expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
     })
-
-  it('delay nothing: a node is not counted while a body is being read', async () => {
-    const seen: unknown[] = []
-    await upload(2, async () => {
-      seen.push(inflight())
-      const { body } = await deny(old, 'sealed')
-      seen.push((body['entries'] as { inflight: unknown }[])[0]?.inflight)
-    })
-    const none = { requests: 0, long: 0 }
-    expect(seen).to.deep.equal([none, none])
-  })
-
-  it('keep a draining node if no other is left, which counts as a bypass', async () => {
-    const answers = await upload(1, async () => {
-      await deny(old, 'draining')
-      await deny(other, 'sealed')
-    })
-    expect(bodies(answers)).to.deep.equal([old.address])
-    expect(apisix.gateway.barrier?.counts.bypasses).to.equal(1)
-  })
-
-  it('are answered 503 if every node is sealed meanwhile and no other is known', async () => {
-    const answers = await upload(2, async () => {
-      await deny(old, 'sealed')
-      await deny(other, 'sealed')
-    })
-    expect(answers.map(({ status }) => status)).to.deep.equal([503, 503])
-    expect([old.seen, other.seen]).to.deep.equal([[], []])
-    expect(apisix.gateway.barrier?.counts).to.include({ refused: 2, moved: 0 })
-    expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
-  })
-
-  it('go to a node that became known meanwhile if all their first nodes are sealed', async () => {
-    const next = all.add(await httpNode())
-    const answers = await upload(2, async () => {
-      await apisix.route({ [next.address]: 1 })
-      await deny(old, 'sealed')
-      await deny(other, 'sealed')
-    })
-    expect(bodies(answers)).to.deep.equal([next.address, next.address])
-    expect(apisix.gateway.barrier?.counts).to.include({ refused: 0, moved: 2 })
-  })
-
-  it('that failed at a node do not try it again when they go to the nodes of the present', async () => {
-    const [dead, next] = [await deadAddress(), all.add(await httpNode())]
-    await apisix.route({ [dead]: 1, [old.address]: 1 })
-    const answers = await upload(12, async () => {
-      await apisix.route({ [dead]: 1, [next.address]: 1 })
-      await deny(old, 'sealed')
-    })
-    expect(bodies(answers)).to.deep.equal(Array(12).fill(next.address))
-  })
 })
