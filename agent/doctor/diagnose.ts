@@ -7,7 +7,7 @@ import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { createBarrierClient } from '../gateway/apisix/barrier-api.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createConnection } from '../kubernetes/transport/connection.ts'
-import { loadCredentials } from '../kubernetes/transport/load-credentials.ts'
+import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource } from '../start/wire.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import type { Config } from '../config/types.ts'
-import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-fact.ts'
+import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-store.ts'
 import { podsIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'
 import type { GatewayFact } from '../rules/drain/facts.ts'

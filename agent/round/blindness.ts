@@ -1,4 +1,4 @@
-import { areLive, type Part } from '../kubernetes/reflect/parts.ts'
+import { areLive, type Part } from '../kubernetes/reflect/watch-status.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
 /** How long a watch may be down before its knowledge is too old, in ms. */

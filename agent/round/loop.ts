@@ -32,7 +32,7 @@ import { keepsTheSame, type Plan } from '../rules/plan/change.ts'
 import { plan } from '../rules/plan/plan.ts'
 import type { PlanSettings } from '../rules/plan/world.ts'
 import type { Holds, Vouch } from './hold/holds.ts'
-import { areLive } from '../kubernetes/reflect/parts.ts'
+import { areLive } from '../kubernetes/reflect/watch-status.ts'
 
 export interface LoopSettings {
   readonly drain: DrainSettings

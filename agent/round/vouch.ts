@@ -1,5 +1,5 @@
 import type { Vouch } from './hold/holds.ts'
-import { isNeeded } from '../kubernetes/reflect/parts.ts'
+import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
 import type { Sources } from './gather/sources.ts'
 
 /** Whether the agent may hold hooks now; if not, the reason. @param failing the last round did not complete */

@@ -5,8 +5,7 @@ import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
 import { leasePlace } from './wire.ts'
-import { createElector } from '../kubernetes/lead/elector.ts'
-import { alone, type Leader } from '../kubernetes/lead/leader.ts'
+import { createElector, alone, type Leader } from '../kubernetes/lead/elector.ts'
 
 /** Starts the election that the configuration asks for. */
 export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {

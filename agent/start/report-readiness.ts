@@ -1,6 +1,6 @@
 import type { Sources } from '../round/gather/sources.ts'
 import type { Readiness } from '../report/snapshot/readiness.ts'
-import { isNeeded } from '../kubernetes/reflect/parts.ts'
+import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
 
 /**
  * Reports whether each source is ready: the three watches are complete, a gateway is known, and the holders have been read.

@@ -24,7 +24,7 @@ import type { Metered } from '../report/metrics/client-metrics.ts'
 import type { Events } from '../report/tell/events.ts'
 import { startUpkeep } from './start-upkeep.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
-import { loadCredentials } from '../kubernetes/transport/load-credentials.ts'
+import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
 
 /** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */

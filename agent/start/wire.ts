@@ -5,7 +5,7 @@ import type { Config } from '../config/types.ts'
 import type { AdminOptions } from '../gateway/apisix/admin-api.ts'
 import type { BarrierOptions } from '../gateway/apisix/barrier-api.ts'
 import type { ControlOptions } from '../gateway/apisix/control-api.ts'
-import type { LeasePlace } from '../kubernetes/lead/lease.ts'
+import type { LeasePlace } from '../kubernetes/lead/elector.ts'
 import type { GatewaySelector } from '../kubernetes/facts/cluster.ts'
 import type { CredentialSource } from '../kubernetes/transport/credentials.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { LeasePlace } from '../../kubernetes/lead/lease.ts'
+import type { LeasePlace } from '../../kubernetes/lead/elector.ts'
 import { refused, type AskKubernetes } from './check-kubernetes.ts'
 import { fail, ok, warn, type Check, type Finding } from '../checks/finding.ts'
 

@@ -17,7 +17,7 @@ import { LONGEST_VALUE, PREFIX } from '../../rules/drain/annotations.ts'
 import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { MOST_PORTS } from '../../rules/plan/match.ts'
-import { intern } from './intern.ts'
+import { intern } from './collections.ts'
 import {
   conditionIsTrue,
   fieldsOf,

@@ -3,10 +3,9 @@ import type { Clock } from '../../base/clock.ts'
 import { isOver, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { withLabels } from '../../rules/drain/workload.ts'
-import { createMultiMap } from './multi-map.ts'
+import { createMultiMap } from './collections.ts'
 import { same } from '../../base/same.ts'
-import type { Sink } from '../reflect/watch-event.ts'
-import { createTombstones, type Tombstone } from './tombstones.ts'
+import type { Sink } from '../reflect/follow.ts'
 
 /** The latest state of each pod by uid, with the indexes that a drain needs. */
 export interface PodStore {
@@ -150,4 +149,62 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
 
 function ownedIps(pod: PodFact): readonly string[] {
   return pod.hostNetwork || !isOver(pod) ? pod.ips : []
+}
+
+/** The last fact of an object that is gone. */
+interface Tombstone<F> {
+  readonly at: Millis
+  readonly fact: F
+}
+
+interface Tombstones<F> {
+  add(uid: string, fact: F): void
+  get(uid: string): Tombstone<F> | undefined
+  /** Objects gone at or after this time, newest first. The cost depends only on the size of the result. */
+  since(at: Millis): readonly Tombstone<F>[]
+  remove(uid: string): void
+  readonly size: number
+}
+
+/** Bounded by number and by age: a hook may call after its pod's object is gone, but not an hour later. */
+export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_600_000): Tombstones<F> {
+  // A Map iterates in the order of insertion, so the oldest are always first.
+  const stones = new Map<string, Tombstone<F>>()
+  const expired = (stone: Tombstone<F>) => clock.now() - stone.at > maxAgeMs
+  // The same stones in an array, because a Map cannot be read from its end; removed entries are skipped.
+  let inOrder: { readonly uid: string; readonly stone: Tombstone<F> }[] = []
+  const sweep = () => {
+    for (const [uid, stone] of stones) {
+      if (stones.size <= most && !expired(stone)) return
+      stones.delete(uid)
+    }
+  }
+  return {
+    add(uid, fact) {
+      stones.delete(uid)
+      const stone = { at: clock.now(), fact }
+      stones.set(uid, stone)
+      inOrder.push({ uid, stone })
+      if (inOrder.length > 2 * most) inOrder = inOrder.slice(-most)
+      sweep()
+    },
+    get(uid) {
+      const stone = stones.get(uid)
+      return stone && !expired(stone) ? stone : undefined
+    },
+    since(at) {
+      const found: Tombstone<F>[] = []
+      for (let i = inOrder.length - 1; i >= 0; i -= 1) {
+        const entry = inOrder[i]
+        if (!entry || entry.stone.at < at) break
+        if (stones.get(entry.uid) === entry.stone) found.push(entry.stone)
+      }
+      return found
+    },
+    remove: uid => void stones.delete(uid),
+    get size() {
+      sweep()
+      return stones.size
+    }
+  }
 }

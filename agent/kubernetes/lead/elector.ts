@@ -1,9 +1,110 @@
-import type { Clock } from '../../base/clock.ts'
+import type { V1Lease, V1LeaseSpec, V1ObjectMeta } from '@kubernetes/client-node'
 import type { Millis } from '../../rules/drain/facts.ts'
+import { fieldsOf, numberOf, textOf } from '../../base/read.ts'
+import type { Clock } from '../../base/clock.ts'
 import { createListeners } from '../../base/listeners.ts'
 import type { Log } from '../../base/log.ts'
-import type { Leader, Leadership } from './leader.ts'
-import { leaseBody, leaseFact, leasePath, leasesPath, type LeaseFact, type LeasePlace } from './lease.ts'
+
+/** The leadership, for display. */
+export interface Leadership {
+  /** This agent acts as the leader: it holds the Lease, or no holder is known. */
+  readonly leads: boolean
+  /** The known holder of the Lease. */
+  readonly holder: string | undefined
+  /** `namespace/name` of the Lease; `undefined` if there is no election. */
+  readonly lease: string | undefined
+  /** The reason, in words. */
+  readonly why: string
+}
+
+/**
+ * Selects one of several agents for work that is needed only once. It saves work and guarantees nothing (decision 0008). Such work must
+ * stay correct if two agents do it at once, and if the selected agent has just died.
+ */
+export interface Leader {
+  /** False only while another agent is known to lead, and in the first moments, before that is known. */
+  leads(): boolean
+  status(now: Millis): Leadership
+  /** Called after every change of the leader. Returns the function that unsubscribes. */
+  onChange(listener: () => void): () => void
+  /** Gives the Lease back, so that another agent need not wait for its end. Never rejects. */
+  release(): Promise<void>
+}
+
+/** No election: this agent does all the work, like every other agent. */
+export const alone = (why: string): Leader => ({
+  leads: () => true,
+  status: () => ({ leads: true, holder: undefined, lease: undefined, why }),
+  onChange: () => () => {},
+  release: () => Promise.resolve()
+})
+
+/** The fields of a Lease that an election reads. */
+interface LeaseFact {
+  /** Empty if the holder gave it back. */
+  readonly holder: string
+  /** Changes with every write. It is the precondition of the agent's writes, and a change shows that the holder is alive. */
+  readonly revision: string
+  readonly durationMs: number
+  readonly transitions: number
+  readonly acquiredAt: string | undefined
+}
+
+/** The location of the Lease. */
+export interface LeasePlace {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The longest time that another agent's Lease counts without a renewal, whatever its duration, in ms. */
+const LONGEST_MS = 60_000
+
+/** A Lease from its JSON; `undefined` if the JSON is no Lease. */
+function leaseFact(json: unknown): LeaseFact | undefined {
+  const { metadata, spec: specOf } = fieldsOf<V1Lease>(json)
+  const revision = textOf(fieldsOf<V1ObjectMeta>(metadata).resourceVersion)
+  if (revision === undefined) return undefined
+  const spec = fieldsOf<V1LeaseSpec>(specOf)
+  return {
+    holder: textOf(spec.holderIdentity) ?? '',
+    revision,
+    durationMs: Math.min(LONGEST_MS, (numberOf(spec.leaseDurationSeconds) ?? 0) * 1000),
+    transitions: numberOf(spec.leaseTransitions) ?? 0,
+    acquiredAt: textOf(spec.acquireTime)
+  }
+}
+
+const leasesPath = ({ namespace }: LeasePlace): string =>
+  `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`
+
+const leasePath = (place: LeasePlace): string => `${leasesPath(place)}/${encodeURIComponent(place.name)}`
+
+/**
+ * The Lease with this agent as its holder (`''`: given back), to write over `before`. Its times are for users and other programs. The
+ * agent never reads them, because another clock made them.
+ */
+function leaseBody(
+  place: LeasePlace,
+  holder: string,
+  before: LeaseFact | undefined,
+  durationMs: number,
+  now: Millis
+) {
+  const time = new Date(now).toISOString().replace('Z', '000Z')
+  const ours = before?.holder === holder
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { ...place, ...(before && { resourceVersion: before.revision }) },
+    spec: {
+      holderIdentity: holder,
+      leaseDurationSeconds: Math.max(1, Math.round(durationMs / 1000)),
+      acquireTime: ours ? (before.acquiredAt ?? time) : time,
+      renewTime: time,
+      leaseTransitions: (before?.transitions ?? 0) + (before && !ours ? 1 : 0)
+    }
+  }
+}
 
 export interface ElectorOptions {
   readonly place: LeasePlace

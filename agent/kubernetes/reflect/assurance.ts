@@ -1,10 +1,62 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Millis } from '../../rules/drain/facts.ts'
-import type { Collection } from './collection.ts'
+import { type Collection, currentRevision, isLater, type Revision } from './collection.ts'
 import type { Connection } from '../transport/connection.ts'
-import type { Position } from './heartbeat.ts'
-import { currentRevision } from './list.ts'
-import { isLater, type Revision } from './revision.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+
+/** The revision that a watch has reached. `turn` changes with every new stream. */
+interface Position {
+  readonly turn: object
+  readonly revision: Revision | undefined
+}
+
+interface HeartbeatOptions {
+  readonly connection: Connection
+  readonly collection: Collection
+  readonly clock: Clock
+  readonly everyMs: number
+  /** `undefined` while the watch is not live, because it is then being restarted already. */
+  readonly position: () => Position | undefined
+  /** Called if the server's revision is older than the watch's: it was restored from a backup, and this watch stays silent for ever. */
+  readonly behind: (now: Revision) => void
+  /** Called with a revision that the watch must reach. */
+  readonly expect: (now: Revision) => void
+}
+
+/**
+ * Polls the server's current revision by quorum, without the watch: a watch that went silent is found out. It only reads, so it needs no
+ * right to write and costs etcd nothing.
+ *
+ * @returns a function that stops it
+ */
+export function startHeartbeat(options: HeartbeatOptions): () => void {
+  const { connection, collection, clock, everyMs, position, behind, expect } = options
+  const stopping = new AbortController()
+  let cancel = () => {}
+
+  const beat = async () => {
+    // Read before the request: an event may overtake the answer, which does not mean that the server went back in time.
+    const before = position()
+    if (!before) return
+    const now = await currentRevision(connection, collection, stopping.signal)
+    if (now === undefined || position()?.turn !== before.turn) return
+    if (isLater(before.revision, now)) behind(now)
+    else expect(now)
+  }
+  const schedule = () => {
+    if (stopping.signal.aborted) return
+    cancel = clock.alarm(clock.now() + everyMs, () => {
+      // A failed request shows nothing about the watch; pings and the next heartbeat do.
+      void beat()
+        .catch(() => {})
+        .finally(schedule)
+    })
+  }
+  schedule()
+  return () => {
+    stopping.abort(new Error('stopped'))
+    cancel()
+  }
+}
 
 interface AssuranceOptions {
   readonly connection: Connection
@@ -78,6 +130,49 @@ export function createAssurance(
       asking = new AbortController()
       // It rejects if a newer call replaces it, or on stop.
       void ask().catch(() => {})
+    }
+  }
+}
+
+interface Expectation {
+  /** `undefined`: any event is enough. */
+  readonly revision: Revision | undefined
+  readonly by: Millis
+  readonly why: string
+}
+
+/** Changes that are known from another source, and that a watch must show in time. */
+interface Expectations {
+  expect(revision: Revision | undefined, withinMs: number, why: string): void
+  /** The stream has reached this revision. */
+  seen(revision: Revision | undefined): void
+  clear(): void
+  readonly size: number
+}
+
+/** @param onMissed called once, when the first expectation is overdue; all are then dropped */
+export function createExpectations(clock: Clock, onMissed: (why: string) => void): Expectations {
+  let open: readonly Expectation[] = []
+  let cancel = () => {}
+  const hold = (next: readonly Expectation[]) => {
+    open = next
+    cancel()
+    cancel = () => {}
+    const [first] = open.toSorted((a, b) => a.by - b.by)
+    if (first) cancel = clock.alarm(first.by, () => (hold([]), onMissed(first.why)))
+  }
+  return {
+    expect(revision, withinMs, why) {
+      hold([...open, { revision, by: clock.now() + withinMs, why }])
+    },
+    seen(revision) {
+      if (open.length === 0) return
+      const left = open.filter(e => e.revision !== undefined && isLater(e.revision, revision))
+      if (left.length !== open.length) hold(left)
+    },
+    clear: () => hold([]),
+    get size() {
+      return open.length
     }
   }
 }

@@ -1,7 +1,6 @@
 import type { Log } from '../../base/log.ts'
-import { isLater, type Revision } from './revision.ts'
-import type { Sink } from './watch-event.ts'
-import { metaOf, type ObjectMeta } from './watch-event.ts'
+import { isLater, type Revision } from './collection.ts'
+import { type Sink, metaOf, type ObjectMeta } from './follow.ts'
 
 /** Turns objects into facts, and records which objects this reflector has put into the sink. */
 interface Intake {

@@ -1,22 +1,39 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isUnsupported, retryAfterOf } from '../transport/api-error.ts'
-import { createAssurance } from './assurance.ts'
-import { createBackoff, type Backoff } from '../transport/backoff.ts'
-import type { Collection } from './collection.ts'
+import { createAssurance, createExpectations, startHeartbeat } from './assurance.ts'
+import {
+  createBackoff,
+  type Backoff,
+  createLiveness,
+  createNextStep,
+  Doubted,
+  type WatchStatus
+} from './watch-status.ts'
+import { type Collection, list, notOlderThan, isLater, type Revision } from './collection.ts'
 import type { Connection } from '../transport/connection.ts'
-import { createExpectations } from './expectations.ts'
-import { follow, NoEndMarker, type Follower } from './follow.ts'
-import { startHeartbeat } from './heartbeat.ts'
+import { follow, NoEndMarker, type Follower, metaOf, type Sink } from './follow.ts'
 import type { Log } from '../../base/log.ts'
 import { createIntake } from './intake.ts'
-import { list, notOlderThan } from './list.ts'
-import { createLiveness } from './liveness.ts'
-import { createNextStep, Doubted } from './next-step.ts'
-import { REFLECTOR_DEFAULTS, type ReflectorSettings } from './reflector-settings.ts'
-import { isLater, type Revision } from './revision.ts'
-import { metaOf, type Sink } from './watch-event.ts'
-import type { WatchStatus } from './parts.ts'
+
+export interface ReflectorSettings {
+  readonly heartbeatEveryMs: number
+  /** How long the watch may take to reach a heartbeat's revision, in ms: more than the minute between bookmarks. */
+  readonly heartbeatLimitMs: number
+  readonly verifyMs: number
+  /** The longest silence inside the initial events of a WatchList, before a paged list is used. */
+  readonly initialIdleMs: number
+  /** How long a watch that ended normally may stay down before it counts as stale, in ms. */
+  readonly gapMs: number
+}
+
+const REFLECTOR_DEFAULTS: ReflectorSettings = {
+  heartbeatEveryMs: 30_000,
+  heartbeatLimitMs: 90_000,
+  verifyMs: 1_000,
+  initialIdleMs: 10_000,
+  gapMs: 1_000
+}
 
 export interface Reflector {
   status(): WatchStatus

@@ -2,10 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, parseRetryAfter } from './api-error.ts'
 import type { Credentials } from './credentials.ts'
-import { exchange } from './exchange.ts'
-import { createClockOffset } from './clock-offset.ts'
+import { exchange, Leaving, openSession, type Session } from './session.ts'
 import { createLineSplitter, objectReader } from './objects.ts'
-import { Leaving, openSession, type Session } from './session.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
 
 export interface Reply {
   readonly status: number
@@ -26,7 +25,7 @@ export interface Connection {
    * the signal's reason.
    */
   stream(path: string, handlers: StreamHandlers, signal: AbortSignal): Promise<void>
-  /** How far the API server's clock is behind the agent's, in ms (`clock-offset.ts`). */
+  /** How far the API server's clock is behind the agent's, in ms. */
   serverBehindMs(): number
   /** Ends the session and everything on it. Resolves when the socket is closed. */
   close(): Promise<void>
@@ -205,4 +204,81 @@ function ended(http2: Session['http2']): Promise<void> {
     http2.once('close', () => resolve())
     http2.destroy()
   })
+}
+
+/** The pause before a retry if the server states none, in ms. */
+const PAUSE_MS = 100
+
+const TRIES = 4
+
+/**
+ * Retries a request after a 429; if a repetition is harmless, also after a 401, a 503 or a broken connection. The number of tries and
+ * the signal bound it.
+ *
+ * @param harmless the request may be made twice (a GET)
+ */
+export async function patiently(
+  ask: () => Promise<Reply>,
+  { clock, signal, harmless }: { clock: Clock; signal: AbortSignal | undefined; harmless: boolean }
+): Promise<Reply> {
+  for (let left = TRIES - 1; ; left -= 1) {
+    let pauseMs = PAUSE_MS
+    try {
+      const reply = await ask()
+      const again = reply.status === 429 || (harmless && (reply.status === 503 || reply.status === 401))
+      if (!again || left === 0) return reply
+      pauseMs = reply.retryAfterMs ?? PAUSE_MS
+    } catch (error) {
+      if (!harmless || left === 0 || signal?.aborted) throw error
+    }
+    await clock.sleep(pauseMs, signal)
+  }
+}
+
+/** How far the API server's clock is behind the agent's, from the Date headers of its answers. */
+interface ClockOffset {
+  /** @param askedAt when the request was sent. @param heardAt when the head of its answer came: the server read its clock in between */
+  note(date: string | undefined, askedAt: Millis, heardAt: Millis): void
+  /** The ms to add to a time of the API server to convert it to the agent's clock; 0 while the clocks may agree. */
+  behindMs(): number
+}
+
+/** The resolution of Date headers: whole seconds. */
+const RESOLUTION_MS = 1000
+/** How many answers count: clocks drift, and a single answer may not show a small step of the clock. */
+const SAMPLES = 10
+
+interface Bounds {
+  readonly least: number
+  readonly most: number
+}
+
+/**
+ * Each answer gives a lower and an upper bound of the offset, however its time divides between request and response (Cristian's algorithm).
+ * The offset lies where the bounds of the last ten answers overlap. The lower end of that range is used, because it is never too high.
+ * So deadlines may come early (by a second and the time of the quickest answer), but not late. If the range includes 0, the offset is 0, so
+ * a server whose clock is ahead by less than that counts as equal. An answer outside of the range shows that the server's clock was set. A
+ * smaller step has its full effect after ten more answers.
+ */
+export function createClockOffset(): ClockOffset {
+  let samples: Bounds[] = []
+  const common = (): Bounds => ({
+    least: Math.max(...samples.map(({ least }) => least)),
+    most: Math.min(...samples.map(({ most }) => most))
+  })
+  return {
+    note(date, askedAt, heardAt) {
+      const at = Date.parse(date ?? '')
+      if (Number.isNaN(at)) return
+      const sample = { least: askedAt - at - RESOLUTION_MS, most: heardAt - at }
+      samples = [...samples, sample].slice(-SAMPLES)
+      const { least, most } = common()
+      if (least > most) samples = [sample]
+    },
+    behindMs() {
+      if (samples.length === 0) return 0
+      const { least, most } = common()
+      return least <= 0 && most >= 0 ? 0 : least
+    }
+  }
 }

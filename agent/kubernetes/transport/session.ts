@@ -1,8 +1,8 @@
-import { connect, type ClientHttp2Session } from 'node:http2'
+import { connect, type ClientHttp2Session, constants, type OutgoingHttpHeaders } from 'node:http2'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { networkMeaning } from '../../config/network.ts'
 import type { Credentials } from './credentials.ts'
-import { keepAlive, type PingSettings } from './ping.ts'
 
 /** One HTTP/2 session, with the signals that its callers need. */
 export interface Session {
@@ -101,4 +101,113 @@ function inWords(failure: unknown, origin: string): unknown {
   return meaning === ''
     ? failure
     : new Error(`no connection to the API server at ${origin} (${code}): ${meaning}`, { cause: failure })
+}
+
+interface PingSettings {
+  readonly everyMs: number
+  readonly timeoutMs: number
+}
+
+/** The time for one more check of the socket after a timeout, in ms: if the agent was busy, the answer is waiting there. */
+const LAST_LOOK_MS = 50
+
+/**
+ * Pings the server while the session lives, and destroys the session if no byte has arrived for `timeoutMs`. TCP alone would need
+ * many minutes to notice a lost server. A byte of any stream counts, because on a slow line the answer to a ping queues behind a
+ * large list.
+ *
+ * @param lastHeard when bytes last arrived on any stream of this session, by this clock
+ */
+export function keepAlive(
+  session: ClientHttp2Session,
+  clock: Clock,
+  { everyMs, timeoutMs }: PingSettings,
+  lastHeard: () => number
+): void {
+  let cancel = () => {}
+  const later = (ms: number, then: () => void) => {
+    cancel()
+    cancel = clock.alarm(clock.now() + ms, then)
+  }
+  const ping = () => {
+    // Between its destruction and its 'close' event, a session throws on any call.
+    if (session.destroyed) return
+    const sentAt = clock.now()
+    let answered = false
+    const silentSince = () => Math.max(sentAt, lastHeard())
+    const check = (final: boolean) => {
+      if (answered) return
+      const left = silentSince() + timeoutMs - clock.now()
+      if (left > 0) later(left, () => check(false))
+      else if (!final) later(LAST_LOOK_MS, () => check(true))
+      else session.destroy(new Error(`no answer to a ping for ${timeoutMs} ms`))
+    }
+    const sent = session.ping(error => {
+      answered = true
+      if (!error && !session.destroyed) later(everyMs, ping)
+    })
+    if (sent) later(timeoutMs, () => check(false))
+    else session.destroy(new Error('too many pings are unanswered'))
+  }
+  session.once('close', () => cancel())
+  later(everyMs, ping)
+}
+
+interface Handlers {
+  readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
+  readonly onData: (chunk: Buffer) => void
+}
+
+/**
+ * One request on one session. Resolves when the answer is complete. Rejects if it was cut off, if a handler threw, or with the signal's
+ * reason. The stream is closed afterwards in any case.
+ */
+export async function exchange(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body: string | undefined,
+  signal: AbortSignal,
+  { onHead, onData }: Handlers
+): Promise<void> {
+  if (signal.aborted) throw reasonOf(signal)
+  const stream = session.request(headers, { endStream: body === undefined })
+  await new Promise<void>((resolve, reject) => {
+    let failure: unknown
+    let ended = false
+    const fail = (error: unknown) => {
+      failure ??= error
+      stream.close(constants.NGHTTP2_CANCEL)
+    }
+    const guarded =
+      <A extends unknown[]>(handler: (...args: A) => void) =>
+      (...args: A) => {
+        if (failure !== undefined) return
+        try {
+          handler(...args)
+        } catch (error) {
+          fail(error)
+        }
+      }
+    const abort = () => fail(reasonOf(signal))
+    signal.addEventListener('abort', abort, { once: true })
+    stream.on(
+      'response',
+      guarded(head => onHead(head[':status'] ?? 0, head))
+    )
+    stream.on('data', guarded(onData))
+    stream.on('end', () => (ended = true))
+    stream.on('error', error => (failure ??= error))
+    stream.on('close', () => {
+      signal.removeEventListener('abort', abort)
+      const cut = !ended || stream.rstCode !== constants.NGHTTP2_NO_ERROR
+      if (failure !== undefined) reject(failure)
+      else if (cut) reject(new Error(`the connection was cut (HTTP/2 code ${stream.rstCode})`))
+      else resolve()
+    })
+    if (body !== undefined) stream.end(body)
+  })
+}
+
+function reasonOf(signal: AbortSignal): Error {
+  return signal.reason instanceof Error ? signal.reason : new Error('aborted', { cause: signal.reason })
 }

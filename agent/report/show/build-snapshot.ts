@@ -1,5 +1,5 @@
 import type { Config } from '../../config/types.ts'
-import type { Leadership } from '../../kubernetes/lead/leader.ts'
+import type { Leadership } from '../../kubernetes/lead/elector.ts'
 import type { Drain, Witness } from '../../rules/drain/drain.ts'
 import { deepFreeze } from '../../config/load.ts'
 import {

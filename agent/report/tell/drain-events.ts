@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
-import type { Leader } from '../../kubernetes/lead/leader.ts'
+import type { Leader } from '../../kubernetes/lead/elector.ts'
 import type { Observer } from '../../round/observer.ts'
 import type { Events } from './events.ts'
 import type { Moments } from '../snapshot/drain-view.ts'

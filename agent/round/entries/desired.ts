@@ -1,5 +1,5 @@
 import { hasSuccessors, type DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
-import { areLive } from '../../kubernetes/reflect/parts.ts'
+import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { World } from '../../rules/plan/world.ts'

@@ -4,7 +4,7 @@ import type { Drains } from '../../rules/drain/drain.ts'
 import type { NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import { mayFollow, servicePortsOf, type ServicePort } from '../../rules/plan/successors.ts'
 import type { Sources } from '../gather/sources.ts'
-import { areLive } from '../../kubernetes/reflect/parts.ts'
+import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 
 /** A pod that ended before this agent started, reconstructed from its successors. */
 export interface Predecessor {

@@ -1,4 +1,4 @@
-import { areLive } from '../../kubernetes/reflect/parts.ts'
+import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'

@@ -3,7 +3,7 @@ import type { Probe } from './probe.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import type { ModeWatch } from '../../gateway/inventory/mode-watch.ts'
 import type { Writer } from '../../gateway/write/writer.ts'
-import type { Leader } from '../../kubernetes/lead/leader.ts'
+import type { Leader } from '../../kubernetes/lead/elector.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 
 /** The parts that do I/O. Each has its own cache, which a round reads without waiting, so nothing slow can delay it. */

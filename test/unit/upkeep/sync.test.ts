@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Endpoint, EndpointFact } from '../../../agent/rules/drain/facts.ts'
-import { toEndpointFact } from '../../../agent/kubernetes/facts/endpoint-fact.ts'
+import { toEndpointFact } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { readNodes } from '../../../agent/gateway/apisix/nodes.ts'
 import type { JsonObject } from '../../../sandbox/apisix/json.ts'
 import { pod } from '../../build/pod.ts'

@@ -11,7 +11,7 @@ import {
 import { createClusterLists } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { checkKubernetes } from '../../../../agent/doctor/rights/check-kubernetes.ts'
 import { checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
-import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-fact.ts'
+import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-store.ts'
 import { config } from '../../../build/config.ts'
 import { GATEWAY } from '../../../build/gateway.ts'
 

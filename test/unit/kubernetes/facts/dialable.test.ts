@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { isDialable, isLocal } from '../../../../agent/kubernetes/facts/dialable.ts'
-import { gatewayPodReader } from '../../../../agent/kubernetes/facts/gateway-fact.ts'
+import { isDialable, isLocal, gatewayPodReader } from '../../../../agent/kubernetes/facts/gateway-store.ts'
 
 describe('addresses at which a gateway may be called', () => {
   for (const address of [

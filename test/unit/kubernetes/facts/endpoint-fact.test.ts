@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { toEndpointFact } from '../../../../agent/kubernetes/facts/endpoint-fact.ts'
+import { toEndpointFact } from '../../../../agent/kubernetes/facts/slice-store.ts'
 import { sliceObject } from './objects.ts'
 
 const conditionsOf = (conditions: unknown) => {

@@ -1,7 +1,10 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { staticGateway, toGatewayPod } from '../../../../agent/kubernetes/facts/gateway-fact.ts'
-import { createGatewayStore } from '../../../../agent/kubernetes/facts/gateway-store.ts'
+import {
+  staticGateway,
+  toGatewayPod,
+  createGatewayStore
+} from '../../../../agent/kubernetes/facts/gateway-store.ts'
 import { podObject } from './objects.ts'
 
 const gateway = (name: string, differs: Parameters<typeof podObject>[1] = {}) =>

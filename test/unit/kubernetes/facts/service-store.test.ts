@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { toServiceFact } from '../../../../agent/kubernetes/facts/service-fact.ts'
-import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
+import { toServiceFact, createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
 
 const object = (annotations: Record<string, string>) => ({
   metadata: {

@@ -3,9 +3,10 @@ import { systemClock, type Clock } from '../../../../agent/base/clock.ts'
 import {
   createElector,
   type ElectorOptions,
-  type Timings
+  type Timings,
+  alone,
+  type Leader
 } from '../../../../agent/kubernetes/lead/elector.ts'
-import { alone, type Leader } from '../../../../agent/kubernetes/lead/leader.ts'
 import { createConnection } from '../../../../agent/kubernetes/transport/connection.ts'
 import { endAll, type Ends } from '../../../../sandbox/ends.ts'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createLiveness } from '../../../../agent/kubernetes/reflect/liveness.ts'
+import { createLiveness } from '../../../../agent/kubernetes/reflect/watch-status.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { silent } from '../../../build/apisix.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { ApiError } from '../../../../agent/kubernetes/transport/api-error.ts'
-import { createNextStep, Doubted } from '../../../../agent/kubernetes/reflect/next-step.ts'
+import { createNextStep, Doubted } from '../../../../agent/kubernetes/reflect/watch-status.ts'
 
 const EXPIRED = new ApiError('watch pods', 410, {})
 const BROKEN = new Error('the connection broke')

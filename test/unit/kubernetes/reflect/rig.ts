@@ -6,7 +6,7 @@ import {
   type ClusterOptions
 } from '../../../../agent/kubernetes/facts/cluster.ts'
 import type { Credentials } from '../../../../agent/kubernetes/transport/credentials.ts'
-import type { Part, PartName } from '../../../../agent/kubernetes/reflect/parts.ts'
+import type { Part, PartName } from '../../../../agent/kubernetes/reflect/watch-status.ts'
 import {
   startKubernetes,
   type Kubernetes,

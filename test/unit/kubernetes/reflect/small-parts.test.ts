@@ -9,17 +9,18 @@ import {
   retryAfterOf,
   watchError
 } from '../../../../agent/kubernetes/transport/api-error.ts'
-import { createBackoff } from '../../../../agent/kubernetes/transport/backoff.ts'
-import { pathOf, podsIn, slicesIn } from '../../../../agent/kubernetes/reflect/collection.ts'
-import { createExpectations } from '../../../../agent/kubernetes/reflect/expectations.ts'
-import { createIntern } from '../../../../agent/kubernetes/facts/intern.ts'
-import { createMultiMap } from '../../../../agent/kubernetes/facts/multi-map.ts'
-import { combine, staticPart } from '../../../../agent/kubernetes/reflect/parts.ts'
+import {
+  createBackoff,
+  combine,
+  staticPart,
+  type WatchState
+} from '../../../../agent/kubernetes/reflect/watch-status.ts'
+import { pathOf, podsIn, slicesIn, isLater } from '../../../../agent/kubernetes/reflect/collection.ts'
+import { createExpectations } from '../../../../agent/kubernetes/reflect/assurance.ts'
+import { createIntern, createMultiMap } from '../../../../agent/kubernetes/facts/collections.ts'
 import { portOf } from '../../../../agent/base/read.ts'
-import { isLater } from '../../../../agent/kubernetes/reflect/revision.ts'
 import { same } from '../../../../agent/base/same.ts'
-import { createTombstones } from '../../../../agent/kubernetes/facts/tombstones.ts'
-import type { WatchState } from '../../../../agent/kubernetes/reflect/parts.ts'
+import { createTombstones } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
 describe('watch: back-off', () => {

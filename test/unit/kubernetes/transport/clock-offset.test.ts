@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { createClockOffset } from '../../../../agent/kubernetes/transport/clock-offset.ts'
+import { createClockOffset } from '../../../../agent/kubernetes/transport/connection.ts'
 
 const HOUR = 3_600_000
 const START = 1_000_000_000_123

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { ClientHttp2Session } from 'node:http2'
 import { expect } from 'chai'
-import { keepAlive } from '../../../../agent/kubernetes/transport/ping.ts'
+import { keepAlive } from '../../../../agent/kubernetes/transport/session.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
 describe('keepAlive', () => {
