@@ -1,5 +1,7 @@
 import type { z } from 'zod'
 import { configRows } from './schema/rows.ts'
+import { formatDuration, parseDuration } from '../rules/drain/duration.ts'
+import type { Settings } from './schema/schema.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -84,4 +86,105 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     if (far <= Math.max(1, candidate.length / 3) && (!best || far < best.far)) best = { word: candidate, far }
   }
   return best?.word
+}
+
+/** Kubernetes' default grace. Settings that leave no time for a drain within this grace are a mistake. */
+const DEFAULT_GRACE_MS = 30_000
+
+/** Problems of settings that are valid alone but contradict each other. With them, drains could not progress as configured. */
+export function contradictions(settings: Settings): string[] {
+  return [
+    ...times(settings),
+    ...addresses(settings),
+    ...ports(settings),
+    ...allowed(settings),
+    ...secrets(settings)
+  ]
+}
+
+function allowed({ sync }: Settings): string[] {
+  if (!sync.enabled || sync.allow.length > 0) return []
+  return [
+    'sync.allow: is empty, so no Service could fill an upstream; write which namespace may fill which, such as shop/shop-*'
+  ]
+}
+
+function times({ drain, apisix }: Settings): string[] {
+  const ms = (text: string) => parseDuration(text) ?? 0
+  const usable = DEFAULT_GRACE_MS - ms(drain.reserve)
+  const problems: string[] = []
+  if (!apisix.barrier && ms(drain.settle) >= usable) {
+    problems.push(
+      `drain.reserve: with drain.settle it fills the default grace of ${formatDuration(DEFAULT_GRACE_MS)}, so no removal could be proved in time; lower one of them`
+    )
+  }
+  if (apisix.barrier && ms(apisix.barrier.ttl) % 1000 !== 0) {
+    problems.push('apisix.barrier.ttl: must be whole seconds')
+  }
+  return problems
+}
+
+function addresses({ apisix }: Settings): string[] {
+  const { admin, barrier, gateways } = apisix
+  const problems: string[] = []
+  if (gateways.static && (gateways.namespace !== undefined || gateways.selector !== undefined)) {
+    problems.push('apisix.gateways: static excludes namespace and selector; keep one of the two ways')
+  }
+  const names = gateways.static?.map(gateway => gateway.name) ?? []
+  if (new Set(names).size < names.length) problems.push('apisix.gateways.static: each name may be used once')
+  if (URL.canParse(admin.url)) {
+    const { username, password, protocol, pathname, search, hash } = new URL(admin.url)
+    if (username || password) {
+      problems.push(
+        'apisix.admin.url: a secret is not written into the configuration; take user and password out'
+      )
+    }
+    if (pathname !== '/' || search || hash) {
+      problems.push('apisix.admin.url: leave out everything after the port; /apisix/admin is added')
+    }
+    if (admin.caFile !== undefined && protocol === 'http:') {
+      problems.push('apisix.admin.caFile: has no meaning for an http:// URL; use https:// or leave it out')
+    }
+  }
+  if (barrier?.caFile !== undefined && barrier.scheme === 'http') {
+    problems.push('apisix.barrier.caFile: has no meaning for scheme http; use https or leave it out')
+  }
+  if (barrier?.serverName !== undefined && barrier.scheme === 'http') {
+    problems.push('apisix.barrier.serverName: has no meaning for scheme http; use https or leave it out')
+  }
+  return problems
+}
+
+function ports({ serve, inject }: Settings): string[] {
+  const { port, pagePort } = serve
+  const problems: string[] = []
+  if (pagePort !== undefined && pagePort === port && port !== 0) {
+    problems.push('serve.pagePort: is the same as serve.port; leave it out to serve everything on one port')
+  }
+  if (inject.file !== undefined && inject.port !== 0 && [port, pagePort].includes(inject.port)) {
+    problems.push(
+      'inject.port: is the same as serve.port or serve.pagePort; the webhook needs one of its own'
+    )
+  }
+  return problems
+}
+
+function secrets({ apisix: { admin, barrier }, serve: { dashboard } }: Settings): string[] {
+  const problems: string[] = []
+  if ((admin.keyFile === undefined) === (admin.keyEnv === undefined)) {
+    problems.push('apisix.admin.keyFile: give exactly one of keyFile and keyEnv')
+  }
+  if (barrier && (barrier.tokenFile === undefined) === (barrier.tokenEnv === undefined)) {
+    problems.push('apisix.barrier.tokenFile: give exactly one of tokenFile and tokenEnv')
+  }
+  const given = [dashboard.tokenFile, dashboard.tokenEnv].filter(one => one !== undefined).length
+  if (dashboard.auth === 'none' && given > 0) {
+    problems.push('serve.dashboard.auth: none asks for no token; take the token out or write auth: token')
+  }
+  if (dashboard.enabled && dashboard.auth === 'token' && given !== 1) {
+    problems.push(
+      'serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none where something in front of the agent asks who is there'
+    )
+  }
+  return problems
 }

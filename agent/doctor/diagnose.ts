@@ -1,6 +1,6 @@
 import { clean } from '../base/censor.ts'
 import { systemClock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import { examine, formatDiagnosis } from './doctor.ts'
 import { doctorChecks } from './wire-checks.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'

@@ -1,5 +1,5 @@
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-store.ts'
 import { podsIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { clean } from '../base/censor.ts'
 import { createExchange } from '../gateway/apisix/http.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
 import { formatStatus, statusOf, type StatusReport } from './status-report.ts'
 

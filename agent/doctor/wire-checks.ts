@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import type { AdminApi } from '../gateway/apisix/admin-api.ts'
 import type { BarrierClient } from '../gateway/apisix/barrier-api.ts'
 import type { ReadGateway } from '../gateway/apisix/control-api.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import type { Log } from '../base/log.ts'
 import { createRare } from '../base/rare.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'

@@ -1,4 +1,4 @@
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import type { App } from '../hook/app.ts'
 import { listen, type Listening } from '../hook/listen.ts'
 import { hookPolicy, MOST_HOOKS, pagePolicy } from '../hook/port-policy.ts'

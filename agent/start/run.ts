@@ -1,6 +1,6 @@
 import { assemble } from './assemble.ts'
 import { systemClock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import { createLog } from '../base/log.ts'
 import { startInjection } from '../hook/inject/start-inject.ts'
 import { openPorts } from './open-ports.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import type { Log } from '../base/log.ts'
 import { loadAssets } from '../report/page/assets.ts'
 import type { DashboardParts } from '../report/page/dashboard.ts'

@@ -1,6 +1,6 @@
 import { watchAbsence } from './absence.ts'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
 import type { ToldAnswers } from '../gateway/barrier/entry-table.ts'
 import { createProbe } from '../round/gather/probe.ts'

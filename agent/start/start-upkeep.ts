@@ -1,6 +1,6 @@
 import { addressRanges } from '../base/address-ranges.ts'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import type { Log } from '../base/log.ts'
 import type { CurrentDrains } from '../round/drain-store.ts'
 import type { Asking } from '../upkeep/asking.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/types.ts'
+import type { Config } from '../config/config.ts'
 import type { AdminOptions } from '../gateway/apisix/admin-api.ts'
 import type { BarrierOptions } from '../gateway/apisix/barrier-api.ts'
 import type { ControlOptions } from '../gateway/apisix/control-api.ts'

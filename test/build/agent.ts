@@ -1,6 +1,6 @@
 import { assemble } from '../../agent/start/assemble.ts'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
-import type { Config } from '../../agent/config/types.ts'
+import type { Config } from '../../agent/config/config.ts'
 import type { PodFact, ServiceFact } from '../../agent/rules/drain/facts.ts'
 import type { Loop, LoopSettings } from '../../agent/round/loop.ts'
 import type { Holder } from '../../agent/rules/plan/holder.ts'

@@ -1,5 +1,5 @@
 import { loadConfig } from '../../agent/config/load.ts'
-import type { Config } from '../../agent/config/types.ts'
+import type { Config } from '../../agent/config/config.ts'
 
 /** A valid Config from environment variables alone; a test states only the differences, such as `{ DRAIN_SETTLE: '20s' }`. */
 export function config(differs: Readonly<Record<string, string>> = {}): Config {

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { parse, stringify } from 'yaml'
 import { loadConfig } from '../../agent/config/load.ts'
-import type { Config } from '../../agent/config/types.ts'
+import type { Config } from '../../agent/config/config.ts'
 import { CI, only, render, type Manifest, type Values } from './helm.ts'
 import { podOf } from './pods.ts'
 

@@ -1,5 +1,5 @@
 import { systemClock } from '../../agent/base/clock.ts'
-import type { DashboardConfig } from '../../agent/config/types.ts'
+import type { DashboardConfig } from '../../agent/config/config.ts'
 import { loadAssets } from '../../agent/report/page/assets.ts'
 import { createGuard } from '../../agent/report/page/guard.ts'
 import { createApp } from '../../agent/hook/app.ts'

@@ -1,8 +1,284 @@
 import { z } from 'zod'
-import { apisix } from './apisix-section.ts'
-import { drain } from './drain-section.ts'
-import { ghosts, inject, kubernetes, leader, log, sync } from './sections.ts'
-import { serve } from './serve-section.ts'
+import { DURATION_FORM, formatDuration, parseDuration } from '../../rules/drain/duration.ts'
+import { ALLOW_FORM } from '../../rules/members/allowed.ts'
+
+interface Range {
+  readonly min: string
+  readonly max: string
+}
+
+const ms = (text: string) => parseDuration(text) ?? Number.NaN
+
+/** A duration stays text here, so that it can be printed as it was written. `config.ts` converts it to ms. */
+const duration = (byDefault: string, { min, max }: Range, description: string) =>
+  z
+    .string({ error: `write a duration: ${DURATION_FORM}` })
+    .refine(text => parseDuration(text) !== undefined, {
+      error: `write a duration: ${DURATION_FORM}`,
+      abort: true
+    })
+    .refine(text => ms(text) >= ms(min) && ms(text) <= ms(max), {
+      error: `must be between ${formatDuration(ms(min))} and ${formatDuration(ms(max))}`
+    })
+    .default(byDefault)
+    .meta({ description, format: `duration, ${min} to ${max}` })
+
+const port = (byDefault: number, description: string) =>
+  z.int().min(1).max(65_535).default(byDefault).describe(description)
+
+/** 0 lets the system pick one. */
+const listenPort = () => z.int().min(0).max(65_535)
+
+const text = () => z.string().trim().min(1)
+
+const admin = z.strictObject({
+  url: z
+    .url({
+      protocol: /^https?$/,
+      error: ({ input }) => (input === undefined ? undefined : 'must be an http:// or https:// URL')
+    })
+    .meta({
+      description: 'Where the Admin API listens, without a path. It has no safe default, so it is required.',
+      example: 'http://apisix-admin.apisix:9180'
+    }),
+  keyFile: text().optional().meta({
+    description: 'File that holds the admin key, such as a mounted Secret. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/admin-key'
+  }),
+  keyEnv: text()
+    .optional()
+    .describe('Environment variable that holds the admin key. Exactly one of keyFile and keyEnv is needed.'),
+  caFile: text()
+    .optional()
+    .describe(
+      'PEM file with the CA that signed the certificate of an https Admin API. Read again when it is replaced.'
+    ),
+  timeout: duration(
+    '5s',
+    { min: '100ms', max: '1m' },
+    'Bound of one Admin API call. A black-holed etcd answers nothing for minutes.'
+  )
+})
+
+const control = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Read the Control API of every gateway: the only evidence without our plugin (`observed`), and the lag of lists.'
+    ),
+  port: port(9090, 'Port of the Control API on every gateway.'),
+  timeout: duration('1s', { min: '50ms', max: '30s' }, 'Bound of one Control API read.')
+})
+
+const barrier = z.strictObject({
+  port: port(9092, 'Port of the Barrier listener of our plugin on every gateway.'),
+  scheme: z
+    .enum(['https', 'http'])
+    .default('https')
+    .describe('Scheme of the Barrier listener. With `http` everybody who reads that traffic has the token.'),
+  tokenFile: text().optional().meta({
+    description: 'File that holds the bearer token of the Barrier listener. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/barrier-token'
+  }),
+  tokenEnv: text()
+    .optional()
+    .describe('Environment variable that holds that token. Exactly one of tokenFile and tokenEnv is needed.'),
+  caFile: text()
+    .optional()
+    .describe('PEM file with the CA of an https Barrier listener. Read again when it is replaced.'),
+  serverName: text().optional().meta({
+    description:
+      'Name that the certificate of an https Barrier listener must have. Without it the certificate must have the address of the gateway.',
+    example: 'barrier.apisix-drain'
+  }),
+  timeout: duration(
+    '1s',
+    { min: '50ms', max: '30s' },
+    'Bound of one call of the Barrier API; the wait of a long poll comes on top.'
+  ),
+  ttl: duration(
+    '2m',
+    { min: '1s', max: '1h' },
+    'How long an entry outlives an agent that stopped renewing it. Whole seconds.'
+  )
+})
+
+const gateways = z.strictObject({
+  namespace: text().optional().describe('Namespace of the gateway pods. Without it: all namespaces.'),
+  selector: text()
+    .optional()
+    .describe(
+      'Label selector of the gateway pods. Default: `app.kubernetes.io/name=apisix`, as the official chart sets it.'
+    ),
+  static: z
+    .array(z.strictObject({ name: text(), host: text() }))
+    .min(1)
+    .optional()
+    .meta({
+      description: 'Gateways outside of Kubernetes, by name and address. Replaces namespace and selector.',
+      example: [{ name: 'edge-1', host: '192.0.2.10' }]
+    })
+})
+
+const apisix = z.strictObject({
+  admin: admin.describe('The Admin API, through which nodes are removed.'),
+  control: control.prefault({}).describe('The Control API of the gateways, read only.'),
+  barrier: barrier
+    .optional()
+    .describe(
+      'Our plugin inside the gateways: evidence `barrier`. Leave the section out where it is not loaded.'
+    ),
+  gateways: gateways.prefault({}).describe('Which gateways there are.')
+})
+
+const drain = z.strictObject({
+  reserve: duration(
+    '7s',
+    { min: '250ms', max: '29s' },
+    'Every hook is answered this long before the grace ends, so that the application can stop in order. The documented hook counts on 7s.'
+  ),
+  settle: duration(
+    '5s',
+    { min: '0s', max: '30s' },
+    'Without the plugin: how long every gateway must have been seen without the pod. The sleep that a hook replaces counts if it is longer.'
+  ),
+  longLivedWait: duration(
+    '0s',
+    { min: '0s', max: '1h' },
+    'How long a drain waits for websockets, server-sent events and streams at most, from its start. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
+  ),
+  dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.')
+})
+
+const dashboard = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Serve the dashboard at `/`, `/api/state` and `/api/stream`. It is read-only.'),
+  auth: z
+    .enum(['token', 'none'])
+    .default('token')
+    .describe(
+      'Who may see it: whoever shows the token, or (`none`) everybody who can reach the port. Choose `none` only where something in front of the agent asks who is there.'
+    ),
+  tokenFile: text().optional().meta({
+    description: 'File that holds the token of the dashboard. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/dashboard-token'
+  }),
+  tokenEnv: text()
+    .optional()
+    .describe(
+      'Environment variable that holds that token. With `auth: token` exactly one of the two is needed.'
+    ),
+  origins: z
+    .array(z.url({ protocol: /^https?$/, error: 'must be an origin such as https://drain.example.org' }))
+    .default([])
+    .describe(
+      'Further origins from which `/api/stream` may be opened, if a proxy in front changes the Host header.'
+    )
+})
+
+const serve = z.strictObject({
+  host: text()
+    .default('::')
+    .describe('Address to listen on; `::` for both families, `0.0.0.0` for IPv4 alone.'),
+  port: listenPort().default(8080).describe('Port to listen on; 0 lets the system pick one.'),
+  pagePort: listenPort().optional().meta({
+    description:
+      'Port of the dashboard and `/metrics`, apart from the hooks, for NetworkPolicies. Without it they are on `port`; 0 lets the system pick one.',
+    example: 8081
+  }),
+  dashboard: dashboard.prefault({}).describe('The dashboard.'),
+  shutdownTimeout: duration(
+    '20s',
+    { min: '0s', max: '10m' },
+    'After SIGTERM: how long hooks that are held may take. Keep it below the grace of the agent itself.'
+  )
+})
+
+const kubernetes = z.strictObject({
+  kubeconfig: text()
+    .optional()
+    .describe(
+      'Path of a kubeconfig. Without it: the in-cluster account, else the usual kubeconfig of the user.'
+    ),
+  account: text()
+    .default('/var/run/secrets/kubernetes.io/serviceaccount')
+    .describe('Folder with the token and the CA of the account that Kubernetes gives a pod.'),
+  namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
+  events: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Write one Kubernetes Event on every pod that was drained: how it went, or why it was not proved.'
+    )
+})
+
+const ghosts = z.strictObject({
+  after: duration(
+    '10m',
+    { min: '1s', max: '168h' },
+    'How long a drained pod must be gone, or an address of `sync.podRanges` without a pod, before its node is a ghost.'
+  )
+})
+
+const leader = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe('Elect one of several agents for sync and Events. Off: each does all the work.'),
+  lease: z
+    .string()
+    .regex(/^[^/]+\/[^/]+$/, { error: 'must be <namespace>/<name>, such as apisix/apisix-drain' })
+    .optional()
+    .describe(
+      "The Lease of all agents that work together, as `namespace/name`. Without it: `apisix-drain` in the agent's own namespace, and outside of a cluster there is no election."
+    )
+})
+
+const sync = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Keep the nodes of upstreams equal to the endpoints of the Services that ask for it: docs/sync.md.'
+    ),
+  allow: z
+    .array(
+      z.string().regex(ALLOW_FORM, { error: 'must be <namespace>/<id of an upstream>, such as shop/shop-*' })
+    )
+    .default([])
+    .meta({
+      description:
+        'Upstreams that Services may fill, each with the namespace of these Services. `*` stands for any characters. Needed for `enabled`.',
+      example: ['shop/shop-*']
+    }),
+  podRanges: z
+    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
+    .default([])
+    .meta({
+      description:
+        'Ranges in which only pods have addresses. A node there that no pod has is removed from a synced upstream, and is a ghost elsewhere.',
+      example: ['10.244.0.0/16']
+    })
+})
+
+const inject = z.strictObject({
+  file: text()
+    .optional()
+    .describe(
+      'What the webhook adds to pods, as the chart writes it with `injection.webhook.enabled`. Without it there is no webhook.'
+    ),
+  port: listenPort().default(8443).describe('Port of the webhook, with TLS; 0 lets the system pick one.')
+})
+
+const log = z.strictObject({
+  level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+    .default('info')
+    .describe('Least level logged.')
+})
 
 /** The configuration file, before any value is derived from it. docs/config.md is generated only from this. */
 export const schema = z.strictObject({

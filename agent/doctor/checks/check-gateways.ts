@@ -1,5 +1,5 @@
 import { createIdentity, twinDoubt } from '../../gateway/barrier/identity.ts'
-import type { Config } from '../../config/types.ts'
+import type { Config } from '../../config/config.ts'
 import { isOtherWire, meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
 import { isOver } from '../../rules/drain/eligible.ts'

@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
-import type { DashboardConfig } from '../../config/types.ts'
+import type { DashboardConfig } from '../../config/config.ts'
 import { createGuesses } from './guesses.ts'
 
 /** The credentials of a request, and its address. */

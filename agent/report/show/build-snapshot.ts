@@ -1,4 +1,4 @@
-import type { Config } from '../../config/types.ts'
+import type { Config } from '../../config/config.ts'
 import type { Leadership } from '../../kubernetes/lead/elector.ts'
 import type { Drain, Witness } from '../../rules/drain/drain.ts'
 import { deepFreeze } from '../../config/load.ts'

@@ -1,4 +1,4 @@
-import type { Config } from '../../config/types.ts'
+import type { Config } from '../../config/config.ts'
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
 import { slowestOf } from '../../rules/members/applied.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'

@@ -1,4 +1,4 @@
-import type { Config } from '../../config/types.ts'
+import type { Config } from '../../config/config.ts'
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import { OTHER } from '../metrics/gateway-names.ts'

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
-import type { Config } from '../../config/types.ts'
+import type { Config } from '../../config/config.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { Loop } from '../../round/loop.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { loadConfig, printConfig } from '../../../agent/config/load.ts'
-import { pemFromFile } from '../../../agent/config/pem.ts'
+import { pemFromFile } from '../../../agent/config/secret.ts'
 import { selfSigned } from '../../../sandbox/kubernetes/tls.ts'
 
 /** A CA that signs nothing. */

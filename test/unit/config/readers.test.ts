@@ -21,7 +21,7 @@ const declarations = globSync('**/*.ts', { cwd: AGENT, exclude: ['config/**', 'd
 
 /** Whether `resolve` reads the setting: by path, in a pattern of its section, or with its whole section. */
 function isTakenOver([section, name]: Name): boolean {
-  const resolve = read('config/resolve.ts')
+  const resolve = read('config/config.ts')
   const patterns = resolve.matchAll(new RegExp(`\\{([^{}]*)\\}: Settings[^)]*\\['${section}'\\]`, 'g'))
   return (
     has(resolve, `${section}\\.${name}`) ||
