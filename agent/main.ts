@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { clean } from './base/censor.ts'
+import { clean } from './base/read.ts'
 import { EXIT_WRONG, formatProblems, helpOf, parseCommand } from './start/cli.ts'
 import { loadConfig, printConfig } from './config/load.ts'
 

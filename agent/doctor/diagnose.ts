@@ -1,4 +1,4 @@
-import { clean } from '../base/censor.ts'
+import { clean } from '../base/read.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { examine, formatDiagnosis } from './doctor.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { clean } from '../base/censor.ts'
+import { clean } from '../base/read.ts'
 import { createExchange } from '../gateway/apisix/http.ts'
 import type { Config } from '../config/config.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'

@@ -1,4 +1,4 @@
-import { same } from '../base/same.ts'
+import { same } from '../base/read.ts'
 import type { Inventory } from '../gateway/inventory/inventory.ts'
 import type { Target } from '../gateway/write/removal.ts'
 import { nodeFor, type Wish } from '../gateway/write/wish.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import { readJson } from '../../base/json-reader.ts'
+import { readJson } from '../../base/read.ts'
 import type { NodeKey } from '../../rules/drain/facts.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
 import { arrayOf } from './barrier-wire.ts'

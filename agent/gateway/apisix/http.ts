@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
-import { createJsonReader, readJson, TooLong } from '../../base/json-reader.ts'
+import { createJsonReader, readJson, TooLong } from '../../base/read.ts'
 import { networkMeaning, type Route } from '../../config/network.ts'
 import { isRecord } from './nodes.ts'
 import { TlsAgent, tlsOf, type TlsOptions } from './tls-agent.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { TooLong } from '../../base/json-reader.ts'
+import { TooLong } from '../../base/read.ts'
 
 interface BodyLimits {
   /** In bytes, of one body. */

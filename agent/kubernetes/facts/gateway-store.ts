@@ -4,8 +4,7 @@ import { addressRanges } from '../../base/address-ranges.ts'
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { ipsOf } from './pod-fact.ts'
-import { conditionIsTrue, fieldsOf, listOf, textOf } from '../../base/read.ts'
-import { same } from '../../base/same.ts'
+import { conditionIsTrue, fieldsOf, listOf, textOf, same } from '../../base/read.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** Addresses that no gateway can have: this host, link-local ones (cloud metadata), multicast groups, and the unspecified address. */

@@ -4,7 +4,7 @@ import { isOver, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { withLabels } from '../../rules/drain/workload.ts'
 import { createMultiMap } from './collections.ts'
-import { same } from '../../base/same.ts'
+import { same } from '../../base/read.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The latest state of each pod by uid, with the indexes that a drain needs. */

@@ -12,9 +12,8 @@ import { SERVICE_LABEL } from '../reflect/collection.ts'
 import { identityOf } from '../transport/objects.ts'
 import { intern, createMultiMap } from './collections.ts'
 import { MOST_PORTS } from '../../rules/plan/match.ts'
-import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
+import { fieldsOf, listOf, portOf, textOf, same } from '../../base/read.ts'
 import type { PodStore } from './pod-store.ts'
-import { same } from '../../base/same.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The API server accepts no more. */

@@ -1,5 +1,4 @@
-import { createJsonReader, readJson, TooLong } from '../../base/json-reader.ts'
-import { fieldsOf, textOf } from '../../base/read.ts'
+import { createJsonReader, readJson, TooLong, fieldsOf, textOf } from '../../base/read.ts'
 
 /** Quotes inside a string are escaped, so these bytes are always a key. `managedFields` is never the first key of its object. */
 const KEY = Buffer.from(',"managedFields":[')

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { same } from '../../base/same.ts'
+import { same } from '../../base/read.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'

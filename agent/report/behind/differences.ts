@@ -3,7 +3,7 @@ import type { EndpointFact, Millis, NodeKey } from '../../rules/drain/facts.ts'
 import type { Clocks } from '../../rules/members/behind.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
 import type { Sources } from '../../round/gather/sources.ts'
-import { same } from '../../base/same.ts'
+import { same } from '../../base/read.ts'
 import { missingFrom, type Followed } from '../../upkeep/expected.ts'
 import type { Sync } from '../../upkeep/sync.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { createJsonReader, readJson, TooLong } from '../../../agent/base/json-reader.ts'
+import { createJsonReader, readJson, TooLong } from '../../../agent/base/read.ts'
 
 /** Reads a text in chunks that are cut at these positions. */
 function read(text: string, cuts: readonly number[] = []): unknown {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { EVERY_MS, MOST_LINES } from '../../../agent/base/rare.ts'
+import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { BODIES } from '../../../agent/hook/inject/server.ts'
 import { hookPolicy, MOST_HOOKS } from '../../../agent/hook/port-policy.ts'
 import { MOST, WITHIN_MS } from '../../../agent/report/page/guesses.ts'

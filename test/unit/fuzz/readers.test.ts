@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { readJson, TooLong } from '../../../agent/base/json-reader.ts'
+import { readJson, TooLong } from '../../../agent/base/read.ts'
 import { hooksOf } from '../../../agent/doctor/checks/check-hooks.ts'
 import { full, gatewayState, polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
 import { readDump } from '../../../agent/gateway/apisix/discovery-dump.ts'

@@ -1,4 +1,4 @@
-import { EVERY_MS, MOST_LINES } from '../../../agent/base/rare.ts'
+import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { expect } from 'chai'
 import { CannotVouch } from '../../../agent/round/hold/cannot-vouch.ts'
 import type { Ack } from '../../../agent/rules/drain/ack.ts'

@@ -18,8 +18,7 @@ import {
 import { pathOf, podsIn, slicesIn, isLater } from '../../../../agent/kubernetes/reflect/collection.ts'
 import { createExpectations } from '../../../../agent/kubernetes/reflect/assurance.ts'
 import { createIntern, createMultiMap } from '../../../../agent/kubernetes/facts/collections.ts'
-import { portOf } from '../../../../agent/base/read.ts'
-import { same } from '../../../../agent/base/same.ts'
+import { portOf, same } from '../../../../agent/base/read.ts'
 import { createTombstones } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
