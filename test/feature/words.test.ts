@@ -40,6 +40,19 @@ describe('feature: a seal rests on the word of every worker', () => {
     return { old, isLast, ...ended }
   }
 
+  /** Writes a document with these lists, each with a route of its own. The agent writes nothing in this mode. */
+  const place = async (rig: Rig, lists: readonly ReturnType<typeof arrayOf>[]) => {
+    const [gateway] = rig.gateways as [Gateway]
+    await standaloneTarget(() => [{ url: gateway.urls.admin ?? '', key: rig.barrierToken }])({
+      upstreams: lists.map((nodes, i) => ({ id: `web-${i}`, type: 'roundrobin', nodes })),
+      services: [],
+      routes: lists.map((_, i) => ({ id: `r-${i}`, uri: `/${i}`, upstream_id: `web-${i}` }))
+    })
+    const inAll = () => gateway.workers.every(({ config }) => config.list('routes').length === lists.length)
+    const last = `upstreams/web-${lists.length - 1}`
+    await until('all have it', () => inAll() && rig.agent.nodes(last) === lists.at(-1)?.length)
+  }
+
   test('a frozen worker has not agreed: its gateway is not sealed before it has spoken', async start => {
     const rig = await start({ gateways: 2 })
     const { old } = await pair(rig)
@@ -82,25 +95,16 @@ describe('feature: a seal rests on the word of every worker', () => {
   })
 
   test('words that leave out places allow no seal', async start => {
-    // The agent writes nothing in this mode, so the owner alone decides how many places list the pod.
     const rig = await start({ standalone: true })
-    const [gateway] = rig.gateways as [Gateway]
-    const put = standaloneTarget(() => [{ url: gateway.urls.admin ?? '', key: rig.barrierToken }])
     const old = rig.pod('web-1')
     await rig.serve(old)
     const others = Array.from({ length: 18 }, (_, i) => rig.pod(`other-${i}`))
-    const document = (listing: number) => ({
-      upstreams: others.map((other, i) => ({
-        id: `web-${i}`,
-        type: 'roundrobin',
-        nodes: arrayOf(i < listing ? [old, other] : [other])
-      })),
-      services: [],
-      routes: others.map((_, i) => ({ id: `r-${i}`, uri: `/${i}`, upstream_id: `web-${i}` }))
-    })
-    await put(document(18))
-    const inAll = () => gateway.workers.every(({ config }) => config.list('routes').length === 18)
-    await until('all have it', () => inAll() && rig.agent.nodes('upstreams/web-17') === 2)
+    const put = (listing: number) =>
+      place(
+        rig,
+        others.map((other, i) => arrayOf(i < listing ? [old, other] : [other]))
+      )
+    await put(18)
     const { hook, held } = end(rig, old)
     const why = () => [...rig.agent.loop.memory(old.uid as never).unsealed.values()].join()
     await until(
@@ -108,7 +112,20 @@ describe('feature: a seal rests on the word of every worker', () => {
       () => why().includes('leave out what is left in 2 more places')
     )
     expect(held()).to.deep.equal(['draining'])
-    await put(document(16))
+    await put(16)
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+  })
+
+  test('many ports of the same pods leave nothing out (A15)', async start => {
+    const rig = await start({ standalone: true })
+    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
+    await rig.serve(old)
+    const ports = Array.from({ length: 20 }, (_, i) => 8000 + i)
+    await place(
+      rig,
+      ports.map(port => arrayOf([old, other]).map(node => ({ ...node, port })))
+    )
+    const { hook } = end(rig, old)
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
   })
 

@@ -94,18 +94,6 @@ describe("The worker's word", () => {
     }
   })
 
-  it('does not count an upstream that nothing refers to as a place', async () => {
-    await start({ kinds: { upstreams: [{ id: 'u', nodes: [A] }], routes: [] } })
-    await gateway.barrier.put(pod)
-    await says(WITHOUT)
-    await gateway.configured({
-      objects: { kinds: { upstreams: [{ id: 'u', nodes: [A] }], routes: [route] } }
-    })
-    await says({ places: 1, sole: ['upstreams/u'] })
-    await gateway.configured({ objects: { kinds: { upstreams: [{ id: 'u', nodes: [A] }], routes: [] } } })
-    await says(WITHOUT)
-  })
-
   it('calls a place sole when all of its nodes are denied, and each port is a node of its own', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     await gateway.barrier.put({ ...pod, port: 80 }, { uid: 'b', ip: B.host, port: 81 })
@@ -116,15 +104,6 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] }, 'c')
     await gateway.barrier.remove('c')
     await says({ places: 1, sole: [], others: b })
-  })
-
-  it('names the default port of the scheme, and a few of many others', async () => {
-    const many = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(n => ({ host: `10.0.1.${n}`, weight: 1 }))
-    const upstream = { scheme: 'https', nodes: [{ host: A.host, weight: 1 }, ...many] }
-    await start({ kinds: { routes: [{ id: '1', upstream }] } })
-    await gateway.barrier.put({ ...pod, port: 443 })
-    const names = many.map(({ host }) => `${host}:443`).toSorted()
-    await says({ places: 1, sole: [], others: [{ places: 1, nodes: names.slice(0, 8), more: 2 }] })
   })
 
   it('names the other choices of each place, and groups places with the same choices', async () => {
@@ -147,17 +126,6 @@ describe("The worker's word", () => {
     await gateway.barrier.put({ uid: 'b', ip: B.host })
     const names = ['routes/1/traffic-split', 'services/1', 'services/3']
     await says({ places: 5, sole: names, others: [{ places: 2, nodes: ['[fd00::1]:81'], more: 0 }] })
-  })
-
-  it('reports how many places it leaves out', async () => {
-    const services = Array.from({ length: 20 }, (_, i) => ({
-      id: `${i}`,
-      upstream: { nodes: [A, { ...B, port: 100 + i }] }
-    }))
-    await start({ kinds: { services } })
-    await gateway.barrier.put(pod)
-    const { others } = await says({ places: 20, sole: [], cut: 4 })
-    expect(others).to.have.length(16)
   })
 
   it('is asked of each worker, whose places differ', async () => {

@@ -1,16 +1,13 @@
 --- Merges the statements of all workers about an entry, so that no reason against a seal is lost.
 -- The largest number of places counts. A place that is sole for one worker is sole. The result has
 -- each list of other choices that any worker has.
-local LISTS     = require("apisix.drain.word_text").LISTS
-local NAMES     = require("apisix.drain.word_text").NAMES
+local word_text = require("apisix.drain.word_text")
 local json      = require("apisix.drain.json")
 local setmetatable = setmetatable
 local ipairs    = ipairs
-local pairs     = pairs
 local tonumber  = tonumber
 local max       = math.max
 local concat    = table.concat
-local sort      = table.sort
 local md5       = ngx.md5
 local str_match = string.match
 local str_gmatch = string.gmatch
@@ -40,27 +37,14 @@ local function add(all, text)
 end
 
 
-local function sorted(set, most)
-    local list = json.list()
-    for key in pairs(set) do
-        list[#list + 1] = key
-    end
-    sort(list)
-    for i = most + 1, #list do
-        list[i] = nil
-    end
-    return list
-end
-
-
 local function together(texts)
     local all = { places = 0, cut = 0, sole = {}, succeeded = {}, others = {} }
     for _, text in ipairs(texts) do
         add(all, text)
     end
     local others = json.list()
-    for i, list in ipairs(sorted(all.others, math.huge)) do
-        if i > LISTS then
+    for i, list in ipairs(word_text.sorted(all.others)) do
+        if i > word_text.LISTS then
             all.cut = all.cut + all.others[list]
         else
             local more, names = str_match(list, "^(%d+)/(.*)$")
@@ -71,7 +55,8 @@ local function together(texts)
             others[i] = { places = all.others[list], nodes = nodes, more = tonumber(more) }
         end
     end
-    all.sole, all.succeeded = sorted(all.sole, NAMES), sorted(all.succeeded, NAMES)
+    all.sole = word_text.sorted(all.sole, word_text.NAMES)
+    all.succeeded = word_text.sorted(all.succeeded, word_text.NAMES)
     all.others = others
     return all
 end
@@ -97,13 +82,11 @@ end
 -- @treturn table for json.encode; `tag` identifies the words of all workers, and is nil until all
 --   have reported
 function _M.of(said, asked, hidden, texts, l4)
-    local distinct, seen = {}, {}
+    local set = {}
     for _, text in ipairs(texts) do
-        if not seen[text] then
-            seen[text], distinct[#distinct + 1] = true, text
-        end
+        set[text] = true
     end
-    sort(distinct)
+    local distinct = word_text.sorted(set)
     local key = hidden .. " " .. concat(distinct, "\n")
     local one = known[key]
     if not one then

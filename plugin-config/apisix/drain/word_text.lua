@@ -2,13 +2,14 @@
 local address   = require("apisix.drain.address")
 local level_of  = require("apisix.drain.entries").level
 local successors = require("apisix.drain.successors")
+local json      = require("apisix.drain.json")
 local setmetatable = setmetatable
 local ipairs    = ipairs
 local pairs     = pairs
 local concat    = table.concat
 local sort      = table.sort
 local insert    = table.insert
-local min       = math.min
+local str_gsub  = string.gsub
 
 -- the most other choices that are named for a place, such lists of an entry, and named places
 local OTHERS, LISTS, NAMES = 8, 16, 16
@@ -137,39 +138,54 @@ function _M:add(name, list)
     end
     self.places = self.places + 1
     if all.succeeded then
-        self.succeeded[#self.succeeded + 1] = name
+        self.succeeded[name] = true
     end
     if all.text then
         self.others[all.text] = (self.others[all.text] or 0) + 1
     else
-        self.sole[#self.sole + 1] = name
+        self.sole[name] = true
     end
 end
 
 
-local function names_of(list)
+--- The first `most` keys of a table, sorted; default: all.
+function _M.sorted(set, most)
+    local list = json.list()
+    for key in pairs(set) do
+        list[#list + 1] = key
+    end
     sort(list)
-    return concat(list, ";", 1, min(#list, NAMES))
+    for i = #list, (most or #list) + 1, -1 do
+        list[i] = nil
+    end
+    return list
 end
 
 
 --- The report as one line: "places cut sole;… succeeded;… n/more/address:port,…;…". `cut` counts
--- the places that are left out. All workers leave out the same places.
+-- the places that are left out. All workers leave out the same places. Lists that differ only in
+-- their ports become one if there are too many, unless the port tells pods of a host apart.
 function _M:text()
-    local lists, kept, cut = {}, {}, 0
-    for free in pairs(self.others) do
-        lists[#lists + 1] = free
+    local others, kept, cut = self.others, {}, 0
+    local lists = _M.sorted(others)
+    if #lists > LISTS and not self.entry.port then
+        others = {}
+        for free, n in pairs(self.others) do
+            local bare = str_gsub(free, ":%d+%f[,%z]", "")
+            others[bare] = (others[bare] or 0) + n
+        end
+        lists = _M.sorted(others)
     end
-    sort(lists)
     for i, free in ipairs(lists) do
         if i > LISTS then
-            cut = cut + self.others[free]
+            cut = cut + others[free]
         else
-            kept[i] = self.others[free] .. "/" .. free
+            kept[i] = others[free] .. "/" .. free
         end
     end
-    return self.places .. " " .. cut .. " " .. names_of(self.sole) .. " "
-           .. names_of(self.succeeded) .. " " .. concat(kept, ";")
+    local sole, succeeded = _M.sorted(self.sole, NAMES), _M.sorted(self.succeeded, NAMES)
+    return self.places .. " " .. cut .. " " .. concat(sole, ";") .. " "
+           .. concat(succeeded, ";") .. " " .. concat(kept, ";")
 end
 
 

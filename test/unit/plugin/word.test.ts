@@ -153,12 +153,19 @@ const SCENARIOS: Record<string, Act> = {
     const rules = [split('g', { upstream: { nodes: [A, ...many] } })]
     await side.configure({ kinds: { routes, services, global_rules: rules } })
     await side.barrier.put(pod(1))
-    const others = [
-      ...many.slice(0, 15).map(node => other(1, node)),
-      { places: 1, nodes: many.slice(0, 8).map(n => `${n.host}:80`), more: 12 }
-    ].sort((a, b) => a.more - b.more)
+    const others = many.slice(0, 16).map(({ host }) => ({ places: 1, nodes: [host], more: 0 }))
     const sole = routes.map(({ id }) => `routes/${id}`).sort()
-    await says(side, 1, { places: 41, sole: sole.slice(0, 16), cut: 5 }, others.slice(0, 15))
+    await says(side, 1, { places: 41, sole: sole.slice(0, 16), cut: 5 }, others)
+    const ports = many.map((_, i) => ({
+      id: `p${i}`,
+      upstream: { nodes: [A, at(2, 100 + i), { ...at(3, 200 + i), host: '[fd00::1]' }] }
+    }))
+    await side.configure({ kinds: { services: ports } })
+    await says(side, 1, { places: 20 }, [{ places: 20, nodes: ['10.0.0.2', '[fd00::1]'], more: 0 }])
+    await side.barrier.remove('pod-1')
+    await side.barrier.put({ ...pod(1), port: 80 })
+    const named = ports.slice(0, 16).map(({ upstream: { nodes } }) => other(1, ...nodes.slice(1)))
+    await says(side, 1, { places: 20, cut: 4 }, named)
   },
   'discovery and names': async side => {
     const routes = [
