@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { putBatches } from '../gateway/apisix/barrier-batches.ts'
+import { putBatches } from '../gateway/apisix/barrier-api.ts'
 import { WIRE, type BarrierEntry } from '../gateway/apisix/barrier-wire.ts'
 import type { Vouch } from '../round/hold/holds.ts'
 import { bearerOf, isSameSecret } from '../report/page/guard.ts'

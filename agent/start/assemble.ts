@@ -3,23 +3,28 @@ import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { type Log, createRare } from '../base/log.ts'
+import { loadAssets } from '../report/page/assets.ts'
+import type { DashboardParts } from '../report/page/dashboard.ts'
+import { onceASecond, createExposition } from '../report/metrics/exposition.ts'
+import { createGuard } from '../report/page/guard.ts'
+import type { Listening } from '../hook/listen.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
+import { createStream, type Stream } from '../report/page/stream.ts'
+import type { Sources } from '../round/gather/sources.ts'
+import { type Readiness, createReadiness } from '../report/snapshot/readiness.ts'
+import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { meter } from '../report/metrics/round-metrics.ts'
 import { narrate } from '../report/tell/drain-log.ts'
 import type { ProofSettings } from '../rules/proof/evidence.ts'
 import { LOAD_IT } from '../rules/proof/verdict.ts'
-import type { Sources } from '../round/gather/sources.ts'
 import { createFirsts } from '../round/hold/reply.ts'
 import { upkeepObserver, type UpkeepParts } from '../upkeep/upkeep.ts'
 import { tell } from '../report/tell/drain-events.ts'
 import { createAnswers } from '../report/tell/told-answer.ts'
 import { createViews } from '../report/show/views.ts'
 import { metered } from '../report/metrics/client-metrics.ts'
-import { createExposition } from '../report/metrics/exposition.ts'
 import { createMetrics } from '../report/metrics/metrics.ts'
-import { createPage, type Page } from './start-page.ts'
-import { createReadiness, type Readiness } from '../report/snapshot/readiness.ts'
-import { reportReadiness } from './report-readiness.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
 import { createEvents, type Events } from '../report/tell/events.ts'
 import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
@@ -27,6 +32,68 @@ import { MOST_HOOKS } from '../hook/port-policy.ts'
 import { createApp, type App, type ServeParts } from '../hook/app.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
+
+/** The dashboard's parts: its pages, and the stream, which opens once the server listens. */
+interface Page {
+  readonly parts: DashboardParts
+  snapshot(): Snapshot
+  open(listening: Listening): void
+  /** A round has ended. */
+  poke(): void
+  close(): Promise<void>
+}
+
+interface PageOptions {
+  readonly config: Config['serve']['dashboard']
+  readonly snapshot: () => Snapshot
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** `undefined` if the dashboard is not enabled. */
+function createPage({ config, snapshot: own, clock, log }: PageOptions): Page | undefined {
+  if (!config) return undefined
+  const guard = createGuard(config.auth, clock)
+  const assets = loadAssets()
+  if (!assets) log.warn('the dashboard has not been built: npm run build:dashboard')
+  const snapshot = onceASecond(clock, own)
+  let stream: Stream | undefined
+  return {
+    parts: { guard, assets },
+    snapshot,
+    open({ server }) {
+      stream = createStream({ server, guard, origins: config.origins, snapshot, clock, log })
+    },
+    poke: () => stream?.poke(),
+    async close() {
+      await stream?.close()
+    }
+  }
+}
+
+/**
+ * Reports whether each source is ready: the three watches are complete, a gateway is known, and the holders have been read.
+ * (With a barrier, the holders are not needed.) Returns the function that updates this.
+ */
+function reportReadiness(
+  readiness: Readiness,
+  { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>
+): () => void {
+  const needed = () => cluster.parts().filter(({ name }) => isNeeded(name))
+  const parts = new Map(needed().map(({ name }) => [name, readiness.part(`watch:${name}`)]))
+  const gateways = readiness.part('gateways')
+  const holders = readiness.part('inventory')
+  return () => {
+    for (const { name, synced, problem } of needed()) {
+      if (synced) parts.get(name)?.ready()
+      else parts.get(name)?.notReady(problem || 'the first list is not complete yet')
+    }
+    if (cluster.gateways().length > 0) gateways.ready()
+    else gateways.notReady('no gateway is known: check apisix.gateways')
+    if (inventory.readAt() !== undefined || barrier) holders.ready()
+    else holders.notReady(inventory.problem() || 'the holders have not been read yet')
+  }
+}
 
 /** After this time without a round the agent reports itself as dead, in ms; the loop is woken every second. */
 const STUCK_MS = 30_000
@@ -41,7 +108,7 @@ export const FOREIGN_HOLD_MS = 5000
 const KUBELET_STATUS_DELAY_MS = 3000
 
 /** The connected parts of the agent: everything but the port, the signals and the exit code. */
-interface Assembly {
+export interface Assembly {
   readonly sources: Sources & UpkeepParts
   readonly loop: Loop
   /** The app on `serve.port`. */

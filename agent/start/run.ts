@@ -1,10 +1,11 @@
-import { assemble } from './assemble.ts'
+import { assemble, type Assembly } from './assemble.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { createLog } from '../base/log.ts'
 import { startInjection } from '../hook/inject/start-inject.ts'
-import { openPorts } from './open-ports.ts'
 import { supervise } from './shutdown.ts'
+import { listen, type Listening } from '../hook/listen.ts'
+import { hookPolicy, MOST_HOOKS, pagePolicy } from '../hook/port-policy.ts'
 
 /** How often readiness and liveness are checked if nothing happens, in ms. */
 const HEARTBEAT_MS = 1000
@@ -83,4 +84,42 @@ function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) resolve()
   signal.addEventListener('abort', () => resolve(), { once: true })
   return promise
+}
+
+interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
+  /** The port of dashboard and metrics: the same as `port`, unless `serve.pagePort` is set. */
+  readonly pagePort: number
+}
+
+/**
+ * Listens on the agent's ports, except for that of the webhook.
+ *
+ * @throws Error with `code` when one of them cannot be listened on; then none is open
+ */
+export async function openPorts(
+  serve: Config['serve'],
+  { app, pages, page }: Pick<Assembly, 'app' | 'pages' | 'page'>
+): Promise<Ports> {
+  const { host, port, pagePort = 0 } = serve
+  const hooks = await listen(app, { host, port }, hookPolicy(MOST_HOOKS.maxHooks))
+  let apart: Listening | undefined
+  try {
+    if (pages) apart = await listen(pages, { host, port: pagePort }, pagePolicy)
+  } catch (err) {
+    await hooks.close()
+    throw err
+  }
+  page?.open(apart ?? hooks)
+  const failed = Promise.race([hooks.failed, ...(apart ? [apart.failed] : [])])
+  // Prevents an unhandled rejection if nothing awaits it; a reader still gets the error.
+  failed.catch(() => {})
+  return {
+    port: hooks.port,
+    pagePort: (apart ?? hooks).port,
+    failed,
+    async close() {
+      await page?.close()
+      await Promise.all([hooks.close(), apart?.close()])
+    }
+  }
 }

@@ -1,4 +1,3 @@
-import { watchAbsence } from './absence.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
@@ -12,20 +11,30 @@ import { createInventory } from '../gateway/inventory/inventory.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
 import { watchMode } from '../gateway/inventory/mode-watch.ts'
 import { createWriter } from '../gateway/write/writer.ts'
-import { electLeader } from './elect.ts'
+import {
+  electLeader,
+  adminOptions,
+  barrierOptions,
+  controlOptions,
+  credentialSource,
+  gatewaySelector
+} from './wire.ts'
 import type { Log } from '../base/log.ts'
-import { createDrainStore, type DrainStore } from '../round/drain-store.ts'
-import { createAsking } from '../upkeep/asking.ts'
+import { createDrainStore, type DrainStore, type CurrentDrains } from '../round/drain-store.ts'
+import { createAsking, type Asking } from '../upkeep/asking.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { createStillEnding } from '../upkeep/still-ending.ts'
 import { watchVanished } from '../round/gather/vanished-gateways.ts'
 import type { Metered } from '../report/metrics/client-metrics.ts'
 import type { Events } from '../report/tell/events.ts'
-import { startUpkeep } from './start-upkeep.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
-import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
+import { addressRanges } from '../base/address-ranges.ts'
+import { createGhosts, type Ghosts } from '../upkeep/ghosts.ts'
+import { createSync, type Sync } from '../upkeep/sync.ts'
+import { serviceName } from '../rules/members/claim.ts'
+import type { Millis } from '../rules/drain/facts.ts'
 
 /** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */
 export const GATHER_MS = 25
@@ -157,4 +166,106 @@ export async function stopSources(sources: StartedSources): Promise<void> {
   await leader.release()
   await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe?.stop(), barrier?.stop()])
   sources.hangUp()
+}
+
+interface StartOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
+  readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
+  readonly asking: Asking
+  readonly clock: Clock
+  readonly log: Log
+  readonly drains: CurrentDrains
+  readonly events: Pick<Events, 'addNotSynced'> | undefined
+}
+
+/** The parts that look at holders apart from drains. Built from the configuration and the other parts. */
+export const startUpkeep = (parts: StartOptions): UpkeepParts => ({
+  sync: parts.config.sync.enabled ? syncOf(parts) : undefined,
+  ghosts: ghostsOf(parts)
+})
+
+function ghostsOf({ config, cluster, inventory, log, drains }: StartOptions): Ghosts {
+  const { podRanges } = config.sync
+  return createGhosts({
+    cluster,
+    inventory,
+    drains: () => drains.current(),
+    isPodRange: addressRanges(podRanges),
+    hasRanges: podRanges.length > 0,
+    everywhere: config.kubernetes.namespaces.length === 0,
+    afterMs: config.ghosts.afterMs,
+    log
+  })
+}
+
+function syncOf({
+  config,
+  cluster,
+  inventory,
+  leader,
+  mode,
+  asking,
+  log,
+  drains,
+  events
+}: StartOptions): Sync {
+  return createSync({
+    cluster,
+    inventory,
+    drains: () => drains.current(),
+    asking,
+    mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
+    allow: config.sync.allow,
+    isPodRange: addressRanges(config.sync.podRanges),
+    told(service, why) {
+      const facts = { service: serviceName(service) }
+      if (why === undefined) return log.info(facts, 'service can be synced')
+      log.error({ ...facts, why }, 'service is not synced')
+      if (leader.leads()) events?.addNotSynced(service, why)
+    }
+  })
+}
+
+/** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
+interface Absence {
+  /** When it last came back; `-Infinity`: it was never away. The first call after an absence detects the absence. */
+  resumedAt(): Millis
+  stop(): void
+}
+
+/** The interval of the checks, and the gap that counts as an absence, in ms: longer than a slow turn of the event loop. */
+const EVERY_MS = 250
+const AWAY_MS = 1500
+
+/**
+ * An absence is a gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire
+ * before any input that arrived meanwhile is read. So code that acts on time must ask here first.
+ *
+ * @param onResume called once for each absence
+ */
+export function watchAbsence(clock: Clock, onResume: () => void): Absence {
+  let seenAt = clock.now()
+  let resumed = -Infinity
+  const look = (): void => {
+    const now = clock.now()
+    const gap = now - seenAt
+    seenAt = now
+    if (gap < AWAY_MS) return
+    resumed = now
+    onResume()
+  }
+  let cancel = () => {}
+  const schedule = (): void => {
+    cancel = clock.alarm(clock.now() + EVERY_MS, () => {
+      look()
+      schedule()
+    })
+  }
+  schedule()
+  return {
+    resumedAt() {
+      look()
+      return resumed
+    },
+    stop: () => cancel()
+  }
 }

@@ -1,13 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import type { AdminOptions } from '../gateway/apisix/admin-api.ts'
 import type { BarrierOptions } from '../gateway/apisix/barrier-api.ts'
 import type { ControlOptions } from '../gateway/apisix/control-api.ts'
-import type { LeasePlace } from '../kubernetes/lead/elector.ts'
-import type { GatewaySelector } from '../kubernetes/facts/cluster.ts'
+import { type LeasePlace, createElector, alone, type Leader } from '../kubernetes/lead/elector.ts'
+import type { GatewaySelector, Cluster } from '../kubernetes/facts/cluster.ts'
 import type { CredentialSource } from '../kubernetes/transport/credentials.ts'
+import type { Log } from '../base/log.ts'
 
 /** The options of the client of the Admin API, from the configuration. The doctor uses them too, and those of the other clients. */
 /** Objects per page of a listing: the most that APISIX gives. */
@@ -62,4 +65,19 @@ function ownNamespace(kubernetes: Config['kubernetes']): string | undefined {
   const source = credentialSource(kubernetes)
   const file = source.kind === 'in-cluster' ? join(source.account, 'namespace') : ''
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
+}
+
+/** Starts the election that the configuration asks for. */
+export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {
+  const place = leasePlace(config)
+  if (!place) return alone(noElection(config))
+  // A restarted container has the same pod name, and must not treat the old Lease as its own.
+  const identity = `${hostname()}_${randomUUID().slice(0, 8)}`
+  return createElector({ place, identity, call, clock, log })
+}
+
+function noElection({ leader, drain }: Config): string {
+  if (!leader) return 'there is no election: leader.enabled is false'
+  if (drain.dryRun) return 'a dry run takes part in no election'
+  return 'there is no election: outside of a cluster leader.lease must name one'
 }

@@ -1,7 +1,7 @@
 import type { Drain, Drains } from '../rules/drain/drain.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 import type { Inventory } from '../gateway/inventory/inventory.ts'
-import { writerOf } from '../gateway/apisix/owner.ts'
+import { writerOf } from '../gateway/apisix/holders.ts'
 import type { Log } from '../base/log.ts'
 import { ghostsIn, type AddressesKnown, type Ghost } from '../rules/members/ghost-nodes.ts'
 import type { Holder, HolderKey } from '../rules/plan/holder.ts'

@@ -1,7 +1,7 @@
 import { same } from '../base/read.ts'
 import type { Inventory } from '../gateway/inventory/inventory.ts'
 import type { Target } from '../gateway/write/removal.ts'
-import { nodeFor, type Wish } from '../gateway/write/wish.ts'
+import { nodeFor, type Wish } from '../gateway/write/edit.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
 import type { Drains } from '../rules/drain/drain.ts'
 import {

@@ -4,7 +4,7 @@ import type { Config } from '../../agent/config/config.ts'
 import type { PodFact, ServiceFact } from '../../agent/rules/drain/facts.ts'
 import type { Loop, LoopSettings } from '../../agent/round/loop.ts'
 import type { Holder } from '../../agent/rules/plan/holder.ts'
-import { openPorts } from '../../agent/start/open-ports.ts'
+import { openPorts } from '../../agent/start/run.ts'
 import { memoryLog } from './serve.ts'
 
 /** The whole agent with all its real parts, in this process: the parts of `run.ts` without signals and exit codes. */

@@ -120,7 +120,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: '3: takes out the last node',
     edits: [
       { file: 'rules/plan/turn.ts', name: 'isServed', replace: 'true' },
-      { file: 'gateway/write/reconcile.ts', name: 'reconcile.isLast', replace: 'false' },
+      { file: 'gateway/write/edit.ts', name: 'reconcile.isLast', replace: 'false' },
       {
         file: 'gateway/write/removal.ts',
         name: 'attempt.edits',
@@ -593,7 +593,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'A19: plugins that connect by themselves are not looked at',
-    edits: [{ file: 'gateway/apisix/connectors.ts', name: 'connectorsOf', replace: '{ return [] }' }],
+    edits: [{ file: 'gateway/apisix/holders.ts', name: 'connectorsOf', replace: '{ return [] }' }],
     found: {
       file: 'test/unit/gateway/apisix/holders.test.ts',
       title: 'finds what plugins connect to by themselves, in known fields of known plugins'

@@ -6,7 +6,7 @@ import { callHook } from '../build/hook.ts'
 import { get } from '../build/load.ts'
 import { startRig } from '../build/rig.ts'
 
-/** A pause that the agent notices: longer than the gap that counts as an absence (`agent/start/absence.ts`). */
+/** A pause that the agent notices: longer than the gap that counts as an absence (`agent/start/start-sources.ts`). */
 const NOTICED_MS = 2000
 
 describe('feature: an agent that was away', () => {

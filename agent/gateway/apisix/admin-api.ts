@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 import { CodedError, isUnsupported, type ErrorCode } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
-import { listOf } from './discovery-dump.ts'
+import { arrayOf } from './barrier-wire.ts'
 import { createHttp, type Call } from './http.ts'
 
 /** An object as the Admin API returns it. `value` is unchanged: it keeps fields that the agent does not know. */
@@ -53,6 +53,10 @@ export const reply = z.looseObject({
   value: z.record(z.string(), z.unknown()),
   modifiedIndex: z.number().default(0)
 })
+/** A list of items. Lua encodes an empty list as `{}`. */
+export const listOf = <T>(item: z.ZodType<T>) =>
+  z.union([arrayOf(item), z.looseObject({}).transform(() => [])])
+
 const page = z.looseObject({
   total: z.number(),
   list: listOf(z.custom<AdminObject>())

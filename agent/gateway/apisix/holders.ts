@@ -1,7 +1,7 @@
-import type { Holder } from '../../rules/plan/holder.ts'
+import { crc32 } from 'node:zlib'
+import type { Holder, Owner } from '../../rules/plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { isRecord, readNodes } from './nodes.ts'
-import { namespaceOf, ownershipOf } from './owner.ts'
 
 /** Schemes of upstreams that only stream routes use. */
 const L4: ReadonlySet<string> = new Set(['tcp', 'tls', 'udp'])
@@ -45,7 +45,7 @@ function splits(object: AdminObject, base: string): Holder[] {
   })
 }
 
-export function found(object: AdminObject, key: string, path: Path, upstream: unknown): Holder[] {
+function found(object: AdminObject, key: string, path: Path, upstream: unknown): Holder[] {
   if (!isRecord(upstream)) return []
   const nodes = readNodes(upstream.nodes)
   const discovery =
@@ -81,3 +81,106 @@ const text = (value: unknown): string | undefined => (typeof value === 'string' 
 
 const strings = (value: unknown): Record<string, string> =>
   isRecord(value) ? Object.fromEntries(Object.entries(value as Values).map(([k, v]) => [k, String(v)])) : {}
+
+/** Plugins of APISIX that connect to an address of their own (docs/ways.md). The last two hold other plugins. */
+const PLUGINS =
+  /^(ai-.+|.+-logger|.+-logging|authz-.+|ldap-.+|limit-.+|forward-auth|opa|openid-connect|cas-auth|wolf-rbac|proxy-mirror|openwhisk|openfunction|aws-lambda|azure-functions|syslog|zipkin|workflow|multi-auth)$/
+/** Their fields with such an address: a URL, `host:port`, or a host. */
+const FIELDS =
+  /^(uri|host|server|endpoint|endpoint_addrs?|endpoint_uri|function_uri|api_host|idp_uri|ldap_uri|discovery|(introspection|token|resource_registration)_endpoint|redis_host|redis_cluster_nodes|nameserver_list)$/
+/** A map whose keys are hosts (`kafka-logger`). */
+const HOSTS = 'broker_list'
+/** How deep such a field is in a plugin's settings at most. */
+const DEPTH = 8
+const HOST = /^(?:[a-z+]+:\/\/)?(?:[^/@]*@)?([^/?#]+)/i
+
+/** Where the plugins of one object, and Kafka upstreams, connect to past the balancer: no barrier is in that way. */
+export function connectorsOf(object: AdminObject): readonly Holder[] {
+  const { resource, id, value } = object
+  const own = (by: string, nodes: unknown) =>
+    found(object, `${resource}/${id}/${by}`, [], { nodes }).map(holder => ({ ...holder, connects: true }))
+  const kafka = [value, value.upstream].filter(isRecord).filter(({ scheme }) => scheme === 'kafka')
+  const plugins = Object.entries(isRecord(value.plugins) ? value.plugins : {})
+  return [
+    ...kafka.flatMap(({ nodes }) => own('kafka', nodes)),
+    ...plugins.flatMap(([name, conf]) => {
+      const addresses = PLUGINS.test(name) ? addressesIn(conf, DEPTH) : []
+      const nodes = Object.fromEntries(addresses.map(address => [HOST.exec(address)?.[1] ?? '', 1]))
+      return addresses.length > 0 ? own(`plugins/${name}`, nodes) : []
+    })
+  ]
+}
+
+function addressesIn(conf: unknown, depth: number): string[] {
+  if (depth === 0 || typeof conf !== 'object' || conf === null) return []
+  return Object.entries(conf).flatMap(([key, value]) => {
+    if (key === HOSTS && isRecord(value)) return Object.keys(value)
+    const texts = FIELDS.test(key) ? [value].flat().filter(text => typeof text === 'string') : []
+    return texts.length > 0 ? texts : addressesIn(value, depth - 1)
+  })
+}
+
+/** The other writer of a holder, and the evidence for it, for the log and the operator. */
+interface Ownership {
+  readonly owner: Owner
+  readonly evidence: string
+}
+
+/**
+ * The other writer of a holder. Controller 2.x puts the labels `manager-by` (its spelling) and `k8s/…` on services and routes; its
+ * part ADC puts a label of its own on other upstreams. The upstream of a service has only a label that controller 1.8 writes too. But
+ * it has the id of its service, so the service decides (`ofSecond`: the ids of services that controller 2.x wrote).
+ */
+export function ownershipOf(
+  { labels, name, id, resource }: Pick<Holder, 'labels' | 'name' | 'id' | 'resource'>,
+  ofSecond: ReadonlySet<string>
+): Ownership {
+  const second = Object.keys(labels).find(isSecondLabel)
+  if (second !== undefined) return { owner: 'ingress-controller-2', evidence: `its label ${second}` }
+  if (resource === 'upstreams' && ofSecond.has(id))
+    return { owner: 'ingress-controller-2', evidence: `the service of the same id ${id} is the controller's` }
+  if (labels['managed-by'] === 'apisix-ingress-controller')
+    return { owner: 'ingress-controller-1', evidence: 'its label managed-by' }
+  // Labels can be removed; the id of controller 1.8 is derived from the name (pkg/id/idgen.go:26).
+  if (resource === 'upstreams' && name !== undefined && id === crc32(name).toString(16))
+    return { owner: 'ingress-controller-1', evidence: `its id ${id}, which is made from its name` }
+  return { owner: 'unknown', evidence: 'it has no label of an ingress controller' }
+}
+
+/**
+ * The namespace that an ingress controller made this object from; `undefined`: not known. Both controllers name objects
+ * `namespace_…` (2.x: `Service_namespace_…` for a further backend) and derive the id from the name, so a tenant can choose neither.
+ * Labels count only without such an id, because a tenant may set the labels of an ApisixRoute, and the content of an inline upstream.
+ */
+export function namespaceOf({ id, value }: Pick<AdminObject, 'id' | 'value'>): string | undefined {
+  const { name, labels } = value
+  if (typeof name === 'string' && id === crc32(name).toString(16)) {
+    const [first, second] = name.split('_')
+    return second === undefined ? undefined : first === 'Service' ? second : first
+  }
+  if (!isRecord(labels) || labels['manager-by'] !== 'apisix-ingress-controller') return undefined
+  return typeof labels['k8s/namespace'] === 'string' ? labels['k8s/namespace'] : undefined
+}
+
+const NAMES: Readonly<Record<Owner, string>> = {
+  'ingress-controller-1': 'ingress controller 1.x',
+  'ingress-controller-2': 'ingress controller 2.x',
+  unknown: 'an unknown writer'
+}
+
+/** The writer of this holder, in words, with the evidence: `ingress controller 1.x (its label managed-by)`. */
+export function writerOf(holder: Holder): string {
+  const own = new Set(holder.owner === 'ingress-controller-2' ? [holder.id] : [])
+  return `${NAMES[holder.owner]} (${ownershipOf(holder, own).evidence})`
+}
+
+/** The ids of the services that controller 2.x wrote. */
+export function servicesOfSecond(services: readonly AdminObject[]): ReadonlySet<string> {
+  const ids = services.flatMap(({ id, value }) =>
+    isRecord(value.labels) && Object.keys(value.labels).some(isSecondLabel) ? [id] : []
+  )
+  return new Set(ids)
+}
+
+const isSecondLabel = (label: string): boolean =>
+  label === 'manager-by' || label === '__ADC_UPSTREAM_SERVICE_ID' || label.startsWith('k8s/')

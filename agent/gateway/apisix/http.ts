@@ -1,11 +1,41 @@
-import http from 'node:http'
 import https from 'node:https'
-
+import type { ConnectionOptions } from 'node:tls'
+import http from 'node:http'
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
 import { createJsonReader, readJson, TooLong } from '../../base/read.ts'
 import { networkMeaning, type Route } from '../../config/network.ts'
 import { isRecord } from './nodes.ts'
-import { TlsAgent, tlsOf, type TlsOptions } from './tls-agent.ts'
+
+export interface TlsOptions {
+  /** The CAs (PEM), read at each new connection because files are replaced. Absent: the CAs of the system. */
+  readonly ca?: (() => string) | undefined
+  /** The name that the certificate must have; absent: the host of the URL. */
+  readonly serverName?: string | undefined
+}
+
+/** The TLS options for one new connection. No variable of the environment can switch the check of the certificate off. */
+const tlsOf = ({ ca, serverName }: TlsOptions): ConnectionOptions => ({
+  rejectUnauthorized: true,
+  ...(ca && { ca: ca() }),
+  ...(serverName !== undefined && { servername: serverName })
+})
+
+/** Connections are kept as long as their server keeps them. Each new connection uses the current CA. */
+class TlsAgent extends https.Agent {
+  readonly #tls: TlsOptions
+
+  constructor(pool: https.AgentOptions, tls: TlsOptions) {
+    // A resumed TLS session would skip the check against a new CA.
+    super({ ...pool, maxCachedSessions: 0 })
+    this.#tls = tls
+  }
+
+  override createConnection(
+    ...[options, done]: Parameters<https.Agent['createConnection']>
+  ): ReturnType<https.Agent['createConnection']> {
+    return super.createConnection({ ...options, ...tlsOf(this.#tls) }, done)
+  }
+}
 
 interface ExchangeOptions extends TlsOptions {
   /** Whether connections are kept and reused. `false`: every request opens a new connection. */
@@ -48,11 +78,11 @@ interface Answer {
 }
 
 /** The exchange took longer than `timeoutMs`. */
-export class TooSlow extends Error {
+class TooSlow extends Error {
   override readonly name = 'TooSlow'
 }
 
-export interface Exchange {
+interface Exchange {
   /**
    * One exchange. It always settles: by its answer, an error, the end of its connection, its signal or its time. Redirects are not followed,
    * and an upgrade counts as a broken connection. It uses no proxy: HTTP_PROXY is for traffic that leaves the cluster.

@@ -59,7 +59,7 @@ interface BarrierKeeperOptions {
 }
 
 /**
- * An entry rests on knowledge about its address. After an absence of this process (start/absence.ts) this knowledge may be minutes old,
+ * An entry rests on knowledge about its address. After an absence of this process (start/start-sources.ts) this knowledge may be minutes old,
  * and another pod may have the address. So no entry is put, renewed or removed until the entries rest on later reports of a watch.
  */
 export interface Knowledge {

@@ -3,9 +3,7 @@ import { isIP } from 'node:net'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
-import { connectorsOf } from '../apisix/connectors.ts'
-import { holdersOf } from '../apisix/holders.ts'
-import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
+import { connectorsOf, holdersOf, ownershipOf, servicesOfSecond } from '../apisix/holders.ts'
 
 /**
  * Every object that lists nodes. There are two sources, and either may be newer: listings, which take a while, and single objects that

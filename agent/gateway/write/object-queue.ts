@@ -1,17 +1,40 @@
-import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Change } from '../../rules/plan/change.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Target } from './removal.ts'
-import type { Removal } from './reconcile.ts'
-import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
+import type { Removal } from './edit.ts'
 import { doubled } from '../../rules/drain/times.ts'
+
+/** A finished write: when it ended, and how many nodes it removed. */
+export interface Written {
+  readonly at: Millis
+  readonly nodes: number
+}
+
+/** How long writes are remembered, in ms, and the longest pause. */
+const WINDOW_MS = 1000
+/** The pause after one node, in ms. */
+const STEP_MS = 40
+
+/**
+ * When the next write to an object may begin. A single removal is written at once. The more nodes have just been removed, the
+ * longer the next removals are gathered (quadratic: 40 ms after one node, a second after five). This does not slow down a rolling
+ * update. Hundreds of pods that end within one second cost three writes, whether they end at once or one by one.
+ */
+export function nextWriteAt(written: readonly Written[], now: Millis): Millis {
+  const recent = written.filter(w => w.at > now - WINDOW_MS)
+  const last = recent.at(-1)
+  if (!last) return now
+  const nodes = recent.reduce((sum, w) => sum + w.nodes, 0)
+  return Math.max(now, last.at + Math.min(WINDOW_MS, STEP_MS * nodes ** 2))
+}
 
 /** The nodes to remove from one object, and when that write may begin. An object has at most one write under way. */
 export interface ObjectQueue {
   readonly target: Target
   /** Queues the removal of a node. `false` if the node of this pod already waits or is under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid): boolean
-  /** Queues a read of the object, to apply its wishes (`wish.ts`). `false` if a read is queued already. */
+  /** Queues a read of the object, to apply its wishes (`edit.ts`). `false` if a read is queued already. */
   tend(): boolean
   /** Stops waiting for this pod (at one place only), and cancels its unsent write. */
   drop(uid: PodUid, at?: { readonly holder: HolderKey; readonly node: NodeKey }): void

@@ -5,12 +5,9 @@ import { isConflict, isGone, isRefused, isTransient } from '../../base/errors.ts
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
-import { writeFor } from './edit.ts'
-import { holdersOf } from '../apisix/holders.ts'
-import { writerOf } from '../apisix/owner.ts'
+import { writeFor, reconcile, type Outcome, type Removal, withWishes, type Edit, type Wish } from './edit.ts'
+import { holdersOf, writerOf } from '../apisix/holders.ts'
 import type { Inventory } from '../inventory/inventory.ts'
-import { reconcile, type Outcome, type Removal } from './reconcile.ts'
-import { withWishes, type Edit, type Wish } from './wish.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 export interface RemovalTools {
@@ -19,7 +16,7 @@ export interface RemovalTools {
   readonly clock: Clock
   /** Whether the pod at this node still ends; asked before every read for a write. `undefined`: not known, so the node stays for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
-  /** Whether this process came back from an absence (start/absence.ts) after `at`. If so, earlier answers do not count. */
+  /** Whether this process came back from an absence (start/start-sources.ts) after `at`. If so, earlier answers do not count. */
   readonly wasAwaySince: (at: Millis) => boolean
   /** Gets the facts that `wishes` needs, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>

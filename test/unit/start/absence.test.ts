@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { watchAbsence } from '../../../agent/start/absence.ts'
+import { watchAbsence } from '../../../agent/start/start-sources.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('absence of the process', () => {

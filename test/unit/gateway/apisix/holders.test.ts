@@ -3,8 +3,7 @@ import { expect } from 'chai'
 
 import type { AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
 import { observable } from '../../../../agent/gateway/apisix/control-api.ts'
-import { connectorsOf } from '../../../../agent/gateway/apisix/connectors.ts'
-import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
+import { connectorsOf, holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
 import type { Resource } from '../../../../agent/rules/plan/holder.ts'
 
 const object = (resource: Resource, value: Record<string, unknown>, id = 'x'): AdminObject => ({

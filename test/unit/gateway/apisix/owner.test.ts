@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import { crc32 } from 'node:zlib'
 import { createHolderIndex } from '../../../../agent/gateway/inventory/holder-index.ts'
 import type { AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
-import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
-import { namespaceOf, writerOf } from '../../../../agent/gateway/apisix/owner.ts'
+import { holdersOf, namespaceOf, writerOf } from '../../../../agent/gateway/apisix/holders.ts'
 
 const nodes = { '10.0.0.1:80': 1 }
 const object = (resource: AdminObject['resource'], id: string, value: object): AdminObject => ({

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { array, assert, integer, property } from 'fast-check'
 
-import { nextWriteAt, type Written } from '../../../../agent/gateway/write/pacing.ts'
+import { nextWriteAt, type Written } from '../../../../agent/gateway/write/object-queue.ts'
 
 describe('pacing', () => {
   it('writes a single removal at once', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { editNodes } from '../../../../agent/gateway/apisix/nodes.ts'
-import { nodeFor, withWishes, type Edit } from '../../../../agent/gateway/write/wish.ts'
+import { nodeFor, withWishes, type Edit } from '../../../../agent/gateway/write/edit.ts'
 import { holder, node } from '../../../build/holder.ts'
 
 const WEB = holder('web', ['10.0.0.1:80', '10.0.0.2:80'])
