@@ -8,8 +8,6 @@ import type { Kinds } from '../../plugin/gateway.ts'
 
 export interface Configuration {
   readonly kinds: Kinds
-  /** Other kinds for worker 0, in place of `kinds`. */
-  readonly behind?: Kinds
   /** The discovered nodes of `shop/web:http`. */
   readonly discovered?: readonly { host: string; port: number; weight: number }[]
 }
@@ -18,11 +16,7 @@ export interface Configuration {
 export interface Side {
   readonly barrier: Barrier
   configure(configuration: Configuration): Promise<void>
-  /** Freezes worker 0. */
-  freeze(): void
-  thaw(): void
-  /** Kills worker 0, or another one. */
-  kill(worker?: number): void
+  kill(worker: number): void
   stop(): Promise<void>
 }
 
@@ -61,23 +55,14 @@ export async function startSide(): Promise<Side> {
   }
   return {
     barrier,
-    configure: async ({ kinds, behind, discovered }) => {
-      gateway.workers[0]!.restoreWatch()
+    configure: async ({ kinds, discovered }) => {
       if (discovered) discovery.set('shop/web', { http: discovered.map(node => ({ ...node })) })
-      if (behind) {
-        take(behind)
-        await eventually('worker 0 has it', () => gateway.workers[0]!.config.revision === store.revision)
-        gateway.workers[0]!.loseWatch()
-      }
       take(kinds)
-      const following = gateway.workers.filter(worker => !worker.stale && !worker.frozen)
       await eventually('every worker has it', () =>
-        following.every(worker => worker.config.revision === store.revision)
+        gateway.workers.every(worker => worker.config.revision === store.revision)
       )
     },
-    freeze: () => gateway.workers[0]!.freeze(),
-    thaw: () => gateway.workers[0]!.thaw(),
-    kill: (worker = 0) => gateway.killWorker(worker),
+    kill: worker => gateway.killWorker(worker),
     stop: async () => {
       await gateway.close()
       store.close()

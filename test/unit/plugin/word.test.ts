@@ -7,8 +7,6 @@ import { startSide, type Side } from './side.ts'
 
 const at = (n: number, port = 80) => ({ host: `10.0.0.${n}`, port, weight: 1 })
 const [A, B, C] = [at(1), at(2), at(3)]
-const map = (...nodes: { host: string; port: number }[]) =>
-  Object.fromEntries(nodes.map(({ host, port }) => [`${host}:${port}`, 1]))
 const pod = (n: number) => ({ uid: `pod-${n}`, ip: `10.0.0.${n}` })
 const NOTHING = { said: 3, asked: 3, places: 0, sole: [], succeeded: [], hidden: 0, others: [], cut: 0 }
 const other = (places: number, ...nodes: { host: string; port: number }[]) => ({
@@ -78,29 +76,6 @@ const SCENARIOS: Record<string, Act> = {
       }
     ])
   ),
-  'every kind of place': async side => {
-    await side.barrier.put(pod(1))
-    await side.configure({
-      kinds: {
-        upstreams: [
-          { id: 'u', nodes: [A, B] },
-          { id: 'unused', nodes: [A] }
-        ],
-        routes: [
-          { id: 'r1', uri: '/1', upstream_id: 'u' },
-          { id: 'r2', uri: '/2', upstream: { nodes: [A] } },
-          split('r3', { upstream: { nodes: map(A, C) } })
-        ],
-        services: [split('s', { upstream_id: 'u' }), { id: 's2', upstream: { nodes: [B, A] } }],
-        plugin_configs: [split('p', { upstream: { nodes: [A, C] } })],
-        global_rules: [split('g', { upstream: { nodes: map(A) } })],
-        consumers: [split('c', { upstream: { nodes: [A, B, C] } })],
-        consumer_groups: [split('cg', { upstream: { nodes: [C] } })]
-      }
-    })
-    const sole = ['global_rules/g/traffic-split', 'routes/r2']
-    await says(side, 1, { places: 7, sole, others: [other(2, B), other(1, B, C), other(2, C)] })
-  },
   'a disabled route and a choice of weight 0 are no places (A14)': async side => {
     const only = { upstream: { nodes: [A] } }
     await side.barrier.put(pod(1))
@@ -117,34 +92,6 @@ const SCENARIOS: Record<string, Act> = {
       }
     })
     await says(side, 1, { places: 1, sole: ['routes/1/traffic-split'] })
-  },
-  'an upstream that loses its last reference': async side => {
-    const upstreams = [{ id: 'u', nodes: [A] }]
-    await side.barrier.put(pod(1))
-    await side.configure({ kinds: { upstreams } })
-    await says(side, 1, {})
-    await side.configure({ kinds: { upstreams, routes: [{ id: '1', uri: '/', upstream_id: 'u' }] } })
-    await says(side, 1, { places: 1, sole: ['upstreams/u'] })
-    await side.configure({ kinds: { upstreams } })
-    await says(side, 1, {})
-  },
-  'entries that are each the other choice': async side => {
-    await side.configure({ kinds: inRoutes([A, B], [A, B, C]) })
-    await side.barrier.put(pod(1))
-    await says(side, 1, { places: 2, others: [other(1, B), other(1, B, C)] })
-    await side.barrier.put({ ...pod(2), port: 80 })
-    await says(side, 1, { places: 2, sole: ['routes/1'], others: [other(1, C)] })
-    await says(side, 2, { places: 2, sole: ['routes/1'], others: [other(1, C)] })
-    await side.barrier.remove('pod-2')
-    await says(side, 1, { places: 2, others: [other(1, B), other(1, B, C)] })
-  },
-  'ports and schemes': async side => {
-    const nodes = [{ host: '10.0.0.1', weight: 1 }, at(2, 8443), { host: '[fd00:0::1]', weight: 1 }]
-    await side.configure({ kinds: { routes: [{ id: '1', upstream: { scheme: 'https', nodes } }] } })
-    await side.barrier.put({ ...pod(1), port: 443 }, { ...pod(2), port: 80 })
-    const others = [{ places: 1, nodes: ['10.0.0.2:8443', '[fd00::1]:443'], more: 0 }]
-    await says(side, 1, { places: 1, others })
-    await says(side, 2, {})
   },
   'more choices than a word names': async side => {
     const many = Array.from({ length: 20 }, (_, i) => at(100 + i))
@@ -166,140 +113,19 @@ const SCENARIOS: Record<string, Act> = {
     await side.barrier.put({ ...pod(1), port: 80 })
     const named = ports.slice(0, 16).map(({ upstream: { nodes } }) => other(1, ...nodes.slice(1)))
     await says(side, 1, { places: 20, cut: 4 }, named)
-  },
-  'discovery and names': async side => {
-    const routes = [
-      { id: '1', uri: '/1', upstream: discovered },
-      { id: '2', uri: '/2', upstream: { nodes: [{ host: 'shop.example', port: 80, weight: 1 }] } },
-      { id: '3', uri: '/3', upstream: { nodes: [{ host: 'nowhere.example', port: 80, weight: 1 }] } },
-      { id: '4', uri: '/4', upstream: { ...discovered, discovery_type: 'consul' } }
-    ]
-    await side.configure({ kinds: { routes } })
-    await side.barrier.put(pod(1))
-    await says(side, 1, { places: 1, hidden: 2, others: [other(1, B)] })
-    await side.configure({ kinds: { routes }, discovered: [A] })
-    await says(side, 1, { places: 2, hidden: 2, sole: ['routes/1'], others: [other(1, B)] })
-    await side.configure({ kinds: { routes }, discovered: [A, C] })
-    await says(side, 1, { places: 2, hidden: 2, others: [other(1, B), other(1, C)] })
-    await side.configure({ kinds: { routes }, discovered: [] })
-    await says(side, 1, { places: 1, hidden: 2, others: [other(1, B)] })
-  },
-  'a seal just after discovery has found other nodes': async side => {
-    const kinds = { routes: [{ id: '1', uri: '/', upstream: discovered }] }
-    await side.configure({ kinds, discovered: [A, B] })
-    await side.barrier.put(pod(1))
-    const { tag } = await says(side, 1, { places: 1, others: [other(1, B)] })
-    await side.configure({ kinds, discovered: [A] })
-    expect(await sealed(side, 1, tag)).to.equal(false)
-    await says(side, 1, { places: 1, sole: ['routes/1'] })
-  },
-  'a name that does not resolve, and other nodes': async side => {
-    const nowhere = { host: 'nowhere.example', port: 80, weight: 1 }
-    await side.configure({ kinds: inRoutes([nowhere, A], [A, nowhere, B], [nowhere]) })
-    await side.barrier.put(pod(1))
-    await says(side, 1, { places: 2, hidden: 3, sole: ['routes/1'], others: [other(1, B)] })
-  },
-  'a worker that is behind': async side => {
-    await side.barrier.put(pod(1))
-    await side.configure({ kinds: inRoutes([A, B], [A, B]), behind: inRoutes([A]) })
-    const told = await says(side, 1, { places: 2, sole: ['routes/1'], others: [other(2, B)] })
-    await side.configure({ kinds: inRoutes([A, B], [A, C]) })
-    const { tag } = await says(side, 1, { places: 2, others: [other(1, B), other(1, C)] })
-    expect(await sealed(side, 1, told.tag)).to.equal(false)
-    await eventually('it is sealed', () => sealed(side, 1, tag))
-  },
-  'a seal by words that name a place without another node: the agent has judged them': async side => {
-    await side.configure({ kinds: inRoutes([A], [A, B]) })
-    await side.barrier.put(pod(1))
-    const { tag } = await says(side, 1, { places: 2, sole: ['routes/1'], others: [other(1, B)] })
-    expect(await sealed(side, 1, undefined)).to.equal(false)
-    await eventually('it is sealed', () => sealed(side, 1, tag))
-  },
-  'a seal that depends on what was read': async side => {
-    await side.configure({ kinds: inRoutes([A, B]) })
-    await side.barrier.put(pod(1))
-    const first = await says(side, 1, { places: 1, others: [other(1, B)] })
-    await side.configure({ kinds: inRoutes([A, C]) })
-    const second = await says(side, 1, { places: 1, others: [other(1, C)] })
-    expect(await sealed(side, 1, first.tag)).to.equal(false)
-    expect(await sealed(side, 1, undefined)).to.equal(false)
-    // after a removal, a put makes a new entry, which needs new reports
-    await side.barrier.remove('pod-1')
-    await eventually('it is sealed', () => sealed(side, 1, second.tag))
-    // a sealed entry stays sealed
-    expect(await sealed(side, 1, first.tag)).to.equal(true)
-    await side.configure({ kinds: inRoutes([A, B]) })
-    expect((await says(side, 1, { places: 1, others: [other(1, B)] })).tag).to.equal(first.tag)
-  },
-  'a worker that is frozen': async side => {
-    await side.configure({ kinds: inRoutes([A, B]) })
-    await side.barrier.put(pod(1))
-    await says(side, 1, { places: 1, others: [other(1, B)] })
-    side.freeze()
-    try {
-      const words = await several('two have spoken', async () => {
-        const { entries } = await side.barrier.put(pod(1), pod(3))
-        expect(entries[1]!.word.said).to.equal(2)
-        return entries.map(({ word }) => word)
-      })
-      // the frozen worker's report on the first entry stays valid
-      expect(words[0]).to.deep.include({ ...NOTHING, places: 1, others: [other(1, B)] })
-      expect(words[0]).to.have.property('tag')
-      expect(words[1]).to.deep.equal({ ...NOTHING, said: 2 })
-      // the report is no longer valid after a new put, which may be about another pod with the same address
-      await several('it is removed', () => side.barrier.remove('pod-1'))
-      await several('it is put', () => side.barrier.put(pod(1)))
-      await several('two have spoken of the new one, and it stays so', async () => {
-        for (let looks = 0; looks < 10; looks += 1) {
-          const { entries } = await side.barrier.state()
-          const { word } = entries.find(({ uid }) => uid === 'pod-1')!
-          expect(word).to.deep.equal({ ...NOTHING, said: 2, places: 1, others: [other(1, B)] })
-        }
-      })
-    } finally {
-      side.thaw()
-    }
-    await says(side, 3, {})
-  },
-  'a worker that is killed, and its successor': async side => {
-    await side.configure({ kinds: inRoutes([A, B]) })
-    await side.barrier.put(pod(1))
-    const { tag } = await says(side, 1, { places: 1, others: [other(1, B)] })
-    side.kill()
-    expect((await says(side, 1, { places: 1, others: [other(1, B)] })).tag).to.equal(tag)
   }
 }
 
-/** Tries several connections at once, because a frozen worker accepts connections and never answers. */
-async function several<T>(what: string, look: () => Promise<T>): Promise<T> {
-  let found: T | undefined
-  await eventually(what, async () => {
-    found = await Promise.any(Array.from({ length: 8 }, look))
-    return true
-  })
-  return found as T
-}
-
-async function sealed(side: Side, n: number, sealIf = 'none'): Promise<boolean> {
-  const [entry] = (await side.barrier.put({ ...pod(n), state: 'sealed', sealIf })).entries
-  return entry!.state === 'sealed'
-}
-
 /** Waits until the word is this. A field that `part` lacks has the value of a word without places. */
-async function says(side: Side, n: number, part: Partial<Word>, others = part.others ?? []): Promise<Word> {
-  let last: Word | undefined
-  await eventually(`the word is ${JSON.stringify(part)}`, async () => {
+const says = (side: Side, n: number, part: Partial<Word>, others = part.others ?? []) =>
+  eventually(`the word is ${JSON.stringify(part)}`, async () => {
     const { entries } = await side.barrier.state()
-    last = entries.find((e: EntryOut) => e.uid === `pod-${n}`)?.word
-    const { tag, ...word } = last!
-    expect({ ...word, others: word.others.slice(0, others.length || 1) }, JSON.stringify(last)).to.deep.equal(
-      { ...NOTHING, ...part, others }
-    )
+    const { tag, ...word } = entries.find((e: EntryOut) => e.uid === `pod-${n}`)!.word
+    const named = word.others.slice(0, others.length || 1)
+    expect({ ...word, others: named }).to.deep.equal({ ...NOTHING, ...part, others })
     expect(tag).to.match(/^[0-9a-f]{16}$/)
     return true
   })
-  return last!
-}
 
 /** Returns random objects with few addresses, so that different places often list the same address. */
 function randomKinds(random: () => number): Kinds {
