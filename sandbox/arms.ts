@@ -32,7 +32,7 @@ const drainHook = (agentUrl: string): Hook => ({
       'sh',
       '-c',
       `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause
-         curl -fsS -m 24 --noproxy "*" --connect-timeout 1 --interface $POD_IP -X POST \
+         curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 --interface $POD_IP -X POST \
            "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit
          [ $? = 22 ] && break
        done; false' && kill $! || wait`

@@ -146,6 +146,11 @@ describe('feature: the documented hook', () => {
 
   it('has a time limit, tries again, and falls back', () => {
     expect(documented()).to.match(/^sleep 5 & timeout 24 .*curl -fsS -m 24 .* && exit\n.*\|\| wait\n$/s)
+    const [, pauses = '', connect] =
+      /for pause in ([\d ]+);.*--connect-timeout ([\d.]+)/s.exec(documented()) ?? []
+    const tries = pauses.split(' ').map(pause => Number(pause) + Number(connect))
+    // The programs of the tries have to start too, on a busy machine: a black hole took 6.8 s when these were 5 s.
+    expect(tries.reduce((sum, ms) => sum + ms, 0)).to.be.at.most(4.2)
     expect(brief).to.include('timeout 6 ').and.include('-m 6 ')
   })
 

@@ -126,9 +126,9 @@ describe('injected hooks', () => {
     })
   }
 
-  it('never changes an existing preStop of any kind', async () => {
+  it('never changes an existing preStop of any kind, but for a plain sleep', async () => {
     for (const preStop of [
-      { sleep: { seconds: 3 } },
+      { sleep: { seconds: 24 } },
       { exec: { command: ['true'] } },
       { httpGet: { port: 80 } }
     ]) {
@@ -138,9 +138,9 @@ describe('injected hooks', () => {
       expect(Object.keys(own?.lifecycle?.preStop ?? {})).to.deep.equal(Object.keys(preStop))
       expect(own?.volumeMounts).to.equal(undefined)
     }
-    untouched(
-      await pod('shop', { containers: [main('own', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })] })
-    )
+    const sleeps = main('web', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })
+    const least = [...helperFor(24, 3), '--at-least', '3s']
+    expect(commandOf(await pod('shop', { containers: [sleeps] }))).to.deep.equal(least)
   })
 
   it('keeps an existing postStart', async () => {
@@ -227,11 +227,15 @@ describe('injected hooks', () => {
     const curl = ['--set=injection.policy.enabled=true', '--set=injection.hook=curl']
     helm('upgrade', ...RELEASE, CHART, ...curl, EXCLUDED)
     await eventually(async () => {
-      const spec = await pod('shop', { containers: [main('web')] })
+      const sleeps = { lifecycle: { preStop: { exec: { command: ['sleep', '4'] } } } }
+      const spec = await pod('shop', { containers: [main('web'), main('slow', sleeps)] })
+      expect(commandOf(spec, 'slow')?.[2]).to.match(
+        /^sleep 4 .*for pause in 0 1; .*&sleep=4s&atLeast=4s" && exit/
+      )
       expect(commandOf(spec)).to.deep.equal([
         'sh',
         '-c',
-        `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause; curl -fsS -m 24 --noproxy "*" --connect-timeout 1 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit; [ $? = 22 ] && break; done; false' && kill $! || wait`
+        `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause; curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit; [ $? = 22 ] && break; done; false' && kill $! || wait`
       ])
       expect({ volumes: spec.volumes, initContainers: spec.initContainers }).to.deep.equal({
         volumes: undefined,

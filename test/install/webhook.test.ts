@@ -14,6 +14,7 @@ import { onEachKubernetes } from './each-kubernetes.ts'
 const RELEASE = ['apisix-drain', '--namespace=apisix']
 const CONFIGURATION =
   '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/apisix-apisix-drain'
+const HELPER = ['/apisix-drain/apisix-drain-hook', '--url', 'http://apisix-drain.apisix:8080']
 const SECRET = '/api/v1/namespaces/apisix/secrets/apisix-drain-webhook-tls'
 
 interface Configuration {
@@ -29,7 +30,8 @@ const main = (name: string, differs: object = {}) => ({
   ports: [{ containerPort: 8080 }],
   ...differs
 })
-const preStop = { exec: { command: ['sleep', '3'] } }
+const does = (...command: readonly string[]) => ({ lifecycle: { preStop: { exec: { command } } } })
+const { preStop } = does('wait-for-clients').lifecycle
 
 const toOS = (operator: string) => {
   const matchExpressions = [{ key: 'kubernetes.io/os', operator, values: ['windows'] }]
@@ -42,6 +44,36 @@ const PODS: Readonly<Record<string, { readonly spec: object; readonly annotation
   plain: { spec: { containers: [main('web')] } },
   'an own preStop': { spec: { containers: [main('own', { lifecycle: { preStop } }), main('web')] } },
   'only an own preStop': { spec: { containers: [main('own', { lifecycle: { preStop } })] } },
+  'a sleep': { spec: { containers: [main('web', does('sleep', '15')), main('istio-proxy')] } },
+  'a sleep of a shell': { spec: { containers: [main('web', does('/bin/sh', '-c', 'sleep 5'))] } },
+  'a sleep of bash': { spec: { containers: [main('web', does('bash', '-c', '/usr/bin/sleep 5s'))] } },
+  'a sleep that leaves the reserve': { spec: { containers: [main('web', does('sleep', '23'))] } },
+  'a sleep that leaves less': { spec: { containers: [main('web', does('sleep', '24'))] } },
+  'a sleep under a short grace': {
+    spec: { terminationGracePeriodSeconds: 10, containers: [main('web', does('sleep', '2'))] }
+  },
+  'a sleep and more': { spec: { containers: [main('web', does('sh', '-c', 'sleep 5; nginx -s quit'))] } },
+  'a sleep of nothing': { spec: { containers: [main('web', does('sleep', '0'))] } },
+  'a sleep in words that are no text': { spec: { containers: [main('web', does('sleep', '$SECONDS'))] } },
+  'a proxy of a database': { spec: { containers: [main('web'), { name: 'sql', image: 'sql-proxy' }] } },
+  'a queue of Knative': {
+    spec: {
+      containers: [
+        main('user', { lifecycle: { preStop: { httpGet: { port: 8022, path: '/wait-for-drain' } } } }),
+        main('queue-proxy', { ports: [{ containerPort: 8012 }] })
+      ]
+    }
+  },
+  'a Job': { spec: { restartPolicy: 'Never', containers: [{ name: 'once', image: 'shop/once' }] } },
+  'a uid of a range': {
+    spec: { securityContext: { runAsUser: 1000690000, fsGroup: 1000690000 }, containers: [main('web')] }
+  },
+  'a private registry': {
+    spec: {
+      imagePullSecrets: [{ name: 'pull' }],
+      containers: [main('web', { resources: { limits: { cpu: '1', memory: '1Gi' } } })]
+    }
+  },
   'a postStart': { spec: { containers: [main('web', { lifecycle: { postStart: preStop } })] } },
   sidecars: {
     spec: {
@@ -160,6 +192,28 @@ onEachKubernetes('the webhook that adds hooks', version => {
     // Kubernetes has the sleep hook since 1.30.
     const sleeps = main('web', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })
     if (version !== OLDEST) specs['sleep'] = await made('shop', { spec: { containers: [sleeps] } })
+    const command = (name: string) =>
+      /"command":(\[[^\]]*(?:budget|sleep|wait)[^\]]*\])/.exec(JSON.stringify(specs[name]))?.[1]
+    const least = (seconds: number, budget = 24) =>
+      JSON.stringify([
+        ...HELPER,
+        '--budget',
+        `${budget}s`,
+        '--fallback',
+        `${seconds}s`,
+        '--at-least',
+        `${seconds}s`
+      ])
+    expect(command('a sleep')).to.equal(least(15))
+    expect(command('a sleep of a shell')).to.equal(least(5))
+    expect(command('a sleep of bash')).to.equal(least(5))
+    expect(command('a sleep that leaves the reserve')).to.equal(least(23))
+    expect(command('a sleep under a short grace')).to.equal(least(2, 7))
+    expect(command('a sleep that leaves less')).to.equal('["sleep","24"]')
+    expect(command('a sleep and more')).to.equal('["sh","-c","sleep 5; nginx -s quit"]')
+    expect(command('a sleep of nothing')).to.equal('["sleep","0"]')
+    expect(command('a sleep in words that are no text')).to.equal('["sleep","$SECONDS"]')
+    if (version !== OLDEST) expect(command('sleep')).to.equal(least(3))
     return specs
   }
   const plain = { spec: { containers: [main('web')] } }

@@ -17,6 +17,8 @@ interface Operation {
 interface Target {
   readonly path: string
   readonly container: Fields
+  /** The plain sleep of its preStop, in s; 0 if it has none. */
+  readonly sleep: number
 }
 
 interface Injection {
@@ -29,10 +31,15 @@ const NOTHING: Injection = { operations: [] }
 
 /** Kubernetes' default. The API server writes it into the pod before admission. */
 const DEFAULT_GRACE_S = 30
+/** What the grace has to have beyond a replaced sleep, in s: `drain.reserve`, so that the agent can wait for the end of that sleep. */
+const RESERVE_S = 7
+/** A preStop that only sleeps: its words, joined by spaces. */
+const PLAIN_SLEEP = /^(?:[a-z/]*\/)?(?:(?:ba|da|a)?sh -c (?:[a-z/]*\/)?)?sleep ([1-9][0-9]{0,3})s?$/
 
 /**
- * The patch that adds the hook to every container of a new pod that has no preStop: each gets SIGTERM after its own hook only, and an
- * app must not lose its proxies before its requests. The patch is empty if there is nothing to add, so a second run changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
+ * The patch that adds the hook to every container of a new pod that has no preStop, or a plain sleep: each gets SIGTERM after its own hook
+ * only, and an app must not lose its proxies before its requests. The patch is empty if there is nothing to add, so a second run changes
+ * nothing. The rules are exactly those of the chart's injection-policy.yaml.
  */
 export function inject(pod: unknown, settings: InjectSettings): Injection {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
@@ -45,17 +52,17 @@ export function inject(pod: unknown, settings: InjectSettings): Injection {
   if (problem !== undefined)
     return { ...NOTHING, warning: `apisix-drain adds no hook to this pod: ${problem}` }
   const targets = chosen(spec, named).filter(
-    ({ container }) => !has(fieldsOf(container['lifecycle']), 'preStop')
+    ({ container, sleep }) =>
+      !has(fieldsOf(container['lifecycle']), 'preStop') || (sleep > 0 && sleep + RESERVE_S <= grace)
   )
   if (targets.length === 0) return NOTHING
 
-  const preStop = { exec: { command: commandFor(settings, grace) } }
   const mounts = settings.volumes.map(({ mount }) => mount)
   const volumes = settings.volumes.map(({ volume }) => volume)
   const operations = [
-    ...targets.flatMap(({ path, container }) => [
+    ...targets.flatMap(({ path, container, sleep }) => [
       ...missing(container, path, 'lifecycle', {}),
-      add(`${path}/lifecycle/preStop`, preStop),
+      add(`${path}/lifecycle/preStop`, { exec: { command: commandFor(settings, grace, sleep) } }),
       ...appended(container, path, 'volumeMounts', mounts, 'mountPath'),
       ...appended(container, path, 'env', WHO_ASKS, 'name')
     ]),
@@ -106,10 +113,15 @@ function chosen(spec: Fields, named: ReadonlySet<string> | undefined): readonly 
 }
 
 const targetsOf = (spec: Fields, list: 'containers' | 'initContainers'): Target[] =>
-  listOf(spec[list]).map((container, index) => ({
-    path: `/spec/${list}/${index}`,
-    container: fieldsOf(container)
-  }))
+  listOf(spec[list])
+    .map(fieldsOf)
+    .map((container, index) => ({ path: `/spec/${list}/${index}`, container, sleep: sleepOf(container) }))
+
+function sleepOf({ lifecycle }: Fields): number {
+  const { exec, sleep } = fieldsOf(fieldsOf(lifecycle)['preStop'])
+  const [, seconds] = PLAIN_SLEEP.exec(listOf(fieldsOf(exec)['command']).join(' ')) ?? []
+  return seconds === undefined ? (numberOf(fieldsOf(sleep)['seconds']) ?? 0) : Number(seconds)
+}
 
 const has = (fields: Fields, name: string) => fields[name] !== undefined && fields[name] !== null
 const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value })
