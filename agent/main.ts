@@ -29,7 +29,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (command.kind === 'print-config') return say(printConfig(loaded))
   // These modules are imported on demand, because the Kubernetes client alone takes half a second to load.
   if (command.kind === 'doctor')
-    return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command.json)
+    return (await import('./doctor/wire-checks.ts')).diagnose(loaded.config, command.json)
   if (command.kind === 'status') {
     const { ownAgent, status } = await import('./doctor/run-status.ts')
     return status(ownAgent(loaded.config), command.json)

@@ -5,9 +5,6 @@ import { podsIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import type { Connection } from '../kubernetes/transport/connection.ts'
 import type { GatewayFact } from '../rules/drain/facts.ts'
 
-/** The API server, for reads that only the doctor makes. */
-type ApiServer = Pick<Connection, 'request'>
-
 const PAGE = 500
 /** Accepts gateways at loopback addresses too (`local`), because operators run the doctor on the machine of a local cluster. */
 const readGatewayPod = gatewayPodReader(true)
@@ -15,7 +12,7 @@ const readGatewayPod = gatewayPodReader(true)
 /** The gateways that the configuration selects. @throws Error if the API server cannot list them */
 export async function listGateways(
   { apisix }: Config,
-  connection: ApiServer,
+  connection: Pick<Connection, 'request'>,
   signal: AbortSignal
 ): Promise<GatewayFact[]> {
   const source = apisix.gateways
@@ -34,7 +31,7 @@ export async function listGateways(
 export async function* pagesOf(
   namespaces: readonly string[],
   collection: (namespace: string | undefined) => Collection,
-  connection: ApiServer,
+  connection: Pick<Connection, 'request'>,
   signal: AbortSignal
 ): AsyncIterable<readonly unknown[]> {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
@@ -44,7 +41,7 @@ export async function* pagesOf(
 /** @throws Error on any status but 200 */
 async function* listPages(
   path: string,
-  connection: ApiServer,
+  connection: Pick<Connection, 'request'>,
   signal: AbortSignal,
   labelSelector?: string
 ): AsyncIterable<readonly unknown[]> {

@@ -3,7 +3,6 @@ import type { Readiness } from '../report/snapshot/readiness.ts'
 import { normaliseAddress, type Connection } from '../report/page/address.ts'
 import { addDashboard, type DashboardParts } from '../report/page/dashboard.ts'
 import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'
-import { health, ready } from './health.ts'
 import type { Vouch } from '../round/hold/holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
 import { ALWAYS, reply } from '../round/hold/reply.ts'
@@ -82,8 +81,15 @@ function addHooks(app: Hono<Env>, { barrier, alive, readiness }: ServeParts): vo
       barrierEntries(barrier, Number(c.req.param('wire').slice(1)), c.req.header('authorization'))
     )
   }
-  app.get('/healthz', () => health(alive))
-  app.get('/readyz', () => ready(readiness))
+  app.get('/healthz', () => {
+    const { ok, ...state } = alive()
+    return Response.json({ alive: ok, ...state }, { status: ok ? 200 : 500 })
+  })
+  app.get('/readyz', () => {
+    const missing = readiness.missing()
+    const isReady = missing.length === 0
+    return Response.json({ ready: isReady, ...(!isReady && { missing }) }, { status: isReady ? 200 : 503 })
+  })
   app.all('/v1/prestop', () =>
     Response.json(
       { error: 'bad-method', why: 'use GET or POST' },

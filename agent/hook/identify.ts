@@ -9,14 +9,7 @@ export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {
   readonly address: string
 }
 
-export type Identity =
-  | {
-      readonly ok: true
-      readonly pod: PodFact
-      /** The call gave the pod's name or uid. Otherwise the caller's address is the only evidence. */
-      readonly named: boolean
-    }
-  | Refusal
+export type Identity = { readonly ok: true; readonly pod: PodFact } | Refusal
 
 /** The remedy in refusals of a caller whose address may be that of a proxy or a NAT. */
 export const NAME_THE_POD =
@@ -53,7 +46,7 @@ export async function identify(
     const { named } = caller
     if (!named) return fromAddress()
     const own = owners.find(pod => isNamed(pod, named))
-    if (own) return { ok: true, pod: own, named: true }
+    if (own) return { ok: true, pod: own }
     const [owner] = owners
     if (owner) {
       return refuse(
@@ -62,7 +55,7 @@ export async function identify(
       )
     }
     const neighbour = there.find(pod => isNamed(pod, named))
-    return neighbour ? { ok: true, pod: neighbour, named: true } : fromKubernetes(named)
+    return neighbour ? { ok: true, pod: neighbour } : fromKubernetes(named)
   }
 
   async function fromAddress(): Promise<Identity> {
@@ -71,14 +64,14 @@ export async function identify(
     if ('ok' in found) return found
     const candidates = found.filter(isThere)
     const own = candidates.find(pod => pod.uid === uid)
-    if (own) return { ok: true, pod: own, named: true }
+    if (own) return { ok: true, pod: own }
     const [only, ...more] = candidates
     if (!only) {
       return refuse('unknown-pod', `no pod with the address ${address} is known; ${NAME_THE_POD}`)
     }
     const isOfHost = candidates.some(pod => pod.hostNetwork)
     if (isOfHost) return refuse('not-named', `${address} is the address of a host; ${NAME_THE_POD}`)
-    if (more.length === 0) return { ok: true, pod: only, named: false }
+    if (more.length === 0) return { ok: true, pod: only }
     return refuse('not-named', `${address} is shared by ${more.length + 1} pods; ${NAME_THE_POD}`)
   }
 
@@ -86,7 +79,7 @@ export async function identify(
     const pod = await asked(() => pods.find(named.namespace, named.name, signal), path(named))
     if (pod && 'ok' in pod) return pod
     if (!pod) return refuse('unknown-pod', `Kubernetes knows no pod ${path(named)}; check namespace and pod`)
-    return { ok: true, pod, named: true }
+    return { ok: true, pod }
   }
 
   /** Returns the API server's answer, or a refusal if the request failed. */

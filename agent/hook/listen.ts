@@ -18,6 +18,9 @@ export interface Listening {
   readonly failed: Promise<never>
 }
 
+/** How long callers have to take their last answers, in ms. */
+const LAST_ANSWERS_MS = 1000
+
 /**
  * Serves an app, or a plain handler, within the limits of `policy`. With `tls` it serves https.
  *
@@ -62,18 +65,13 @@ export async function listen(
     server,
     port: (server.address() as AddressInfo).port,
     failed,
-    close: () => closeServer(server, endAll)
+    close() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      // A server that closes has no limit for the time of a request any more.
+      const late = setTimeout(endAll, LAST_ANSWERS_MS)
+      server.close(() => (clearTimeout(late), resolve()))
+      server.closeIdleConnections()
+      return promise
+    }
   }
-}
-
-/** How long callers have to take their last answers, in ms. */
-const LAST_ANSWERS_MS = 1000
-
-function closeServer(server: Server, endAll: () => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  // A server that closes has no limit for the time of a request any more.
-  const late = setTimeout(endAll, LAST_ANSWERS_MS)
-  server.close(() => (clearTimeout(late), resolve()))
-  server.closeIdleConnections()
-  return promise
 }

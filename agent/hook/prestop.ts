@@ -15,6 +15,8 @@ import { endOfGrace, reserveOf } from '../rules/drain/budget.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
+  /** Whether a namespace says `apisix-drain.io/only-apisix`, which then counts as on each of its pods. */
+  readonly isOnlyApisix: (namespace: string) => Promise<boolean>
   readonly slots: HookSlots
   readonly clock: Clock
   readonly log: Log
@@ -87,7 +89,10 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   const tooMany = slot.claim(pod.uid)
   if (tooMany) return tooMany
 
-  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, ...query.times }
+  const { atLeastMs } = query.times
+  const isBound = atLeastMs !== undefined && !(await parts.isOnlyApisix(pod.namespace))
+  const times = { ...query.times, atLeastMs: isBound ? atLeastMs : undefined }
+  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, ...times }
   const isOwn = !pod.hostNetwork && pod.ips.includes(call.address)
   const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }

@@ -28,6 +28,7 @@ import { createMetrics } from '../report/metrics/metrics.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
 import { createEvents, type Events } from '../report/tell/events.ts'
 import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
+import { createOnlyApisix } from '../hook/only-apisix.ts'
 import { MOST_HOOKS } from '../hook/port-policy.ts'
 import { createApp, type App, type ServeParts } from '../hook/app.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
@@ -184,6 +185,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const slots = createHookSlots(MOST_HOOKS)
   const served: ServeParts = {
     holds: loop.holds,
+    isOnlyApisix: createOnlyApisix((...of) => sources.cluster.call(...of), clock),
     slots,
     clock,
     log: log.child({ part: 'serve' }),

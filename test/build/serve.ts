@@ -107,6 +107,7 @@ export function serveParts(
   const metrics = createMetrics()
   return {
     holds,
+    isOnlyApisix: async () => false,
     clock,
     log,
     lines,

@@ -106,7 +106,7 @@ onEachKubernetes('helm on a real API server', version => {
     const lease = { namespace: 'apisix', name: 'apisix-drain' }
     const findings = await checkRbac(ask, [], lease)(AbortSignal.timeout(30_000))
     expect(findings.map(({ level, what }) => `${level}: ${what}`)).to.deep.equal([
-      'ok: all 13 permissions are granted'
+      'ok: all 14 permissions are granted'
     ])
 
     const denied = [

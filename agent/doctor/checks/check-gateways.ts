@@ -44,28 +44,23 @@ export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'api
         ...(apisix.barrier ? [told(gateway, barrier(gateway, instances, signal))] : [])
       ])
     )
-    return [
+    const findings = [
       ok('gateways', `${gateways.length} known: ${namesOf(gateways.map(({ name }) => name))}`),
-      ...(gateways.some(gateway => gateway.byHand)
-        ? [
-            warn(
-              'gateways',
-              'they are listed by hand: nothing shows that the list is complete',
-              'if they are pods, use namespace and selector; else list every gateway that serves, at an address of its own'
-            )
-          ]
-        : []),
+      gateways.some(gateway => gateway.byHand) &&
+        warn(
+          'gateways',
+          'they are listed by hand: nothing shows that the list is complete',
+          'if they are pods, use namespace and selector; else list every gateway that serves, at an address of its own'
+        ),
       ...together(each),
-      ...(apisix.barrier
-        ? []
-        : [
-            warn(
-              'barrier',
-              'the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
-              'load the plugin in every gateway and set apisix.barrier: docs/install.md#the-plugin'
-            )
-          ])
+      !apisix.barrier &&
+        warn(
+          'barrier',
+          'the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
+          'load the plugin in every gateway and set apisix.barrier: docs/install.md#the-plugin'
+        )
     ]
+    return findings.filter(finding => finding !== false)
   }
 
   async function control(gateway: GatewayFact, signal: AbortSignal): Promise<Outcome> {

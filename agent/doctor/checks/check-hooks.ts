@@ -11,13 +11,14 @@ import type {
 } from '@kubernetes/client-node'
 import { parseDuration } from '../../rules/drain/duration.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
-import { commandAround, optionOf, secondsOf, sleepsMs, timeoutMs, wordsOfShell } from './shell-words.ts'
 
 /** The hook that a pod's spec describes. */
 export interface HookSpec {
   readonly container: string
   /** The longest time of the hook in ms: `timeout`, curl's `-m`, wget's `-T` or `?timeout=`, plus the sleeps; or the helper's budget. */
   readonly longestMs: number | undefined
+  /** The sleep that the hook replaces and that stays its least time, in ms. */
+  readonly atLeastMs: number | undefined
   /** Whether the call identifies its pod by name. A call without it may be refused (docs/decisions/0022). */
   readonly named: boolean
   /** Whether the call uses a proxy from the container's environment. The agent then sees the proxy's address instead of the pod's. */
@@ -41,6 +42,7 @@ const HELPER = {
   name: 'apisix-drain-hook',
   budgetMs: 24_000,
   budgetVariable: 'APISIX_DRAIN_BUDGET',
+  leastVariable: 'APISIX_DRAIN_AT_LEAST',
   urlVariable: 'APISIX_DRAIN_URL',
   url: 'http://apisix-drain.apisix:8080'
 }
@@ -91,7 +93,8 @@ type Rest = Omit<HookSpec, 'container' | 'isHttpGet'>
 function getHook(path: string, { host, port }: { readonly host: unknown; readonly port: unknown }): Rest {
   const number = portOf(port)
   return {
-    longestMs: timeoutOfQuery(path),
+    longestMs: timeOfQuery('timeout', path),
+    atLeastMs: timeOfQuery('atLeast', path),
     named: isNamed(path),
     followsProxy: false,
     target: number === undefined ? undefined : { host: textOf(host) ?? '', port: number },
@@ -108,6 +111,9 @@ function helperHook(command: readonly string[], env: readonly unknown[]): Rest {
   const budgetMs = parseDuration(budget ?? '') ?? HELPER.budgetMs
   return {
     longestMs: budgetMs,
+    atLeastMs: parseDuration(
+      optionOf(command, 'at-least') ?? textOf(variable(HELPER.leastVariable)?.value) ?? ''
+    ),
     named: true,
     followsProxy: false,
     target: targetOf(url ?? ''),
@@ -122,13 +128,14 @@ function shellHook(text: string): Rest {
   const call = commandAround(words, at)
   const usesCurl = call.some(word => word.split('/').at(-1) === 'curl')
   const limitMs = timeoutMs(words)
-  const waits = [limitMs, maxTimeOf(call, usesCurl ? 'm' : 'T'), timeoutOfQuery(text)].filter(
+  const waits = [limitMs, maxTimeOf(call, usesCurl ? 'm' : 'T'), timeOfQuery('timeout', text)].filter(
     wait => wait !== undefined
   )
   const sleepMs = sleepsMs(words, limitMs !== undefined)
   const callMs = waits.length === 0 ? 0 : Math.min(...waits)
   return {
     longestMs: callMs + sleepMs || undefined,
+    atLeastMs: timeOfQuery('atLeast', text),
     named: isNamed(text),
     followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b|\s-Y ?off\b/i.test(text),
     target: targetOf(words[at] ?? ''),
@@ -144,8 +151,8 @@ const CONDITIONS: ReadonlySet<string> = new Set(['if', 'while', 'until', 'trap']
 
 const isNamed = (text: string): boolean => /\bpod=/i.test(text)
 
-const timeoutOfQuery = (text: string): number | undefined =>
-  parseDuration(/[?&]timeout=([0-9.a-z]{1,20})/.exec(text)?.[1] ?? '')
+const timeOfQuery = (name: string, text: string): number | undefined =>
+  parseDuration(new RegExp(`[?&]${name}=([0-9.a-z]{1,20})`).exec(text)?.[1] ?? '')
 
 /** The limit in ms of curl (`-m 25`, `-m25`, `-fsSm 25`, `--max-time 25`) or wget (`-T 25`, `--timeout=25`). */
 function maxTimeOf(call: readonly string[], letter: 'm' | 'T'): number | undefined {
@@ -160,4 +167,62 @@ function targetOf(url: string): HookTarget | undefined {
   const { hostname = '', port = '', protocol = '' } = (url.startsWith('http') && URL.parse(url)) || {}
   if (hostname === '' || /[$%{]/.test(url.split('/')[2] ?? '')) return undefined
   return { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+}
+
+// Reads shell commands as far as a check needs. Every step takes linear time, because a tenant may write a megabyte of text.
+
+/** The words and separators (`|`, `||`, `&&`, `;`, a line break, brackets) of a text. Quotes are dropped, so nested commands count too. */
+function wordsOfShell(text: string): readonly string[] {
+  const joined = text.replaceAll('\\\n', ' ')
+  return joined.match(/https?:\/\/[^\s"'`<>|;()]+|\|\||&&|[;|()&\n]|[^\s"'`;|()&]+/g) ?? []
+}
+
+const SEPARATORS: ReadonlySet<string> = new Set(['|', '||', '&&', '&', ';', '\n', '(', ')'])
+
+/** The simple command that the word at `index` belongs to, without separators. */
+function commandAround(words: readonly string[], index: number): readonly string[] {
+  let from = index
+  while (from > 0 && !SEPARATORS.has(words[from - 1] ?? '')) from -= 1
+  let to = index
+  while (to < words.length && !SEPARATORS.has(words[to] ?? '')) to += 1
+  return words.slice(from, to)
+}
+
+/** The value of a long option: `--name value` or `--name=value`, with one dash or two. */
+function optionOf(words: readonly string[], name: string): string | undefined {
+  for (const [i, word] of words.entries()) {
+    const bare = word.startsWith('--') ? word.slice(2) : word.startsWith('-') ? word.slice(1) : ''
+    if (bare === name) return words[i + 1]
+    if (bare.startsWith(`${name}=`)) return bare.slice(name.length + 1)
+  }
+  return undefined
+}
+
+/** The limit that the program `timeout` sets, in ms; `undefined` if the text has no `timeout`, or its limit is a variable. */
+function timeoutMs(words: readonly string[]): number | undefined {
+  let at = words.findIndex(word => word === 'timeout' || word.endsWith('/timeout'))
+  if (at < 0) return undefined
+  at += 1
+  while (words[at]?.startsWith('-')) at += words[at] === '-k' || words[at] === '-s' ? 2 : 1
+  return secondsOf(words[at])
+}
+
+/**
+ * All sleeps that do not run in the background, in ms.
+ *
+ * @param last only the last one counts: others may be inside of `timeout`
+ */
+function sleepsMs(words: readonly string[], last: boolean): number {
+  const all = words.flatMap((word, i) =>
+    word === 'sleep' && words[i + 2] !== '&' ? [secondsOf(words[i + 1]) ?? 0] : []
+  )
+  return last ? (all.at(-1) ?? 0) : all.reduce((sum, ms) => sum + ms, 0)
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `20`, `2.5` or `20s` in ms. */
+function secondsOf(word: string | undefined): number | undefined {
+  const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,9})?)([smhd])?$/.exec(word ?? '') ?? []
+  return number === undefined ? undefined : Number(number) * (UNITS[unit] ?? 1000)
 }

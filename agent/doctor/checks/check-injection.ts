@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { readPair } from '../../hook/inject/pair.ts'
-import type { InjectSettings } from '../../hook/inject/settings.ts'
+import { readPair, type InjectSettings } from '../../hook/inject/settings.ts'
 import { ok, warn, wordsOf, type Check } from './finding.ts'
 
 /** A certificate that ends earlier than this, in ms, is warned about: its renewal is late. */

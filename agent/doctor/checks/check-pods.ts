@@ -1,4 +1,5 @@
 import { readOptions } from '../../rules/drain/annotations.ts'
+import { formatDuration } from '../../rules/drain/duration.ts'
 import { budgetProblems } from '../../rules/drain/budget.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
@@ -23,7 +24,7 @@ const NAMED = 5
  * @param namespaces the namespaces whose Services are read; empty: all
  */
 export function checkPods(
-  survey: Pick<ClusterLists, 'pods' | 'services' | 'inventory'>,
+  survey: Pick<ClusterLists, 'pods' | 'services' | 'inventory' | 'isOnlyApisix'>,
   budget: PodBudget,
   namespaces: readonly string[]
 ): Check {
@@ -56,10 +57,29 @@ export function checkPods(
         )
       )
     }
-    return findings.length > 0
-      ? findings
-      : [ok('pods', `${read.hooked.length} pods with our hook, each with grace enough`)]
+    if (findings.length === 0)
+      findings.push(ok('pods', `${read.hooked.length} pods with our hook, each with grace enough`))
+    return [...findings, ...(await replaced(read, survey.isOnlyApisix))]
   }
+}
+
+/** Names the pods whose sleep our hook replaces, and the time that `only-apisix` would save. */
+async function replaced(
+  { hooked }: SurveyedPods,
+  isOnlyApisix: ClusterLists['isOnlyApisix']
+): Promise<Finding[]> {
+  const free = 'which is no least time, because all their requests come through APISIX'
+  const told = new Map<string, PodFact[]>()
+  for (const { pod, hooks } of hooked) {
+    const ms = Math.max(...hooks.map(({ atLeastMs = 0 }) => atLeastMs))
+    if (ms === 0) continue
+    const isFree = readOptions(pod.annotations).onlyApisix || (await isOnlyApisix(pod.namespace))
+    const sleep = formatDuration(ms)
+    const bound = `its least time: if all their requests come through APISIX, apisix-drain.io/only-apisix: "true" on the pods or their namespace saves up to ${sleep} of each end`
+    const what = `our hook replaces a sleep of ${sleep}, ${isFree ? free : bound}`
+    told.set(what, [...(told.get(what) ?? []), pod])
+  }
+  return [...told].map(([what, pods]) => ok('pods', `${tellWorkloads(pods)}: ${what}`))
 }
 
 function problemsOf({ hooked }: SurveyedPods, budget: PodBudget, findService: FindService): Finding[] {

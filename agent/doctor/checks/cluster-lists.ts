@@ -19,6 +19,8 @@ export interface ClusterLists {
   pods(signal: AbortSignal): Promise<SurveyedPods>
   slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>
   services(signal: AbortSignal): Promise<ServiceStore>
+  /** Whether the namespace says so of all its pods. */
+  isOnlyApisix(namespace: string): Promise<boolean>
   /** From the Admin API. */
   inventory(signal: AbortSignal): Promise<ReturnType<typeof createHolderIndex>>
 }
@@ -35,15 +37,16 @@ export interface SurveyedPods {
   readonly apisix: readonly PodFact[]
 }
 
-interface SurveyOptions {
+interface SurveyOptions extends Pick<ClusterLists, 'isOnlyApisix'> {
   readonly clock: Clock
   readonly lists: Readonly<Record<'pods' | 'slices' | 'services', Pages>>
   /** The source of the holders, in the mode of this APISIX. */
   readonly holders: (signal: AbortSignal) => Promise<Pick<AdminApi, 'list' | 'pageSize'>>
 }
 
-export function createClusterLists({ clock, lists, holders }: SurveyOptions): ClusterLists {
+export function createClusterLists({ clock, lists, holders, isOnlyApisix }: SurveyOptions): ClusterLists {
   return {
+    isOnlyApisix,
     pods: once(async signal => {
       const { store, sink } = createPodStore(clock)
       const hooked: SurveyedPods['hooked'][number][] = []

@@ -1,4 +1,5 @@
 import { annotationReader, PREFIX } from '../../rules/drain/annotations.ts'
+import { annotationsOf } from '../../kubernetes/facts/pod-fact.ts'
 import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../../base/read.ts'
 import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
@@ -45,7 +46,9 @@ export function inject(pod: unknown, settings: InjectSettings): Injection {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
   const grace = numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_S
   if (grace < 2 || isForWindows(spec)) return NOTHING
-  const { read, problems } = annotationReader(annotationOf(pod))
+  const { read, problems } = annotationReader(
+    annotationsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])
+  )
   const named = read(CONTAINERS, text => new Set(text.split(',').map(name => name.trim())), 'a list of names')
   const count = listOf(spec['containers']).length + listOf(spec['initContainers']).length
   const problem = count > MOST_CONTAINERS ? `it has more than ${MOST_CONTAINERS} containers` : problems[0]
@@ -74,6 +77,28 @@ export function inject(pod: unknown, settings: InjectSettings): Injection {
   return { operations }
 }
 
+/**
+ * The answer to an AdmissionReview: always allowed, with a patch if the pod gets the hook, and a warning, which `kubectl` prints, if it is
+ * beyond the limits. `undefined` if `asked` is not the review of a pod.
+ */
+export function review(asked: unknown, settings: InjectSettings) {
+  const request = fieldsOf(fieldsOf(asked)['request'])
+  const uid = textOf(request['uid'])
+  if (uid === undefined || fieldsOf(request['kind'])['kind'] !== 'Pod') return undefined
+  const { operations, warning } = inject(request['object'], settings)
+  const patch = Buffer.from(JSON.stringify(operations)).toString('base64')
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: {
+      uid,
+      allowed: true,
+      ...(operations.length > 0 && { patchType: 'JSONPatch', patch }),
+      ...(warning !== undefined && { warnings: [warning] })
+    }
+  }
+}
+
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
 /** The variables with which the hook names its pod, because an address alone does not identify the pod (`identify.ts`). */
 const WHO_ASKS = [
@@ -81,11 +106,6 @@ const WHO_ASKS = [
   field('POD_NAMESPACE', 'metadata.namespace'),
   field('POD_UID', 'metadata.uid')
 ]
-
-function annotationOf(pod: unknown): Readonly<Record<string, string>> {
-  const written = fieldsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])[CONTAINERS]
-  return typeof written === 'string' ? { [CONTAINERS]: written } : {}
-}
 
 const OS = 'kubernetes.io/os'
 

@@ -1,14 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
 import type { Clock } from '../../base/clock.ts'
+import type { Config } from '../../config/config.ts'
 import { type Log, createRare } from '../../base/log.ts'
 import { readJson, TooLong } from '../../base/read.ts'
 import { listen } from '../listen.ts'
 import { webhookPolicy, type PortPolicy } from '../port-policy.ts'
-import { createBodies } from './bodies.ts'
-import type { Pair } from './pair.ts'
-import { review } from './review.ts'
-import type { InjectSettings } from './settings.ts'
+import { review } from './inject.ts'
+import { followPair, readInjectSettings, type InjectSettings, type Pair } from './settings.ts'
 
 interface Webhook {
   readonly port: number
@@ -21,6 +20,44 @@ const WEBHOOK_PATH = '/v1/inject'
 
 /** Limits in bytes. A pod has at most 1.5 MB in etcd. Its JSON inside a review can have twice that size. */
 export const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
+
+/**
+ * Returns a function that reads the body of a request. If the bodies that are being read exceed `all` together, the oldest request is
+ * ended: a real caller sends its body in milliseconds. The function rejects with TooLong, or with the error of the connection.
+ */
+export function createBodies({ each, all }: typeof BODIES): (request: IncomingMessage) => Promise<Buffer> {
+  /** The bytes of each body so far, the oldest first. */
+  const held = new Map<IncomingMessage, number>()
+  let sum = 0
+  const forget = (request: IncomingMessage) => {
+    sum -= held.get(request) ?? 0
+    held.delete(request)
+  }
+  const makeRoom = () => {
+    for (const oldest of held.keys()) {
+      if (sum <= all) return
+      forget(oldest)
+      oldest.destroy(new Error('too many bodies are being read at once'))
+    }
+  }
+  return async request => {
+    const chunks: Buffer[] = []
+    held.set(request, 0)
+    try {
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        const size = (held.get(request) ?? 0) + chunk.length
+        if (size > each) throw new TooLong(`more than ${each} bytes`)
+        sum += chunk.length
+        held.set(request, size)
+        chunks.push(chunk)
+        makeRoom()
+      }
+      return Buffer.concat(chunks)
+    } finally {
+      forget(request)
+    }
+  }
+}
 
 /**
  * Answers the API server's admission reviews over TLS. Every failure is an HTTP error status. The API server then admits the pod
@@ -72,5 +109,28 @@ export async function serveWebhook(
     port: listening.port,
     use: ({ certificate, key }) => server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' }),
     close: () => listening.close()
+  }
+}
+
+interface InjectParts {
+  readonly inject: NonNullable<Config['inject']>
+  readonly host: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * The webhook that adds hooks to pods. Resolves with the function that stops it.
+ *
+ * @throws Error if `inject.file` cannot be read, or the webhook cannot listen on its port
+ */
+export async function startInjection({ inject, host, clock, log }: InjectParts) {
+  const settings = readInjectSettings(inject.file)
+  const webhook = await serveWebhook({ host, port: inject.port }, settings, log, clock)
+  const stop = followPair(settings, pair => webhook.use(pair), { clock, log })
+  log.info({ port: webhook.port }, 'adding hooks to pods that ask for them')
+  return async () => {
+    stop()
+    await webhook.close()
   }
 }

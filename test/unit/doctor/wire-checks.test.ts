@@ -59,7 +59,7 @@ describe('doctor: wired to the agent’s clients', () => {
     expect(healthy, JSON.stringify(findings)).to.equal(true)
     expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.deep.equal([
       'ok kubernetes: the API server answers, version v1.34.0',
-      'ok rbac: all 10 permissions are granted',
+      'ok rbac: all 11 permissions are granted',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
       'ok gateways: 2 known: apisix-0, apisix-1',
       'ok control-api: apisix-0, apisix-1: can be observed',

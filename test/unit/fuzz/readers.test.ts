@@ -6,7 +6,7 @@ import { full, gatewayState, polled } from '../../../agent/gateway/apisix/barrie
 import { readDump } from '../../../agent/gateway/apisix/control-api.ts'
 import { holdersOf } from '../../../agent/gateway/apisix/holders.ts'
 import { wordOf } from '../../../agent/gateway/barrier/merge-words.ts'
-import { review } from '../../../agent/hook/inject/review.ts'
+import { review } from '../../../agent/hook/inject/inject.ts'
 import { parseQuery } from '../../../agent/hook/query.ts'
 import { toEndpointFact } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { toGatewayPod } from '../../../agent/kubernetes/facts/gateway-store.ts'

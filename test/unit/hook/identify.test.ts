@@ -105,18 +105,6 @@ describe('identify', () => {
     }
   })
 
-  it('distinguishes a caller that named its pod from one known only by address', async () => {
-    const said = async (caller: Partial<Caller>) => {
-      const identity = await ask(caller)
-      return identity.ok && identity.named
-    }
-    expect(await said({})).to.equal(false)
-    expect(await said({ named: named('web-1') })).to.equal(true)
-    expect(await said({ uid: 'uid-web-1' })).to.equal(true)
-    expect(await said({ address: HOST, named: named('b') })).to.equal(true)
-    expect(await said({ address: STRANGER, named: named('late') })).to.equal(true)
-  })
-
   it('does not confuse an ended pod with the one that has its address now', async () => {
     const before = pod('web-0', { ips: ['10.0.0.7'], phase: 'Failed', uid: 'uid-before' as PodUid })
     const identity = await ask({}, { pods: manualHolds(before, web) })

@@ -3,6 +3,8 @@ import { expect } from 'chai'
 import { CannotVouch } from '../../../agent/round/hold/cannot-vouch.ts'
 import type { Ack } from '../../../agent/rules/drain/ack.ts'
 import { createApp } from '../../../agent/hook/app.ts'
+import { createOnlyApisix } from '../../../agent/hook/only-apisix.ts'
+import { until } from '../../build/apisix.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'
 import { ackFor, manualHolds, nothingFor, serveParts } from '../../build/serve.ts'
@@ -78,6 +80,29 @@ describe('prestop', () => {
       evidence: 'barrier'
     })
     expect(clock.pending).to.equal(0)
+  })
+
+  it('binds no hook to the sleep that it replaces if its namespace says so, and asks that once', async () => {
+    const clock = manualClock()
+    const asked: string[] = []
+    let answer = (): Promise<unknown> => Promise.reject(new Error('away'))
+    const call = async (_: string, path: string) => (asked.push(path), { json: await answer() })
+    const holds = manualHolds(web)
+    const app = createApp(serveParts(holds, clock, { isOnlyApisix: createOnlyApisix(call, clock) }))
+    const held = async () => {
+      const { length } = holds.held
+      const env = { incoming: { socket: { remoteAddress: '10.0.0.7' } } }
+      const response = app.request('/v1/prestop?sleep=5s&atLeast=5s', { method: 'POST' }, env)
+      await until('held', () => holds.held.length > length)
+      holds.held[length]?.answer()
+      await response
+      return holds.held[length]?.hook.atLeastMs
+    }
+    expect(await held()).to.equal(5000)
+    clock.advance(5000)
+    answer = () => Promise.resolve({ metadata: { annotations: { 'apisix-drain.io/only-apisix': 'true' } } })
+    expect([await held(), await held()]).to.deep.equal([undefined, undefined])
+    expect(asked).to.deep.equal(['/api/v1/namespaces/shop', '/api/v1/namespaces/shop'])
   })
 
   it('goes on answering hooks without a name of pods that end', async () => {

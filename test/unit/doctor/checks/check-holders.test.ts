@@ -43,6 +43,7 @@ describe('doctor: places that hide pods', () => {
     checkHidden(
       createClusterLists({
         clock: systemClock,
+        isOnlyApisix: async () => false,
         holders: async () => apisix.client,
         lists: {
           pods: () => pages(LISTED.pods),

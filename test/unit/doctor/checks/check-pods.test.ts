@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { systemClock } from '../../../../agent/base/clock.ts'
-import { checkNamespaces } from '../../../../agent/doctor/rights/check-kubernetes.ts'
+import { checkNamespaces } from '../../../../agent/doctor/rights/check-rbac.ts'
 import { checkPods } from '../../../../agent/doctor/checks/check-pods.ts'
+import { commandFor } from '../../../../agent/hook/inject/command.ts'
 import type { Check } from '../../../../agent/doctor/checks/finding.ts'
 import { createClusterLists } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { startAdmin } from '../../../build/apisix.ts'
@@ -54,6 +55,7 @@ describe('doctor: pods and their hooks', () => {
     createClusterLists({
       clock: systemClock,
       holders: async () => apisix.client,
+      isOnlyApisix: async namespace => namespace === 'alone',
       lists: {
         pods: () => page(pods),
         slices: () => page([]),
@@ -204,6 +206,33 @@ describe('doctor: pods and their hooks', () => {
     ])
     expect(await check([plain])).to.deep.equal([
       'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook; APISIX lists shop/ReplicaSet/api (1 pod)'
+    ])
+  })
+
+  it('whose sleep was replaced are named, with what only-apisix would save', async () => {
+    const replaces = (
+      name: string,
+      more: Raw = {},
+      preStop: unknown = line(`${CALL} -m 20 "${URL}&atLeast=5s" || sleep 5`)
+    ) => raw(name, preStop, more)
+    const helper = {
+      exec: { command: commandFor({ hook: 'helper', url: 'http://apisix-drain.apisix:8080' }, 30, 15) }
+    }
+    const alone = replaces('d')
+    expect(
+      await check([
+        replaces('a'),
+        replaces('b'),
+        replaces('c', { owner: 'slow' }, helper),
+        { ...alone, metadata: { ...alone.metadata, namespace: 'alone' } },
+        replaces('e', { annotations: { 'apisix-drain.io/only-apisix': 'true' } }),
+        raw('f', documented(20))
+      ])
+    ).to.deep.equal([
+      'ok pods: 6 pods with our hook, each with grace enough',
+      'ok pods: shop/ReplicaSet/web (2 pods): our hook replaces a sleep of 5s, its least time: if all their requests come through APISIX, apisix-drain.io/only-apisix: "true" on the pods or their namespace saves up to 5s of each end',
+      'ok pods: shop/ReplicaSet/slow (1 pod): our hook replaces a sleep of 15s, its least time: if all their requests come through APISIX, apisix-drain.io/only-apisix: "true" on the pods or their namespace saves up to 15s of each end',
+      'ok pods: alone/ReplicaSet/web (1 pod), shop/ReplicaSet/web (1 pod): our hook replaces a sleep of 5s, which is no least time, because all their requests come through APISIX'
     ])
   })
 

@@ -9,8 +9,7 @@ import {
   type GatewayCalls
 } from '../../../../agent/doctor/checks/check-gateways.ts'
 import { createClusterLists } from '../../../../agent/doctor/checks/cluster-lists.ts'
-import { checkKubernetes } from '../../../../agent/doctor/rights/check-kubernetes.ts'
-import { checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
+import { checkKubernetes, checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
 import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-store.ts'
 import { config } from '../../../build/config.ts'
 import { GATEWAY } from '../../../build/gateway.ts'
@@ -175,8 +174,9 @@ describe('doctor', () => {
         const lists = { pods: each, slices: each, services: each }
         const holders = () => Promise.reject(new Error('not asked'))
         return run(
-          checkOthers(createClusterLists({ clock: systemClock, lists, holders }), () =>
-            calls().list(AbortSignal.timeout(1000))
+          checkOthers(
+            createClusterLists({ clock: systemClock, isOnlyApisix: async () => false, lists, holders }),
+            () => calls().list(AbortSignal.timeout(1000))
           )
         )
       }

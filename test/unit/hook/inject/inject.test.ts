@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { inject as injection } from '../../../../agent/hook/inject/inject.ts'
-import { review } from '../../../../agent/hook/inject/review.ts'
+import { inject as injection, review } from '../../../../agent/hook/inject/inject.ts'
 import type { InjectSettings } from '../../../../agent/hook/inject/settings.ts'
 
 const curl: InjectSettings = {
