@@ -35,7 +35,6 @@ const entry = (
 })
 
 const HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
-const A_SEALED = { uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 } as const
 
 /** A dictionary of this size, in bytes, has room for one entry. */
 const ONE_ENTRY = 788
@@ -151,15 +150,6 @@ describe('barrier keeper', () => {
     expect(g.puts()).to.equal(2)
   })
 
-  it('does not count a read as later than a seal that it did not put itself', async () => {
-    const g = await kept()
-    keeper.desire([entry('1')])
-    await until('it is read', () => reading('1')?.entry === 'draining')
-    g.barrier.entries.put(A_SEALED)
-    await until('it is seen', () => reading('1')?.entry === 'sealed')
-    expect(reading('1')?.readAfterSeal).to.equal(false)
-  })
-
   it('never replaces a read after the seal by an older answer', async () => {
     const g = await kept({}, { workers: 2 })
     const worker = g.gateway.workers[0]!
@@ -263,14 +253,6 @@ describe('barrier keeper', () => {
     await until('it is sealed all the same', () => reading('1')?.entry === 'sealed')
   })
 
-  it('counts requests in flight after a seal that another agent put', async () => {
-    const g = await kept()
-    keeper.desire([entry('1')])
-    await until('it is read', () => reading('1')?.entry === 'draining')
-    g.barrier.entries.put(A_SEALED)
-    await until('it is counted', () => reading('1')?.readAfterSeal === true)
-  })
-
   for (const [wire, older] of [
     [0, 'the plugin of this gateway'],
     [2, 'the agents']
@@ -289,42 +271,6 @@ describe('barrier keeper', () => {
       await until('its state is read', () => (keeper.state('g1')?.problem ?? '').includes(why.slice(5)))
       expect(states(g.barrier)).to.deep.equal(before)
     })
-
-  describe('the successors that another agent has named', () => {
-    const followed = { '80': ['10.0.0.9:80'] }
-    const unfollowed = { ...entry('1'), successors: {} }
-    const keptWith = async (differs: Differs = {}) => {
-      const g = await kept(differs)
-      g.barrier.entries.put({ ...A_SEALED, successors: followed })
-      keeper.desire([entry('2')])
-      await until('it is read', () => reading('2') !== undefined)
-      return g
-    }
-    const named = (barrier: Barrier) => barrier.entries.all().find(({ uid }) => uid === '1')?.successors
-
-    it('stay if this one knows of none yet', async () => {
-      const g = await keptWith()
-      keeper.desire([unfollowed, entry('2')])
-      await until('it is read', () => reading('1')?.entry === 'sealed')
-      expect(named(g.barrier)).to.deep.equal(followed)
-    })
-
-    it('are replaced at once by those that it finds', async () => {
-      const g = await keptWith()
-      keeper.desire([unfollowed, entry('2')])
-      await until('it is read', () => reading('1')?.entry === 'sealed')
-      keeper.desire([{ ...entry('1'), successors: { '80': ['10.0.0.8:80'] } }, entry('2')])
-      await until('they are put', () => g.puts() === 3)
-      expect(named(g.barrier)).to.deep.equal({ '80': ['10.0.0.8:80'] })
-    })
-
-    it('go with a renewal if it still knows of none', async () => {
-      const g = await keptWith({ ttlMs: 1000 })
-      keeper.desire([unfollowed, entry('2')])
-      await until('it was renewed', () => Object.keys(named(g.barrier) ?? {}).length === 0)
-      expect(states(g.barrier)).to.deep.include(['1', '10.0.0.1', undefined, 'sealed'])
-    })
-  })
 
   it('sends nothing when the desired entries have not changed', async () => {
     const g = await kept()
@@ -363,13 +309,6 @@ describe('barrier keeper', () => {
     await until('one is left', () => states(g.barrier).length === 1)
     await until('it is put again', () => reading('1')?.entry === 'sealed' && g.puts() === 2)
     expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', 90, 'sealed']])
-  })
-
-  it('renews at a third of the ttl', async () => {
-    const g = await kept({ ttlMs: 1000 })
-    keeper.desire([{ ...entry('1', 'sealed'), watch: false }])
-    await until('it was renewed', () => g.puts() >= 4)
-    expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', undefined, 'sealed']])
   })
 
   it('pushes all entries to a new gateway', async () => {
@@ -549,27 +488,6 @@ describe('barrier keeper', () => {
     await until('it is no barrier', () => reading('1') !== undefined)
     expect(reading('1')?.problem).to.contain('not the barrier')
     await raw.close()
-  })
-
-  it('never reports an unfit plugin as fit', async () => {
-    await kept({}, { unfit: 'pick_server' })
-    keeper.desire([entry('1')])
-    await until('it is read', () => reading('1') !== undefined)
-    expect(reading('1')).to.deep.include({ fit: false, problem: '' })
-  })
-
-  it('neither polls an entry that had no room nor puts it again at once', async () => {
-    const g = await kept({}, { dictionaryBytes: ONE_ENTRY })
-    const many = Array.from({ length: 6 }, (_, i) => entry(`${i + 1}`))
-    keeper.desire(many)
-    const refused = () => many.filter(({ uid }) => (reading(uid)?.problem ?? '') !== '')
-    await until('some were refused', () => refused().length > 0)
-    const first = g.puts()
-    const looks = () => g.requests.filter(r => r === 'POST inflight').length
-    const before = looks()
-    await until('those that are stored were looked at', () => looks() >= before + 5)
-    expect(g.puts()).to.equal(first)
-    expect(refused()).not.to.deep.equal([])
   })
 
   it('names the entries for which the dictionary is too small; the others hold', async () => {
