@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { parse, stringify } from 'yaml'
 import { loadConfig, printConfig } from '../../../agent/config/load.ts'
 import { pemFromFile } from '../../../agent/config/secret.ts'
 import { selfSigned } from '../../../sandbox/kubernetes/tls.ts'
@@ -129,108 +130,19 @@ srve: {}
     expect(problems('# only a comment')).to.have.length(1)
   })
 
-  const contradictory: Record<string, [text: string, problem: RegExp]> = {
-    'a reserve above the usual grace': [
-      'drain: { reserve: 30s }',
-      /drain.reserve: must be between 250ms and 29s/
-    ],
-    'a reserve that leaves no time for a proof': [
-      'drain: { reserve: 26s }',
-      /drain.reserve: .* fills the default grace of 30s/
-    ],
-    'a dashboard without a token that is not explicitly open': [
-      'serve: { dashboard: { enabled: true } }',
-      /serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none/
-    ],
-    'a dashboard with both ways to give its token': [
-      'serve: { dashboard: { enabled: true, tokenEnv: KEY, tokenFile: /x } }',
-      /serve.dashboard.tokenFile: give exactly one/
-    ],
-    'a token that is never required': [
-      'serve: { dashboard: { enabled: true, auth: none, tokenEnv: KEY } }',
-      /serve.dashboard.auth: none asks for no token/
-    ],
-    'one port for hooks and page': [
-      'serve: { port: 9000, pagePort: 9000 }',
-      /serve.pagePort: is the same as serve.port; leave it out/
-    ],
-    'one port for page and webhook': [
-      'serve: { pagePort: 8443 }\ninject: { file: /x }',
-      /inject.port: is the same as serve.port or serve.pagePort/
-    ],
-    'an empty value': ['kubernetes: { kubeconfig: "" }', /kubernetes.kubeconfig: must not be empty/]
+  interface Refused {
+    readonly case: string
+    readonly given: { readonly apisix?: object }
+    readonly says: string
   }
-  for (const [name, [text, problem]] of Object.entries(contradictory)) {
+  const refused = parse(readFileSync(new URL('refused.yaml', import.meta.url), 'utf8')) as readonly Refused[]
+  for (const { case: name, given, says } of refused)
     it(`refuses ${name}`, () => {
-      const found = problems(`${ADMIN}\n${text}`)
-      expect(found).to.have.length(1)
-      expect(found[0]).to.match(problem)
-    })
-  }
-
-  const adminProblems: Record<string, [apisix: string, problem: RegExp]> = {
-    'two ways to give the key': [
-      'admin: { url: "http://a:1", keyEnv: KEY, keyFile: /x }',
-      /give exactly one of keyFile and keyEnv/
-    ],
-    'a barrier without a token': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: {}',
-      /barrier.tokenFile: give exactly one/
-    ],
-    'a secret in the URL': ['admin: { url: "http://u:p@a:1", keyEnv: KEY }', /take user and password out/],
-    'a path in the URL': [
-      'admin: { url: "http://a:1/apisix/admin", keyEnv: KEY }',
-      /leave out everything after the port/
-    ],
-    'a CA for http': ['admin: { url: "http://a:1", keyEnv: KEY, caFile: /ca }', /caFile: has no meaning/],
-    'a CA for an http barrier': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { scheme: http, tokenEnv: KEY, caFile: /ca }',
-      /barrier.caFile: has no meaning/
-    ],
-    'a server name for an http barrier': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { scheme: http, tokenEnv: KEY, serverName: a }',
-      /barrier.serverName: has no meaning/
-    ],
-    'a ttl of broken seconds': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, ttl: 1500ms }',
-      /ttl: must be whole seconds/
-    ],
-    'an inline token': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, token: x }',
-      /use tokenFile or tokenEnv/
-    ],
-    'both ways to find gateways': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, gateways: { namespace: n, static: [{ name: a, host: b }] }',
-      /static excludes/
-    ],
-    'a gateway named twice': [
-      'admin: { url: "http://a:1", keyEnv: KEY }, gateways: { static: [{ name: a, host: b }, { name: a, host: c }] }',
-      /each name may be used once/
-    ],
-    'a key variable that is not set': [
-      'admin: { url: "http://a:1", keyEnv: NOT_THERE }',
-      /admin.keyEnv: cannot take the secret from NOT_THERE: the variable is not set or empty/
-    ],
-    'a key file that is not there': [
-      'admin: { url: "http://a:1", keyFile: /nowhere/key }',
-      /admin.keyFile: cannot take the secret from \/nowhere\/key: there is no such file/
-    ],
-    'a CA file that is not there': [
-      'admin: { url: "https://a:1", keyEnv: KEY, caFile: /nowhere/ca }',
-      /admin.caFile: cannot take the CA from \/nowhere\/ca: there is no such file/
-    ],
-    'a CA file that is a folder': [
-      'admin: { url: "https://a:1", keyEnv: KEY, caFile: / }',
-      /admin.caFile: cannot take the CA from \/: EISDIR/
-    ]
-  }
-  for (const [name, [apisix, problem]] of Object.entries(adminProblems)) {
-    it(`refuses ${name}`, () => {
-      const found = problems(`apisix: { ${apisix} }`)
+      const apisix = { admin: { url: 'http://a:1', keyEnv: 'KEY' }, ...given.apisix }
+      const found = problems(stringify({ ...given, apisix }))
       expect(found, found.join('\n')).to.have.length(1)
-      expect(found[0]).to.match(problem)
+      expect(found[0]).to.match(new RegExp(says))
     })
-  }
 
   it('refuses a file that is missing, no YAML, or no mapping, and names the place', () => {
     const missing = loadConfig(join(folder, 'nowhere.yaml'), env)
