@@ -15,6 +15,7 @@ const READS: readonly Rule[] = [
   PODS,
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
   { apiGroups: [''], resources: ['services'], verbs: ['list', 'watch'] },
+  { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
   { apiGroups: ['apps'], resources: ['replicasets', 'deployments'], verbs: ['get'] },
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }
 ]
