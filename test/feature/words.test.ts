@@ -3,7 +3,7 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { standaloneTarget } from '../../sandbox/owner/adc-target.ts'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
-import { get } from '../build/load.ts'
+import { get, startLoad } from '../build/load.ts'
 import { serving } from '../build/pair.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
@@ -198,6 +198,55 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect(body.evidence).to.equal('none')
     expect(body.gateways?.[0]?.why).to.contain('different wire versions (1 and 2): upgrade the agents')
     expect(gateway.barrier!.entries.all()).to.deep.equal([])
+  })
+
+  test('a fleet is upgraded to another wire version under load: a ghost stays carried, and hooks sleep as without the agent', async start => {
+    const rig = await start({ gateways: 2 })
+    const owner = { kind: 'ReplicaSet', name: 'web-1a' }
+    const [ghost, second, third, last] = ['web-1', 'web-2', 'web-3', 'web-4'].map(name =>
+      rig.pod(name, { owner })
+    )
+    const pods = [ghost!, second!, third!, last!]
+    const backends = await serving(rig, ...pods)
+    rig.service('web', pods)
+    const load = startLoad(
+      rig.gateways.map(({ urls }) => urls.proxy),
+      100
+    )
+    const speak = (version: number) =>
+      rig.gateways.forEach(({ barrier }) => barrier!.run(`require("apisix.drain.request").WIRE = ${version}`))
+    const stops = async (i: number) => {
+      await backends[i]!.terminate()
+      await backends[i]!.close()
+      rig.gone(pods[i]!)
+      rig.service('web', pods.slice(i + 1))
+    }
+    const carried = () => rig.gateways.map(({ barrier }) => barrier!.entries.look(ghost!.ip, ghost!.port))
+
+    rig.end(ghost!)
+    expect((await rig.hook(ghost!)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await stops(0)
+    // The owner never takes the node out.
+    speak(2)
+    const during = end(rig, second!)
+    const { status, body } = await during.hook
+    expect(status).to.equal(503)
+    expect(body.why).to.contain('-> 409: agent and plugin have different wire versions (1 and 2)')
+    rig.upstream('web', [ghost!, third!, last!])
+    await rig.settled()
+    await stops(1)
+    expect(carried()).to.deep.equal(['sealed', 'sealed'])
+    speak(1)
+    await until('the agent has evidence again', () =>
+      rig.gateways.every(({ barrier }) => barrier!.entries.all().length > 0)
+    )
+    rig.end(third!)
+    expect((await rig.hook(third!)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await stops(2)
+    expect(carried()).to.deep.equal(['sealed', 'sealed'])
+    const { failures, sent } = await load.stop()
+    expect(failures).to.deep.equal([])
+    expect(sent).to.be.above(50)
   })
 
   test('a name has several records, and a request gets one: a sealed record is replaced by another', async start => {

@@ -249,7 +249,7 @@ function refusal(
   const said = sentence(json)
   // Only the gateway knows both versions.
   const meaning = code === 'BARRIER_VERSION' ? said : ''
-  return new CodedError(code, `${describe(call)} -> ${status}${said && !meaning && ` "${said}"`}`, {
+  return new CodedError(code, `${describe(call)} -> ${status}${meaning ? '' : said && ` "${said}"`}`, {
     status,
     said,
     meaning

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { isConnectionRefused } from '../../base/errors.ts'
+import { isConnectionRefused, isOtherWire } from '../../base/errors.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
@@ -100,7 +100,10 @@ export function readGatewayState({
     } catch (error) {
       const refused = isConnectionRefused(error)
       if (!ended.signal.aborted) identity.unanswered()
-      current = { ...current, lastAttemptAt, problem: (error as Error).message, refused }
+      const problem = (error as Error).message
+      // No report can come from this plugin, so no hook waits for one.
+      const told = isOtherWire(error) ? undefined : current.told
+      current = { ...current, told, lastAttemptAt, problem, refused }
     }
     if (!ended.signal.aborted && said(current, identity) !== before) tell()
   }
