@@ -129,7 +129,7 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
       ...(barrier && { barrier: { port: barrier.port, scheme: 'http', tokenFile } }),
       gateways: { namespace: gatewayNamespace }
     },
-    ...(options.sync && { sync: { enabled: true, allow: ['*/*'] } }),
+    ...(options.sync && { sync: { allow: ['*/*'] } }),
     // Without a login: the dashboard is on loopback, for the user who started the sandbox.
     serve: { host, port, dashboard: { enabled: true, auth: 'none' } }
   }

@@ -47,7 +47,6 @@ export interface Config {
           readonly ca: Pem | undefined
           /** The name in the gateways' certificate; `undefined`: a certificate must have its gateway's address. */
           readonly serverName: string | undefined
-          readonly timeoutMs: number
           readonly ttlMs: number
         }
       | undefined
@@ -68,8 +67,7 @@ export interface Config {
     readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number
   }
-  /** The Lease of the election, as `namespace/name`; `undefined` if `leader.enabled` is false. */
-  readonly leader: { readonly lease: string | undefined } | undefined
+  readonly leader: Settings['leader']
   readonly sync: Settings['sync']
   readonly ghosts: { readonly afterMs: number }
   /** The webhook that adds hooks; `undefined` without `inject.file`. */
@@ -115,7 +113,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         token: secret('apisix.barrier.token', barrier.tokenFile, barrier.tokenEnv),
         ca: pem('apisix.barrier.caFile', barrier.caFile),
         serverName: barrier.serverName,
-        timeoutMs: ms(barrier.timeout),
         ttlMs: ms(barrier.ttl)
       },
       gateways: gatewaySource(apisix.gateways)
@@ -133,7 +130,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       dashboard: serve.dashboard.enabled ? dashboard(serve.dashboard) : undefined,
       shutdownTimeoutMs: ms(serve.shutdownTimeout)
     },
-    leader: leader.enabled ? { lease: leader.lease } : undefined,
+    leader,
     sync,
     ghosts: { afterMs: ms(ghosts.after) },
     inject: inject.file === undefined ? undefined : { file: inject.file, port: inject.port },

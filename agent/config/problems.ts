@@ -93,20 +93,7 @@ const DEFAULT_GRACE_MS = 30_000
 
 /** Problems of settings that are valid alone but contradict each other. With them, drains could not progress as configured. */
 export function contradictions(settings: Settings): string[] {
-  return [
-    ...times(settings),
-    ...addresses(settings),
-    ...ports(settings),
-    ...allowed(settings),
-    ...secrets(settings)
-  ]
-}
-
-function allowed({ sync }: Settings): string[] {
-  if (!sync.enabled || sync.allow.length > 0) return []
-  return [
-    'sync.allow: is empty, so no Service could fill an upstream; write which namespace may fill which, such as shop/shop-*'
-  ]
+  return [...times(settings), ...addresses(settings), ...ports(settings), ...secrets(settings)]
 }
 
 function times({ drain, apisix }: Settings): string[] {

@@ -90,7 +90,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       check: checkOthers(survey, signal => gatewayCalls.list(signal))
     },
     { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey, coversL4) },
-    config.sync.enabled && {
+    config.sync.allow.length > 0 && {
       name: 'sync',
       after: ['kubernetes', 'rbac'],
       check: checkSync(survey, config.sync.allow)

@@ -179,7 +179,7 @@ interface StartOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' 
 
 /** The parts that look at holders apart from drains. Built from the configuration and the other parts. */
 export const startUpkeep = (parts: StartOptions): UpkeepParts => ({
-  sync: parts.config.sync.enabled ? syncOf(parts) : undefined,
+  sync: parts.config.sync.allow.length > 0 ? syncOf(parts) : undefined,
   ghosts: ghostsOf(parts)
 })
 

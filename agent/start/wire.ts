@@ -12,10 +12,12 @@ import type { GatewaySelector, Cluster } from '../kubernetes/facts/cluster.ts'
 import type { CredentialSource } from '../kubernetes/transport/credentials.ts'
 import type { Log } from '../base/log.ts'
 
-/** The options of the client of the Admin API, from the configuration. The doctor uses them too, and those of the other clients. */
 /** Objects per page of a listing: the most that APISIX gives. */
 const PAGE_SIZE = 500
+/** Bound of one call of the Barrier API, in ms. The wait of a long poll comes on top. */
+const BARRIER_TIMEOUT_MS = 1000
 
+/** The options of the client of the Admin API, from the configuration. The doctor uses them too, and those of the other clients. */
 export function adminOptions({ url, key, ca, timeoutMs }: Config['apisix']['admin']): AdminOptions {
   return { url, key: () => key.read(), ca: ca && (() => ca.read()), timeoutMs, pageSize: PAGE_SIZE }
 }
@@ -27,15 +29,10 @@ export function controlOptions(
   return { port, timeoutMs, now: () => clock.now() }
 }
 
-export function barrierOptions({
-  port,
-  scheme,
-  token,
-  ca,
-  serverName,
-  timeoutMs
-}: NonNullable<Config['apisix']['barrier']>): BarrierOptions {
-  return { port, scheme, token: () => token.read(), ca: ca && (() => ca.read()), serverName, timeoutMs }
+export function barrierOptions(barrier: NonNullable<Config['apisix']['barrier']>): BarrierOptions {
+  const { port, scheme, token, ca, serverName } = barrier
+  const read = { token: () => token.read(), ca: ca && (() => ca.read()) }
+  return { port, scheme, ...read, serverName, timeoutMs: BARRIER_TIMEOUT_MS }
 }
 
 /** Which pods are gateways, from the configuration. */
@@ -55,7 +52,7 @@ export function credentialSource({ kubeconfig, account }: Config['kubernetes']):
 
 /** The location of the Lease; `undefined` without an election. A dry run does none of the leader's work. */
 export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
-  if (!leader || drain.dryRun) return undefined
+  if (drain.dryRun) return undefined
   const [namespace = ownNamespace(kubernetes), name = 'apisix-drain'] = leader.lease?.split('/') ?? []
   return namespace === undefined ? undefined : { namespace, name }
 }
@@ -70,14 +67,13 @@ function ownNamespace(kubernetes: Config['kubernetes']): string | undefined {
 /** Starts the election that the configuration asks for. */
 export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {
   const place = leasePlace(config)
-  if (!place) return alone(noElection(config))
+  if (!place)
+    return alone(
+      config.drain.dryRun
+        ? 'a dry run takes part in no election'
+        : 'there is no election: outside of a cluster leader.lease must name one'
+    )
   // A restarted container has the same pod name, and must not treat the old Lease as its own.
   const identity = `${hostname()}_${randomUUID().slice(0, 8)}`
   return createElector({ place, identity, call, clock, log })
-}
-
-function noElection({ leader, drain }: Config): string {
-  if (!leader) return 'there is no election: leader.enabled is false'
-  if (drain.dryRun) return 'a dry run takes part in no election'
-  return 'there is no election: outside of a cluster leader.lease must name one'
 }

@@ -128,7 +128,6 @@ function startSyncAgent({
 }): SyncAgent {
   const { log, lines } = memoryLog()
   const settings = config({
-    SYNC_ENABLED: 'true',
     SYNC_ALLOW: 'shop/*',
     ...(podRanges && { SYNC_POD_RANGES: podRanges })
   })

@@ -95,7 +95,6 @@ describe('chart configuration', () => {
     expect(load(render()).leader).to.deep.equal({ lease: 'apisix/apisix-drain' })
     const other = { 'config.leader.lease': 'ops/drainers' }
     expect(load(render(other)).leader).to.deep.equal({ lease: 'ops/drainers' })
-    expect(load(render({ 'config.leader.enabled': false })).leader).to.equal(undefined)
   })
 
   it('mounts the barrier token only if there is a barrier', () => {

@@ -11,7 +11,7 @@ const RENDERINGS: Readonly<Record<string, Values>> = {
     'networkPolicy.enabled': true,
     'config.apisix.barrier': {},
     'config.serve.dashboard.enabled': true,
-    'config.sync': { enabled: true, allow: ['shop/*'] },
+    'config.sync': { allow: ['shop/*'] },
     'injection.webhook.enabled': true,
     'barrierTLS.enabled': true
   }

@@ -45,8 +45,7 @@ describe('chart RBAC', () => {
     expect(roles()).to.deep.equal([cluster, leader])
   })
 
-  it('grants the one Lease in its namespace, and nothing without an election', () => {
-    expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
+  it('grants the one Lease in its namespace', () => {
     const elsewhere = roles({ 'config.leader.lease': 'ops/drainers' })
     expect(elsewhere).to.deep.equal([cluster, { ...leader, namespace: 'ops', rules: lease('drainers') }])
   })

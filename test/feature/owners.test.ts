@@ -88,7 +88,7 @@ describe('feature: holders that another writer changes', () => {
   })
 
   test('a barrier that never answered this agent is none: a list without an ingress controller is written at once', async start => {
-    const rig = await start({ config: { APISIX_BARRIER_TIMEOUT: '100ms' } })
+    const rig = await start()
     const { old, fresh } = await web(rig)
     await rig.gateways[0]?.partition({ barrier: 'refused' })
     await rig.agent.close()

@@ -36,7 +36,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
 
   /** Starts a rig with one pod behind a Service that `sync` follows. */
   const synced = async (start: Start) => {
-    const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' } })
+    const rig = await start({ config: { ...RANGE, SYNC_ALLOW: 'shop/*' } })
     const first = rig.pod('web-0')
     rig.upstream('web', [])
     rig.service('web', [first])

@@ -124,7 +124,7 @@ describe('feature: successors', () => {
       const rig = await start({
         barrier: true,
         names,
-        config: { SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' }
+        config: { SYNC_ALLOW: 'shop/*' }
       })
       const one = (i: number, ready = true) =>
         rig.pod(`one-${i}`, {

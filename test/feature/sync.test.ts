@@ -4,7 +4,7 @@ import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const WITHIN_MS = 20_000
-const SYNC = { SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' }
+const SYNC = { SYNC_ALLOW: 'shop/*' }
 
 /** Sets the annotations of a Service, as `kubectl annotate` does. */
 function ask(rig: Rig, name: string, annotations: Readonly<Record<string, string>>): void {

@@ -56,13 +56,6 @@ export const MISTAKES: readonly Mistake[] = [
     says: [/drain\.reserv: no such setting, did you mean reserve\?/]
   },
   {
-    title: 'sync without the upstreams that it may fill',
-    args: [],
-    file: 'sync: { enabled: true }\n',
-    exit: 2,
-    says: [/sync\.allow: is empty, so no Service could fill an upstream; write .* such as shop\/shop-\*/]
-  },
-  {
     title: 'a duration without a unit',
     args: [],
     file: 'drain: { reserve: "5" }\n',

@@ -92,11 +92,6 @@ const barrier = z.strictObject({
       'Name that the certificate of an https Barrier listener must have. Without it the certificate must have the address of the gateway.',
     example: 'barrier.apisix-drain'
   }),
-  timeout: duration(
-    '1s',
-    { min: '50ms', max: '30s' },
-    'Bound of one call of the Barrier API; the wait of a long poll comes on top.'
-  ),
   ttl: duration(
     '2m',
     { min: '1s', max: '1h' },
@@ -224,10 +219,6 @@ const ghosts = z.strictObject({
 })
 
 const leader = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(true)
-    .describe('Elect one of several agents for sync and Events. Off: each does all the work.'),
   lease: z
     .string()
     .regex(/^[^/]+\/[^/]+$/, { error: 'must be <namespace>/<name>, such as apisix/apisix-drain' })
@@ -238,12 +229,6 @@ const leader = z.strictObject({
 })
 
 const sync = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Keep the nodes of upstreams equal to the endpoints of the Services that ask for it: docs/sync.md.'
-    ),
   allow: z
     .array(
       z.string().regex(ALLOW_FORM, { error: 'must be <namespace>/<id of an upstream>, such as shop/shop-*' })
@@ -251,7 +236,7 @@ const sync = z.strictObject({
     .default([])
     .meta({
       description:
-        'Upstreams that Services may fill, each with the namespace of these Services. `*` stands for any characters. Needed for `enabled`.',
+        'Upstreams whose nodes may follow Services that ask for it (docs/sync.md), each with the namespace of these Services. `*` stands for any characters. Empty: none.',
       example: ['shop/shop-*']
     }),
   podRanges: z

@@ -59,10 +59,6 @@
 {{- dig "leader" "lease" (printf "%s/%s" .Release.Namespace (include "apisix-drain.fullname" .)) .Values.config -}}
 {{- end -}}
 
-{{- define "apisix-drain.elects" -}}
-{{- if dig "leader" "enabled" true .Values.config }}true{{ end -}}
-{{- end -}}
-
 {{/* Where the gateways' pods are looked for. Not everywhere: whoever can make a pod with their label is shown our token. */}}
 {{- define "apisix-drain.gatewayNamespace" -}}
 {{- if not (dig "apisix" "gateways" "static" nil .Values.config) -}}
