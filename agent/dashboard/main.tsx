@@ -1,9 +1,7 @@
-import { render } from 'preact'
-import { connect } from './connect.ts'
+import { options, render } from 'preact'
 import { Page } from './page.tsx'
-import { createStore } from './store.ts'
 
-const store = createStore()
+// A task of its own: reading a message with 5,000 holders takes long enough.
+options.debounceRendering = setTimeout
 const at = document.querySelector('#page')
-if (at) render(<Page store={store} />, at)
-connect(store)
+if (at) render(<Page />, at)

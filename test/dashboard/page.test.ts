@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect } from 'chai'
+import type { AckView } from '../../agent/report/snapshot/drain-view.ts'
 import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { secretFromEnv } from '../../agent/config/secret.ts'
 import { violations } from './axe.ts'
@@ -20,7 +21,7 @@ describe('dashboard page', () => {
   for (const scheme of ['light', 'dark'] as const) {
     it(`is accessible, ${scheme}: no violation of WCAG A or AA`, async () => {
       const { url } = await start(scene())
-      const { page, complaints, foreign } = await stage.open(`${url}/#order=pods`, { scheme })
+      const { page, complaints, foreign } = await stage.open(`${url}/#find=shop`, { scheme })
       await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
       expect(await violations(page)).to.deep.equal([])
       await page.screenshot({ path: join(SHOTS, `${scheme}.png`), fullPage: true })
@@ -35,39 +36,14 @@ describe('dashboard page', () => {
     })
   }
 
-  it('follows the system’s colour scheme until the user chooses one', async () => {
+  it('follows the system’s colour scheme', async () => {
     const { url } = await start(scene())
     const { page } = await stage.open(url, { scheme: 'dark' })
     const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
     await page.getByRole('table', { name: 'Drains' }).waitFor()
     expect(await ground()).to.equal('rgb(15, 18, 24)')
-    await page.getByRole('button', { name: 'Switch to light colours' }).click()
-    await page.getByRole('button', { name: 'Switch to dark colours' }).waitFor()
+    await page.emulateMedia({ colorScheme: 'light' })
     expect(await ground()).to.equal('rgb(246, 247, 249)')
-    await page.reload()
-    await page.getByRole('button', { name: 'Switch to dark colours' }).waitFor()
-    expect(await ground()).to.equal('rgb(246, 247, 249)')
-    await page.evaluate('localStorage.clear()')
-    await page.close()
-  })
-
-  it('can be used by keyboard alone', async () => {
-    const { url } = await start(scene())
-    const { page } = await stage.open(`${url}/#order=pods`)
-    await page.getByRole('table', { name: 'Drains' }).waitFor()
-    const lane = page.locator('[data-lane]').nth(5)
-    await lane.focus()
-    await page.keyboard.press('Enter')
-    const detail = page.getByRole('complementary')
-    await detail.waitFor()
-    const focused = (what: string) => page.evaluate<string>(`document.activeElement.${what}`)
-    expect(await focused('className')).to.equal('detail')
-    await page.keyboard.press('Escape')
-    await detail.waitFor({ state: 'detached' })
-    expect(await focused('dataset.lane')).to.equal(await lane.getAttribute('data-lane'))
-    await page.getByRole('searchbox', { name: 'Search holders' }).focus()
-    await page.keyboard.type('web-17')
-    await page.getByText('1 of 40 holders').waitFor()
     await page.close()
   })
 
@@ -111,16 +87,6 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('shows ghosts, and nothing else when asked for them', async () => {
-    const { url } = await start(scene())
-    const { page } = await stage.open(url)
-    await page.getByRole('button', { name: 'ghosts', exact: true }).click()
-    const table = page.getByRole('table', { name: 'Holders' })
-    await table.getByText('1 ghost: 10.4.1.7:8080').waitFor()
-    expect(await table.getByRole('row').count()).to.equal(2)
-    await page.close()
-  })
-
   it('shows the long-lived connections that are left to each pod, and how many in all', async () => {
     const one = scene({ live: 2 })
     const [first, second] = one.drains
@@ -132,7 +98,7 @@ describe('dashboard page', () => {
         { ...second!, longLived: { ...left, upgraded: 1, sse: 0, streams: 2 } }
       ]
     })
-    const { page } = await stage.open(`${url}/#order=pods`)
+    const { page } = await stage.open(`${url}/#find=shop`)
     const row = page.locator('.lane-row').filter({ hasText: first!.pod.slice(-5) })
     await page.getByText('left to the pod: 3 websockets, 1 event stream', { exact: true }).waitFor()
     await row.getByText('proved', { exact: true }).waitFor()
@@ -145,16 +111,35 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('shows how long pods take to arrive, and which gateway is late', async () => {
-    const { url } = await start(scene())
-    const { page } = await stage.open(url)
-    await page.getByRole('button', { name: 'in', exact: true }).click()
-    await page.getByText('from a pod being Ready until every gateway routes to it').waitFor()
-    const table = page.getByRole('region', { name: 'Pods that became Ready' })
-    await table.getByText('waiting', { exact: true }).waitFor()
-    await table.getByText('a worker has applied revision 4113').first().waitFor()
+  it('shows each answer with the agent that gave it, and says where one agent is alone', async () => {
+    const quiet = scene({ live: 0, past: 0, holders: 0 })
+    const answer = (name: string, by: string, ack: Partial<AckView['ack']> = {}): AckView => ({
+      at: quiet.at - 3000,
+      by,
+      ack: {
+        pod: { namespace: 'shop', name, uid: name },
+        elapsedMs: 40,
+        status: 200,
+        result: 'drained',
+        evidence: 'barrier',
+        why: '',
+        ...ack
+      }
+    })
+    const late = { status: 503, result: 'deadline', evidence: 'none', why: '<b>too late</b>' } as const
+    const acks = [answer('web-1', quiet.agent.name), answer('web-2', 'drain-b', late)]
+    const agent = await start({ ...quiet, acks })
+    const { page, complaints } = await stage.open(agent.url)
+    const row = (name: string) => page.getByRole('rowgroup').filter({ hasText: name })
+    await row('shop/web-1').getByText('200 drained').waitFor()
+    for (const text of ['503 deadline', '<b>too late</b>', 'drain-b'])
+      await row('shop/web-2').getByText(text).waitFor()
+    expect(await page.getByText('No gateway has the barrier').count()).to.equal(0)
     expect(await violations(page)).to.deep.equal([])
-    await page.screenshot({ path: join(SHOTS, 'arrivals.png'), fullPage: true })
+
+    agent.show({ ...quiet, acks, gateways: quiet.gateways.map(one => ({ ...one, plugin: null })) })
+    await page.getByText('No gateway has the barrier: these are the answers of this agent only.').waitFor()
+    expect(complaints).to.deep.equal([])
     await page.close()
   })
 
@@ -169,7 +154,7 @@ describe('dashboard page', () => {
       .waitFor()
     expect(await page.locator('[data-lane]').count(), 'the three with the shortest time left').to.equal(3)
     await rollout.click()
-    await page.locator('[data-lane]').nth(10).waitFor()
+    await page.locator('[data-lane]').nth(6).waitFor()
     expect(await rollout.getAttribute('aria-expanded')).to.equal('true')
     expect(new URL(page.url()).hash).to.match(/^#open=/)
     expect(await violations(page)).to.deep.equal([])
@@ -181,7 +166,7 @@ describe('dashboard page', () => {
   it('renders every name as plain text', async () => {
     const name = `<img src=x onerror=alert(1)>"'\`\${alert(2)}</script><script>alert(3)</script>`
     const { url } = await start(scene({ name }))
-    const { page, complaints, foreign } = await stage.open(`${url}/#order=pods`)
+    const { page, complaints, foreign } = await stage.open(`${url}/#find=shop`)
     await page.getByRole('heading', { level: 1 }).getByText('on the way out.').waitFor()
     await page.locator('[data-lane]').nth(4).click()
     await page.getByRole('complementary').waitFor()
@@ -215,7 +200,7 @@ describe('dashboard page', () => {
 
   it('reports that it lost the agent, keeps the last data, and reconnects by itself', async () => {
     const first = await start(scene())
-    const { page } = await stage.open(`${first.url}/#order=pods`)
+    const { page } = await stage.open(`${first.url}/#find=shop`)
     await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
     await first.close()
     await page.getByRole('heading', { level: 1 }).getByText('The agent is not reached.').waitFor()

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { sentenceOf } from '../../agent/dashboard/model/sentence.ts'
+import { sentenceOf } from '../../agent/dashboard/model/headline.ts'
 import type { HolderView } from '../../agent/report/snapshot/holder-view.ts'
 import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { ranMs, until } from '../build/apisix.ts'

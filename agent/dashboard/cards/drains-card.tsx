@@ -1,27 +1,26 @@
 import { useMemo } from 'preact/hooks'
-import { drainsCsv } from '../model/csv.ts'
+import { agentNow, PHONE, useMedia, useTick, type Shown } from '../agent.ts'
 import { count, formatMs } from '../model/format.ts'
-import { isOpen, laneAt, scaleOf, type Lane } from '../model/lanes.ts'
-import { rowsOf, type Rollout, type Row } from '../model/rollout.ts'
-import { ORDERS, SHOWS, SPANS, type View, type ViewProps } from '../model/view.ts'
-import { waitsOf } from '../model/waits.ts'
-import { GRADES, STANDING } from '../model/words.ts'
-import type { Shown } from '../store.ts'
-import { agentNow, useNarrow, useTick } from '../use.ts'
-import { Search } from '../parts/search.tsx'
-import { Choice } from '../parts/choice.tsx'
-import { Detail } from '../parts/detail.tsx'
-import { Download } from '../parts/download.tsx'
-import { Mark } from '../parts/mark.tsx'
-import { Term } from '../parts/term.tsx'
-import { Name } from '../parts/name.tsx'
-import { Time } from '../parts/time.tsx'
+import {
+  isOpen,
+  laneAt,
+  rowsOf,
+  scaleOf,
+  waitsOf,
+  type Lane,
+  type Rollout,
+  type Row
+} from '../model/lanes.ts'
+import { SHOWS, type View, type ViewProps } from '../model/view.ts'
+import { STANDING, wordsOf } from '../model/words.ts'
 import { Axis, Legend, Track } from '../parts/track.tsx'
+import { Choice, Mark, Name, Search, Section, Time } from '../parts/basics.tsx'
 import { Virtual } from '../parts/virtual.tsx'
+import { Detail } from './detail.tsx'
 
 /** The height of a row, in px. On a phone a row has two lines. */
 const ROW_HEIGHT = { wide: 32, narrow: 58 }
-const ROWS = { wide: 14, narrow: 9 }
+const ROWS = { wide: 8, narrow: 7 }
 
 interface DrainsProps extends ViewProps {
   shown: Shown
@@ -30,42 +29,42 @@ interface DrainsProps extends ViewProps {
 
 /** The rollouts of each workload, a row each. One opens into its pods: each a lane, while it drains and after it is gone. */
 export function Drains({ shown, lanes, view, onView }: DrainsProps) {
-  const { show, order, scale, find } = view
+  const { show, find } = view
   const found = useMemo(() => lanes.filter(lane => keeps(lane, show, find)), [lanes, show, find])
   const open = laneAt(lanes, view.drain)
   const at = shown.snapshot?.at ?? 0
-  const isWhole = find !== '' || show === 'not proved'
+  const isWhole = find !== '' || show !== 'all'
   const rows = useMemo(
-    () => rowsOf(found, { at, order, opened: view.open, isWhole, selected: open }),
-    [found, at, order, view.open, isWhole, open]
+    () => rowsOf(found, { at, opened: view.open, isWhole, selected: open }),
+    [found, at, view.open, isWhole, open]
   )
-  const layout = useNarrow() ? 'narrow' : 'wide'
+  const layout = useMedia(PHONE) ? 'narrow' : 'wide'
   useTick(found.some(({ drain, live }) => live && isOpen(drain)))
   const waits = useMemo(() => waitsOf(found), [found])
   const now = agentNow(shown)
-  const scaleMs = scaleOf(found, scale, now)
+  const scaleMs = scaleOf(found, now)
   const close = () => {
     onView({ drain: '' })
     document.querySelector<HTMLElement>(`[data-lane="${CSS.escape(open?.id ?? '')}"]`)?.focus()
   }
   return (
-    <section aria-labelledby="drains" class={open ? 'drains with-detail' : 'drains'}>
-      <div class="section-head">
-        <h2 id="drains">
-          <Term of="drain">Drains</Term>
-        </h2>
-        <Search
-          what="drains"
-          placeholder="Pod, namespace, workload"
-          value={find}
-          onSearch={find => onView({ find }, 'typed')}
-        />
-        <Choice label="Show" options={SHOWS} value={show} onChange={to => onView({ show: to })} />
-        <Choice label="Order" options={ORDERS} value={order} onChange={to => onView({ order: to })} />
-        <Choice label="Scale to" options={SPANS} value={scale} onChange={to => onView({ scale: to })} />
-        <span class="quiet spread">{count(found.length, 'drain')}</span>
-        <Download name="drains" disabled={found.length === 0} csv={() => drainsCsv(found)} />
-      </div>
+    <Section
+      id="drains"
+      title="Drains"
+      class={open ? 'drains with-detail' : 'drains'}
+      head={
+        <>
+          <Search
+            what="drains"
+            placeholder="Pod, namespace, workload"
+            value={find}
+            onSearch={find => onView({ find }, 'typed')}
+          />
+          <Choice label="Show" options={SHOWS} value={show} onChange={to => onView({ show: to })} />
+          <span class="quiet spread">{count(found.length, 'drain')}</span>
+        </>
+      }
+    >
       {view.drain !== '' && !open && (
         <p class="note">
           The drain of this link is not among those that the agent keeps. Its Event on the pod, or the log,
@@ -114,8 +113,8 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
                 scaleMs={scaleMs}
                 now={now}
                 tabIndex={tabIndex}
-                selected={row.lane.id === open?.id}
-                onSelect={() => onView({ drain: row.lane.id === open?.id ? '' : row.lane.id })}
+                isOpen={row.lane.id === open?.id}
+                onOpen={() => onView({ drain: row.lane.id === open?.id ? '' : row.lane.id })}
               />
             )
           }
@@ -123,7 +122,7 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
       )}
       <Legend />
       {open && shown.snapshot && <Detail lane={open} snapshot={shown.snapshot} onClose={close} />}
-    </section>
+    </Section>
   )
 }
 
@@ -154,7 +153,7 @@ function LaneHead({ scaleMs }: { scaleMs: number }) {
         <Axis scaleMs={scaleMs} />
       </span>
       <span role="columnheader" class="number lag">
-        <Term of="sync lag">Sync lag</Term>
+        Sync lag
       </span>
       <span role="columnheader" class="number left">
         Time left
@@ -166,35 +165,44 @@ function LaneHead({ scaleMs }: { scaleMs: number }) {
   )
 }
 
-interface LaneRowProps {
-  lane: Lane
-  scaleMs: number
+/** The rest of a row, behind its button. A click anywhere in the row opens it too. */
+interface RowProps {
   now: number
   tabIndex: 0 | -1
-  selected: boolean
-  onSelect: () => void
+  isOpen: boolean
+  onOpen: () => void
 }
 
-function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowProps) {
-  const { drain, standing, lagMs, start } = lane
-  const grade = drain.verdict?.grade
+interface OpenerProps extends Omit<RowProps, 'now'> {
+  before?: string
+  name: string
+  lane?: string
+}
+
+/** The button of a row, for the keyboard. */
+const Opener = ({ before = '', name, lane, tabIndex, isOpen, onOpen }: OpenerProps) => (
+  <span role="cell" class="pod">
+    <button
+      type="button"
+      data-lane={lane}
+      tabIndex={tabIndex}
+      aria-expanded={isOpen}
+      aria-label={`${before}${name}`}
+      onClick={event => {
+        event.stopPropagation()
+        onOpen()
+      }}
+    >
+      <Name before={before} text={name} />
+    </button>
+  </span>
+)
+
+function LaneRow({ lane, scaleMs, now, ...opener }: RowProps & { lane: Lane; scaleMs: number }) {
+  const { drain, lagMs, start } = lane
   return (
-    <div class={selected ? 'lane-row selected' : 'lane-row'} role="presentation" onClick={onSelect}>
-      <span role="cell" class="pod">
-        <button
-          type="button"
-          data-lane={lane.id}
-          tabIndex={tabIndex}
-          aria-expanded={selected}
-          aria-label={`${drain.namespace}/${drain.pod}`}
-          onClick={event => {
-            event.stopPropagation()
-            onSelect()
-          }}
-        >
-          <Name before={`${drain.namespace}/`} text={drain.pod} />
-        </button>
-      </span>
+    <div class={opener.isOpen ? 'lane-row selected' : 'lane-row'} role="presentation" onClick={opener.onOpen}>
+      <Opener {...opener} before={`${drain.namespace}/`} name={drain.pod} lane={lane.id} />
       <span role="cell" class="quiet began">
         <Time at={start} now={now} />
       </span>
@@ -206,7 +214,7 @@ function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowPr
       </span>
       <TimeLeft deadline={isOpen(drain) ? drain.deadline : null} now={now} />
       <span role="cell" class="state">
-        <Mark {...(standing === 'proved' && grade ? GRADES[grade] : STANDING[standing])} />
+        <Mark {...wordsOf(lane)} />
       </span>
     </div>
   )
@@ -218,38 +226,13 @@ const TimeLeft = ({ deadline, now }: { deadline: number | null; now: number }) =
   </span>
 )
 
-interface RolloutRowProps {
-  rollout: Rollout
-  now: number
-  tabIndex: 0 | -1
-  isOpen: boolean
-  onOpen: () => void
-}
-
-function RolloutRow({ rollout, now, tabIndex, isOpen, onOpen }: RolloutRowProps) {
+function RolloutRow({ rollout, now, ...opener }: RowProps & { rollout: Rollout }) {
   const { name, lanes, proved, waiting, unproved, tookMs, worstLagMs, deadline } = rollout
-  const [standing, number] =
-    unproved > 0
-      ? (['unproved', unproved] as const)
-      : waiting > 0
-        ? (['waiting', waiting] as const)
-        : (['proved', proved] as const)
+  // The present counts more than what was before.
+  const standing = waiting > 0 ? 'waiting' : unproved > 0 ? 'unproved' : 'proved'
   return (
-    <div class="lane-row rollout" role="presentation" onClick={onOpen}>
-      <span role="cell" class="pod">
-        <button
-          type="button"
-          tabIndex={tabIndex}
-          aria-expanded={isOpen}
-          aria-label={name}
-          onClick={event => {
-            event.stopPropagation()
-            onOpen()
-          }}
-        >
-          <Name text={name} />
-        </button>
-      </span>
+    <div class="lane-row rollout" role="presentation" onClick={opener.onOpen}>
+      <Opener {...opener} name={name} />
       <span role="cell" class="quiet began">
         <Time at={lanes[0]?.start ?? now} now={now} />
       </span>
@@ -267,7 +250,7 @@ function RolloutRow({ rollout, now, tabIndex, isOpen, onOpen }: RolloutRowProps)
       </span>
       <TimeLeft deadline={deadline} now={now} />
       <span role="cell" class="state">
-        <Mark {...STANDING[standing]} label={`${number} ${STANDING[standing].label}`} />
+        <Mark {...STANDING[standing]} label={`${rollout[standing]} ${STANDING[standing].label}`} />
       </span>
     </div>
   )

@@ -1,13 +1,10 @@
 import { useMemo } from 'preact/hooks'
 import type { Freshness, GatewayView, Snapshot, WatchView } from '../../report/snapshot/snapshot.ts'
 import { ago, count, formatMs } from '../model/format.ts'
-import { gatewayArrivals, gatewayLags } from '../model/gateway-lags.ts'
-import type { Quantiles } from '../model/lag-series.ts'
+import { gatewayArrivals, gatewayLags, type Quantiles } from '../model/lags.ts'
 import type { Lane } from '../model/lanes.ts'
 import { availableWords, gatewayState, type Tone } from '../model/words.ts'
-import { Mark } from '../parts/mark.tsx'
-import { Term } from '../parts/term.tsx'
-import { Time } from '../parts/time.tsx'
+import { Mark, Section, Table, Time } from '../parts/basics.tsx'
 
 interface GatewaysProps {
   snapshot: Snapshot
@@ -17,138 +14,71 @@ interface GatewaysProps {
 
 /** The gateways with their workers: the evidence that each can give, and the age of its reports. Below them, the agent's watches. */
 export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
-  const lags = useMemo(() => gatewayLags(lanes), [lanes])
   const { gateways, watches, arrivals } = snapshot
-  const arrivalLags = useMemo(() => gatewayArrivals(arrivals), [arrivals])
+  const out = useMemo(() => gatewayLags(lanes), [lanes])
+  const arrived = useMemo(() => gatewayArrivals(arrivals), [arrivals])
   const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
   return (
-    <section aria-labelledby="gateways">
-      <div class="section-head">
-        <h2 id="gateways">Gateways and workers</h2>
-        <span class="quiet spread">{count(gateways.length, 'gateway')}</span>
-      </div>
-      <div class="wide" tabIndex={0} role="region" aria-labelledby="gateways">
-        <table class="plain full cards">
-          <thead>
-            <tr>
-              <th scope="col">
-                <Term of="gateway">Gateway</Term>
-              </th>
-              <th scope="col">State</th>
-              <th scope="col">
-                <Term of="evidence">Evidence it can give</Term>
-              </th>
-              <th scope="col">Out</th>
-              <th scope="col">In</th>
-              <th scope="col">
-                <Term of="revision">Workers, by configuration revision</Term>
-              </th>
-              <th scope="col">Control API</th>
-              <th scope="col">Barrier</th>
-              <th scope="col">Instance</th>
-            </tr>
-          </thead>
-          {gateways.map(gateway => (
-            <GatewayRows
-              key={gateway.id}
-              gateway={gateway}
-              lag={lags.get(gateway.name)}
-              arrival={arrivalLags.get(gateway.name)}
-              newest={newest}
-              now={now}
-            />
-          ))}
-        </table>
-      </div>
+    <Section
+      id="gateways"
+      title="Gateways and workers"
+      head={<span class="quiet spread">{count(gateways.length, 'gateway')}</span>}
+    >
+      <Table
+        label="Gateways and workers"
+        columns={['Gateway', 'State', 'Evidence', 'Out', 'In', 'Workers', 'Barrier', 'Control API']}
+        rows={gateways.map(gateway => ({
+          key: gateway.id,
+          cells: [
+            <>
+              {gateway.name}
+              <div class="quiet small">
+                {gateway.ip}
+                {gateway.host && ` on ${gateway.host}`}
+              </div>
+            </>,
+            <Mark {...gatewayState(gateway)} />,
+            <Mark {...availableWords(gateway)} />,
+            <Lags of={out.get(gateway.name)} />,
+            <Lags of={arrived.get(gateway.name)} />,
+            <Workers gateway={gateway} newest={newest} now={now} />,
+            <Fresh of={gateway.barrier} now={now} />,
+            <Fresh of={gateway.control} now={now} />
+          ],
+          more: problemsOf(gateway)
+        }))}
+      />
       <ul class="watches" aria-label="Watches">
-        {watches.map(watch => (
-          <li key={watch.kind}>
-            <Mark tone={WATCH[watch.state]} label={`${watch.kind} ${watch.state}`} />
+        {watches.map(({ kind, state, objects, lastEventAt, problem }) => (
+          <li key={kind}>
+            <Mark tone={WATCH[state]} label={`${kind} ${state}`} />{' '}
             <span class="quiet small">
-              {count(watch.objects, 'object')}
-              {watch.lastEventAt !== null && (
+              {count(objects, 'object')}
+              {lastEventAt !== null && (
                 <>
-                  , heard <Time at={watch.lastEventAt} now={now} as="ago" />
+                  , heard <Time at={lastEventAt} now={now} as="ago" />
                 </>
               )}
-              {watch.problem && `, ${watch.problem}`}
+              {problem && `, ${problem}`}
             </span>
           </li>
         ))}
       </ul>
-    </section>
-  )
-}
-
-interface GatewayRowsProps {
-  gateway: GatewayView
-  lag: Quantiles | undefined
-  arrival: Quantiles | undefined
-  newest: number
-  now: number
-}
-
-/** One gateway. Its problems have a row of their own, because sentences in a cell would make all other columns too narrow. */
-function GatewayRows({ gateway, lag, arrival, newest, now }: GatewayRowsProps) {
-  const problems = problemsOf(gateway)
-  return (
-    <tbody>
-      <tr class={problems.length > 0 ? 'with-more' : ''}>
-        <th scope="row">
-          {gateway.name}
-          <div class="quiet small">
-            {gateway.ip}
-            {gateway.host && ` on ${gateway.host}`}
-          </div>
-        </th>
-        <td data-label="State">
-          <Mark {...gatewayState(gateway)} />
-        </td>
-        <td data-label="Evidence">
-          <Mark {...availableWords(gateway)} />
-        </td>
-        <td data-label="Out">
-          <Lags of={lag} />
-        </td>
-        <td data-label="In">
-          <Lags of={arrival} />
-        </td>
-        <td data-label="Workers">
-          <Workers gateway={gateway} newest={newest} now={now} />
-        </td>
-        <td data-label="Control API">
-          <Fresh of={gateway.control} now={now} />
-        </td>
-        <td data-label="Barrier">
-          <Fresh of={gateway.barrier} now={now} />
-        </td>
-        <td class="quiet" data-label="Instance">
-          {gateway.instance?.slice(0, 8) ?? '–'}
-        </td>
-      </tr>
-      {problems.length > 0 && (
-        <tr>
-          <td colSpan={9} class="words">
-            {problems.map(({ what, text }) => (
-              <p key={what}>
-                <Mark tone="bad" label={what} /> {text}
-              </p>
-            ))}
-          </td>
-        </tr>
-      )}
-    </tbody>
+    </Section>
   )
 }
 
 /** The problems of a gateway, each text once: the reason for weaker evidence is usually also the barrier's problem. */
 function problemsOf({ why, control, barrier }: GatewayView) {
-  const found = [
-    { what: 'Barrier', text: barrier?.problem ?? '' },
-    { what: 'Control API', text: control?.problem ?? '' },
-    { what: 'Evidence', text: why }
-  ]
-  return found.filter(({ text }, i) => text !== '' && found.findIndex(other => other.text === text) === i)
+  const named = { Evidence: why, 'Control API': control?.problem ?? '', Barrier: barrier?.problem ?? '' }
+  const byText = new Map(Object.entries(named).map(([what, text]) => [text, what]))
+  byText.delete('')
+  if (byText.size === 0) return null
+  return [...byText].map(([text, what]) => (
+    <p key={what}>
+      <Mark tone="bad" label={what} /> {text}
+    </p>
+  ))
 }
 
 const WATCH: Record<WatchView['state'], Tone> = { connecting: 'busy', live: 'good', stale: 'bad' }
@@ -165,25 +95,28 @@ function Lags({ of }: { of: Quantiles | undefined }) {
   )
 }
 
-function Workers({ gateway, newest, now }: { gateway: GatewayView; newest: number; now: number }) {
-  if (gateway.workers.length === 0) return <span class="quiet">only the plugin reports them</span>
+/** How many workers have applied the newest revision, and which have not. */
+function Workers({
+  gateway: { workers },
+  newest,
+  now
+}: {
+  gateway: GatewayView
+  newest: number
+  now: number
+}) {
+  if (workers.length === 0) return <span class="quiet">only the plugin reports them</span>
+  const late = workers.filter(({ revision }) => revision < newest)
   return (
-    <ul class="workers">
-      {gateway.workers.map(({ id, revision, appliedAt }) => {
-        const behind = newest - revision
-        const since = appliedAt === null ? '' : `, applied ${ago(appliedAt, now)}`
-        return (
-          <li
-            key={id}
-            class={behind > 0 ? 'behind' : ''}
-            title={`worker ${id}: revision ${revision}${since}`}
-          >
-            <span class="quiet">{id}</span> {revision}
-            {behind > 0 && <b> −{behind}</b>}
-          </li>
-        )
-      })}
-    </ul>
+    <>
+      {workers.length - late.length} of {workers.length} at revision {newest}
+      {late.map(({ id, revision, appliedAt }) => (
+        <div key={id} class="small">
+          worker {id}: {revision} (−{newest - revision})
+          {appliedAt !== null && `, applied ${ago(appliedAt, now)}`}
+        </div>
+      ))}
+    </>
   )
 }
 

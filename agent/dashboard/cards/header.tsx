@@ -1,23 +1,17 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
-import { announce, type Announced } from '../model/announce.ts'
+import type { Link } from '../agent.ts'
 import { fullMoment, wallClock, zoneAt } from '../model/format.ts'
-import { lastHourOf } from '../model/last-hour.ts'
-import { sentenceOf } from '../model/sentence.ts'
-import { titleOf } from '../model/title.ts'
+import { announce, lastHourOf, sentenceOf, titleOf, type Announced } from '../model/headline.ts'
 import { hashOf, viewOf } from '../model/view.ts'
 import type { Tone } from '../model/words.ts'
-import type { Link } from '../store.ts'
-import type { Theme } from '../theme.ts'
-import { Mark } from '../parts/mark.tsx'
+import { Mark } from '../parts/basics.tsx'
 
 interface HeaderProps {
   snapshot: Snapshot | undefined
   link: Link
   /** The agent's clock, in ms. */
   now: number
-  theme: Theme
-  onTheme: () => void
 }
 
 const LINKS: Record<Link, { tone: Tone; label: string; title: string }> = {
@@ -26,7 +20,7 @@ const LINKS: Record<Link, { tone: Tone; label: string; title: string }> = {
   lost: { tone: 'bad', label: 'not connected', title: 'The page tries again by itself.' }
 }
 
-export function Header({ snapshot, link, now, theme, onTheme }: HeaderProps) {
+export function Header({ snapshot, link, now }: HeaderProps) {
   const sentence = snapshot && sentenceOf(snapshot)
   const lost = link === 'lost' && snapshot
   const level = lost ? 'bad' : (sentence?.level ?? 'busy')
@@ -53,14 +47,6 @@ export function Header({ snapshot, link, now, theme, onTheme }: HeaderProps) {
             {wallClock(now)} {zoneAt(now)}
           </time>
         )}
-        <button
-          type="button"
-          class="ghost-button"
-          onClick={onTheme}
-          aria-label={`Switch to ${theme === 'dark' ? 'light' : 'dark'} colours`}
-        >
-          {theme === 'dark' ? 'Light' : 'Dark'}
-        </button>
       </div>
       <h1>
         <span class="sentence">{head}</span>

@@ -1,41 +1,38 @@
 import { useMemo } from 'preact/hooks'
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
-import { count, formatMs } from '../model/format.ts'
+import { count, formatAge, formatMs } from '../model/format.ts'
+import type { Lane } from '../model/lanes.ts'
 import {
   clockOf,
   differenceOf,
   HOLDER_FILTERS,
+  holderName,
   holderRows,
   lastOut,
   toneOf,
   type Clock
-} from '../model/holder-rows.ts'
-import type { Lane } from '../model/lanes.ts'
+} from '../model/upstreams.ts'
 import type { ViewProps } from '../model/view.ts'
-import { formatAge, holderName } from '../model/why-behind.ts'
-import { useNarrow } from '../use.ts'
-import { Search } from '../parts/search.tsx'
-import { Choice } from '../parts/choice.tsx'
-import { Mark } from '../parts/mark.tsx'
-import { Term } from '../parts/term.tsx'
-import { Name } from '../parts/name.tsx'
+import { PHONE, useMedia } from '../agent.ts'
+import { Choice, Mark, Name, Search, Section } from '../parts/basics.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
 /** The height of a row, in px. On a phone a holder has three lines. */
 const ROW_HEIGHT = { wide: 30, narrow: 70 }
-const ROWS = { wide: 12, narrow: 7 }
+const ROWS = { wide: 10, narrow: 7 }
 
 interface HoldersProps extends ViewProps {
   holders: readonly HolderView[]
   /** Drains that are over. */
   lanes: readonly Lane[]
   now: number
+  isBlind: boolean
 }
 
 /** Every APISIX object that lists nodes: how far its owner and its gateways are behind Kubernetes, and in what. */
-export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
+export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
-  const layout = useNarrow() ? 'narrow' : 'wide'
+  const layout = useMedia(PHONE) ? 'narrow' : 'wide'
   const rows = useMemo(() => holderRows(holders, filter, seek), [holders, filter, seek])
   const out = useMemo(() => lastOut(lanes), [lanes])
   const open = (key: string) => {
@@ -43,36 +40,40 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
     document.getElementById('drains')?.scrollIntoView()
   }
   return (
-    <section aria-labelledby="holders">
-      <div class="section-head">
-        <h2 id="holders">
-          <Term of="holder">Holders</Term>
-        </h2>
-        <Search
-          what="holders"
-          placeholder="Holder, Service, node"
-          value={seek}
-          onSearch={seek => onView({ seek }, 'typed')}
-        />
-        <Choice
-          label="Show"
-          options={HOLDER_FILTERS}
-          value={filter}
-          onChange={to => onView({ holders: to })}
-        />
-        <span class="quiet spread">
-          {rows.length === holders.length
-            ? count(holders.length, 'holder')
-            : `${rows.length.toLocaleString('en-US')} of ${count(holders.length, 'holder')}`}
-        </span>
-      </div>
+    <Section
+      id="holders"
+      title="Holders"
+      head={
+        <>
+          <Search
+            what="holders"
+            placeholder="Holder, Service, node"
+            value={seek}
+            onSearch={seek => onView({ seek }, 'typed')}
+          />
+          <Choice
+            label="Show"
+            options={HOLDER_FILTERS}
+            value={filter}
+            onChange={to => onView({ holders: to })}
+          />
+          <span class="quiet spread">
+            {rows.length === holders.length
+              ? count(holders.length, 'holder')
+              : `${rows.length.toLocaleString('en-US')} of ${count(holders.length, 'holder')}`}
+          </span>
+        </>
+      }
+    >
       {rows.length === 0 ? (
         <p class="empty">
           {holders.length === 0
             ? 'No holder has been read.'
-            : filter === 'differing'
-              ? 'All are as Kubernetes and every gateway have them.'
-              : 'None of that kind.'}
+            : filter === 'all' || seek !== ''
+              ? 'None of that kind.'
+              : isBlind
+                ? 'None is known to differ, but the agent does not see all.'
+                : 'All are as Kubernetes and every gateway have them.'}
         </p>
       ) : (
         <Virtual
@@ -84,25 +85,11 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
           isStop={() => true}
           head={
             <div role="row" class="holder-row head" aria-rowindex={1}>
-              <span role="columnheader">Holder</span>
-              <span role="columnheader" class="owner">
-                Owner
-              </span>
-              <span role="columnheader" class="number lag">
-                <Term of="node">Nodes</Term>
-              </span>
-              <span role="columnheader" class="number lag">
-                Out
-              </span>
-              <span role="columnheader" class="number lag">
-                In
-              </span>
-              <span role="columnheader" class="number lag">
-                <Term of="behind">Behind</Term>
-              </span>
-              <span role="columnheader" class="differs">
-                Difference
-              </span>
+              {HEADS.map(([name, kind]) => (
+                <span key={name} role="columnheader" class={kind}>
+                  {name}
+                </span>
+              ))}
             </div>
           }
           row={(holder, _, tabIndex) => (
@@ -116,9 +103,19 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
           )}
         />
       )}
-    </section>
+    </Section>
   )
 }
+
+const HEADS = [
+  ['Holder', 'holder'],
+  ['Owner', 'owner'],
+  ['Nodes', 'number lag'],
+  ['Out', 'number lag'],
+  ['In', 'number lag'],
+  ['Behind', 'number lag'],
+  ['Difference', 'differs']
+] as const
 
 interface HolderRowProps {
   holder: HolderView
@@ -154,7 +151,7 @@ function HolderRow({ holder, out, now, tabIndex, onOpen }: HolderRowProps) {
       <Lag of={out} />
       <Lag of={clockOf(lags)} />
       <span role="cell" class="number lag">
-        {behind ? formatAge(Math.max(0, now - behind.since)) : <span class="quiet">–</span>}
+        {behind ? formatAge(now - behind.since) : <span class="quiet">–</span>}
       </span>
       <span role="cell" class="clip differs" title={differs}>
         {differs ? (

@@ -1,26 +1,18 @@
-import { useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import UPlot from 'uplot'
 import type { ArrivalView } from '../../report/snapshot/snapshot.ts'
-import type { LagSample } from '../../report/snapshot/drain-view.ts'
-import { arrivalSamples } from '../model/arrival-rows.ts'
-import { lagsCsv } from '../model/csv.ts'
-import { count, formatMs } from '../model/format.ts'
-import { quantiles, seriesOf, within } from '../model/lag-series.ts'
+import { DARK, useMedia } from '../agent.ts'
+import { clock, count, formatMs, moment } from '../model/format.ts'
+import { arrivalSamples, quantiles, seriesOf, within, type Sample } from '../model/lags.ts'
 import { RANGES, RANGE_MS, WAYS, type View, type ViewProps } from '../model/view.ts'
-import type { Theme } from '../theme.ts'
-import { Arrivals } from './arrivals-card.tsx'
-import { Choice } from '../parts/choice.tsx'
-import { Term } from '../parts/term.tsx'
-import { Download } from '../parts/download.tsx'
-import { Histogram } from '../parts/histogram.tsx'
-import { LagChart } from '../parts/lag-chart.tsx'
+import { Choice, Section } from '../parts/basics.tsx'
 
 interface LagProps extends ViewProps {
-  samples: readonly LagSample[]
+  samples: readonly Sample[]
   arrivals: readonly ArrivalView[]
   sleepMs: number
   /** The agent's clock, in ms. */
   now: number
-  theme: Theme
 }
 
 const TELLS: Record<View['way'], { readonly spans: string; readonly what: string; readonly none: string }> = {
@@ -37,10 +29,9 @@ const TELLS: Record<View['way'], { readonly spans: string; readonly what: string
 }
 
 /** The lag of removals or arrivals, over time and as a distribution, next to the sleep that the hook replaces. */
-export function Lag({ samples, arrivals, sleepMs, now, theme, view, onView }: LagProps) {
+export function Lag({ samples, arrivals, sleepMs, now, view, onView }: LagProps) {
   const { way, range } = view
-  const arrived = useMemo(() => arrivalSamples(arrivals), [arrivals])
-  const all = way === 'out' ? samples : arrived
+  const all = useMemo(() => (way === 'out' ? samples : arrivalSamples(arrivals)), [way, samples, arrivals])
   const rangeMs = RANGE_MS[range]
   const shown = useMemo(() => within(all, rangeMs, now), [all, rangeMs, now])
   // The axis begins at the first sample: a chart of an hour with two points at its edge shows nothing.
@@ -48,75 +39,152 @@ export function Lag({ samples, arrivals, sleepMs, now, theme, view, onView }: La
   const drawnMs = Math.min(rangeMs, Math.max(60_000, 1.05 * (now - oldest)))
   const { spans, what, none } = TELLS[way]
   return (
-    <section aria-labelledby="lag">
-      <div class="section-head">
-        <h2 id="lag">
-          <Term of="sync lag">Sync lag</Term>
-        </h2>
-        <Choice label="On the way" options={WAYS} value={way} onChange={to => onView({ way: to })} />
-        <Choice label="Last" options={RANGES} value={range} onChange={to => onView({ range: to })} />
-        <span class="quiet spread">
-          {spans} · {count(shown.length, what)}
-        </span>
-        <Download name="lags" disabled={shown.length === 0} csv={() => lagsCsv(shown)} />
-      </div>
+    <Section
+      id="lag"
+      title="Sync lag"
+      head={
+        <>
+          <Choice label="On the way" options={WAYS} value={way} onChange={to => onView({ way: to })} />
+          <Choice label="Last" options={RANGES} value={range} onChange={to => onView({ range: to })} />
+          <span class="quiet spread">
+            {spans} · {count(shown.length, what)}
+          </span>
+        </>
+      }
+    >
       {shown.length > 0 ? (
-        <Charts
-          samples={shown}
-          rangeMs={drawnMs}
-          now={now}
-          sleepMs={way === 'out' ? sleepMs : undefined}
-          theme={theme}
-        />
+        <Chart samples={shown} rangeMs={drawnMs} now={now} sleepMs={way === 'out' ? sleepMs : undefined} />
       ) : (
         <p class="empty">
           {all.length === 0 ? none : `None in the last ${range}. ${count(all.length, what)} before.`}
         </p>
       )}
-      {way === 'in' && arrivals.length > 0 && <Arrivals arrivals={arrivals} now={now} />}
-    </section>
+    </Section>
   )
 }
 
-interface ChartsProps {
-  samples: readonly LagSample[]
+interface ChartProps {
+  samples: readonly Sample[]
+  /** The chart covers this many ms, and ends at `now`. */
   rangeMs: number
   now: number
   /** The sleep that the hook replaces; `undefined` for arrivals, which have no hook. */
   sleepMs: number | undefined
-  theme: Theme
 }
 
-function Charts({ samples, rangeMs, now, sleepMs, theme }: ChartsProps) {
-  const lag = quantiles(samples.map(({ ms }) => ms))
-  const series = useMemo(() => seriesOf(samples, rangeMs, now), [samples, rangeMs, now])
-  if (!lag) return null
-  const words = `median ${formatMs(lag.p50)}, p99 ${formatMs(lag.p99)}, longest ${formatMs(lag.max)}`
+const HEIGHT = 180
+
+/** p50, p99 and the longest lag over time, with a dashed line for the sleep, and what they mean for it in words. */
+function Chart({ samples, rangeMs, now, sleepMs }: ChartProps) {
+  const isDark = useMedia(DARK)
+  const box = useRef<HTMLDivElement>(null)
+  const chart = useRef<UPlot>(undefined)
+  const span = useRef<[number, number]>([0, 1])
+  span.current = [(now - rangeMs) / 1000, now / 1000]
+  const data = useMemo(() => {
+    const series = seriesOf(samples, rangeMs, now)
+    return [...series, ...(sleepMs === undefined ? [] : [series[0].map(() => sleepMs)])] as UPlot.AlignedData
+  }, [samples, rangeMs, now, sleepMs])
+  useEffect(() => {
+    const at = box.current
+    if (!at) return undefined
+    const made = new UPlot(
+      options(at, sleepMs !== undefined, () => span.current),
+      data,
+      at
+    )
+    chart.current = made
+    const resized = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height: HEIGHT }))
+    resized.observe(at)
+    return () => {
+      resized.disconnect()
+      made.destroy()
+    }
+  }, [isDark, sleepMs === undefined])
+  useEffect(() => {
+    chart.current?.setData(data)
+    if (chart.current) tellNewest(chart.current)
+  }, [data, isDark])
+  const words = wordsOf(samples, sleepMs)
   return (
-    <div class="charts">
-      <figure>
-        <figcaption>Over time, log scale: {words}</figcaption>
-        <LagChart
-          series={series}
-          rangeMs={rangeMs}
-          now={now}
-          sleepMs={sleepMs}
-          theme={theme}
-          label={`Sync lag over time: ${words}`}
-        />
-      </figure>
-      <figure>
-        <figcaption>{captionOf(samples, sleepMs, lag.p50)}</figcaption>
-        <Histogram samples={samples} sleepMs={sleepMs} />
-      </figure>
-    </div>
+    <figure>
+      <figcaption>{words}</figcaption>
+      <div class="chart" ref={box} role="img" aria-label={`Sync lag over time: ${words}`} />
+    </figure>
   )
 }
 
-function captionOf(samples: readonly LagSample[], sleepMs: number | undefined, median: number): string {
-  if (sleepMs === undefined) return 'Spread out'
+function wordsOf(samples: readonly Sample[], sleepMs: number | undefined): string {
+  const lag = quantiles(samples.map(({ ms }) => ms))
+  if (!lag) return ''
+  const words = `Over time, log scale: median ${formatMs(lag.p50)}, p99 ${formatMs(lag.p99)}, longest ${formatMs(lag.max)}`
+  if (sleepMs === undefined) return words
   const enough = samples.filter(({ ms }) => ms <= sleepMs).length
   const share = Math.floor((enough / samples.length) * 1000) / 10
-  const wasted = formatMs(Math.max(0, sleepMs - median))
-  return `sleep ${formatMs(sleepMs)} would have been enough for ${share} %, and ${wasted} too long for half of them`
+  const wasted = formatMs(Math.max(0, sleepMs - lag.p50))
+  return `${words}. Sleep ${formatMs(sleepMs)} would have been enough for ${share} %, and ${wasted} too long for half of them`
+}
+
+/** Shows the newest point in the legend. Called while no pointer is on the chart. */
+function tellNewest(chart: UPlot): void {
+  const newest = chart.data[1]?.findLastIndex(value => value !== null) ?? -1
+  chart.setLegend({ idx: newest === -1 ? chart.data[0].length - 1 : newest })
+}
+
+function options(at: HTMLElement, withSleep: boolean, span: () => [number, number]): UPlot.Options {
+  /** A canvas needs the colour itself, and not its name. */
+  const colour = (name: string) => {
+    at.style.color = `var(--${name})`
+    const { color } = getComputedStyle(at)
+    at.style.color = ''
+    return color
+  }
+  const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } }
+  const font = '11px system-ui, sans-serif'
+  const value = (_: UPlot, ms: number | null) => (ms === null ? '–' : formatMs(ms))
+  return {
+    width: at.clientWidth,
+    height: HEIGHT,
+    cursor: { y: false },
+    hooks: { setCursor: [chart => chart.cursor.idx == null && tellNewest(chart)] },
+    scales: {
+      x: {
+        time: true,
+        range: span
+      },
+      y: {
+        distr: 3,
+        // If there is no sample, the axis goes from 1 ms to 1 s.
+        range: (_, low, high) =>
+          low === null ? [1, 1000] : [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))]
+      }
+    },
+    axes: [
+      { ...axis, font, space: 60, values: (_, ticks) => ticks.map(at => clock(at * 1000).slice(0, 5)) },
+      {
+        ...axis,
+        font,
+        size: 56,
+        values: (_, ticks) => ticks.map(ms => (ms === null ? '' : formatMs(ms)))
+      }
+    ],
+    series: [
+      { value: (_, at: number | null) => (at === null ? '–' : moment(at * 1000, Date.now())), label: 'time' },
+      { label: 'p50', stroke: colour('accent'), width: 2, value },
+      { label: 'p99', stroke: colour('busy'), width: 1.5, value },
+      { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], value },
+      ...(withSleep
+        ? [
+            {
+              label: 'sleep',
+              stroke: colour('quiet'),
+              width: 1.5,
+              dash: [8, 6],
+              points: { show: false },
+              value
+            }
+          ]
+        : [])
+    ]
+  }
 }

@@ -13,6 +13,9 @@ export function formatMs(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`
 }
 
+/** An age as text, in whole seconds. */
+export const formatAge = (ms: number): string => formatMs(Math.round(Math.max(0, ms) / 1000) * 1000)
+
 const two = (n: number) => String(n).padStart(2, '0')
 const trim = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
 

@@ -1,8 +1,6 @@
-import { HOLDER_FILTERS } from './holder-rows.ts'
+import { HOLDER_FILTERS } from './upstreams.ts'
 
 export const SHOWS = ['all', 'live', 'not proved'] as const
-export const ORDERS = ['workloads', 'pods'] as const
-export const SPANS = ['ack', 'gone'] as const
 export const WAYS = ['out', 'in'] as const
 export const RANGES = ['15 min', '1 h', '24 h'] as const
 
@@ -16,8 +14,6 @@ export const RANGE_MS: Readonly<Record<(typeof RANGES)[number], number>> = {
 /** The choices of a field, the default first; `undefined`: any text, empty by default. */
 const FIELDS = {
   show: SHOWS,
-  order: ORDERS,
-  scale: SPANS,
   find: undefined,
   /** The rollout that is open. */
   open: undefined,

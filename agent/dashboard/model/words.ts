@@ -1,6 +1,6 @@
 import type { Grade, HolderReport } from '../../rules/drain/drain.ts'
 import type { GatewayView } from '../../report/snapshot/snapshot.ts'
-import type { Standing } from './lanes.ts'
+import type { Lane, Standing } from './lanes.ts'
 
 /** The kind of a state, which selects shape and colour. Shape and label suffice without the colour. */
 export type Tone = 'good' | 'busy' | 'bad' | 'plain'
@@ -46,6 +46,10 @@ export const GRADES: Readonly<Record<Grade, Words>> = {
       'Evidence "observed": the gateway was seen to list the pod no more. Requests in flight are not counted.'
   }
 }
+
+/** The state of a drain, or the evidence of one that is proved. */
+export const wordsOf = ({ standing, drain: { verdict } }: Lane): Words =>
+  standing === 'proved' && verdict?.grade ? GRADES[verdict.grade] : STANDING[standing]
 
 /** The state of a gateway now. `unreachable`: the last call to its barrier, or to its Control API without one, failed. */
 export function gatewayState({

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { usePrinting } from '../use.ts'
 
 interface VirtualProps<T> {
   items: readonly T[]
@@ -20,23 +19,20 @@ interface VirtualProps<T> {
 
 /** The number of rows drawn above and below the visible rows, so that fast scrolling shows no gap. */
 const SPARE = 6
-/** The most rows that are printed: on paper the table cannot scroll, so all rows are drawn. */
-const PRINTED = 500
 
 /** A table of any length. Only the visible rows exist in the document. */
 export function Virtual<T>(props: VirtualProps<T>) {
   const { items, rowHeight, rows, label, head, row, keyOf, isStop, reveal } = props
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
-  const printing = usePrinting()
   const height = Math.min(items.length, rows) * rowHeight
   useLayoutEffect(() => {
     // With fewer items than before, the box may be scrolled past the last row.
     const at = box.current?.scrollTop ?? 0
     if (at !== top) setTop(at)
   }, [items.length])
-  const first = printing ? 0 : Math.max(0, Math.floor(top / rowHeight) - SPARE)
-  const last = printing ? PRINTED : Math.min(items.length, Math.ceil((top + height) / rowHeight) + SPARE)
+  const first = Math.max(0, Math.floor(top / rowHeight) - SPARE)
+  const last = Math.min(items.length, Math.ceil((top + height) / rowHeight) + SPARE)
   const drawn = items.slice(first, last)
 
   const scrollTo = (index: number) => {

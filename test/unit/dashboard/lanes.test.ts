@@ -1,9 +1,16 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { gatewayLags } from '../../../agent/dashboard/model/gateway-lags.ts'
-import { lanesOf, roundUp, scaleOf, settledAt } from '../../../agent/dashboard/model/lanes.ts'
-import { waitsOf } from '../../../agent/dashboard/model/waits.ts'
-import { rolloutsOf, rowsOf, workloadOf } from '../../../agent/dashboard/model/rollout.ts'
+import { gatewayLags } from '../../../agent/dashboard/model/lags.ts'
+import {
+  lanesOf,
+  rolloutsOf,
+  roundUp,
+  rowsOf,
+  scaleOf,
+  settledAt,
+  waitsOf,
+  workloadOf
+} from '../../../agent/dashboard/model/lanes.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = 1_800_000_000_000
@@ -55,17 +62,12 @@ describe('lanes', () => {
     expect(lanes.filter(({ standing }) => standing === 'unproved')).to.have.length(2)
   })
 
-  it('keeps the lane of a drain that did not change', () => {
-    expect(lanesOf(scene.drains, scene.past)[5]).to.equal(lanes[5])
-  })
-
   it('uses a scale that fits nine of ten lanes', () => {
-    const scaleMs = scaleOf(lanes, 'ack', NOW)
+    const scaleMs = scaleOf(lanes, NOW)
     const fitting = lanes.filter(lane => settledAt(lane, NOW) <= scaleMs).length
     expect(fitting).to.be.at.least(lanes.length * 0.9)
     expect(scaleMs).to.be.below(10_000)
-    expect(scaleOf(lanes, 'gone', NOW)).to.be.above(scaleMs)
-    expect(scaleOf([], 'ack', NOW)).to.equal(20)
+    expect(scaleOf([], NOW)).to.equal(20)
   })
 
   it('law: a round number at or above', () => {
@@ -112,7 +114,6 @@ describe('rollouts', () => {
     const rows = (differs: Partial<Parameters<typeof rowsOf>[1]> = {}) =>
       rowsOf(lanes, {
         at: NOW + 5000,
-        order: 'workloads',
         opened: '',
         isWhole: false,
         selected: undefined,
@@ -132,7 +133,7 @@ describe('rollouts', () => {
     expect(opened.length).to.be.above(closed.length)
     expect(opened.slice(0, 3)).to.deep.equal([{ ...first, isOpen: true }, stuck, reason])
     expect(rows({ selected: lanes[0] })).to.deep.equal(opened)
-    expect(rows({ order: 'pods' }).filter(({ kind }) => kind === 'lane')).to.have.length(lanes.length)
+    expect(rows({ isWhole: true }).filter(({ kind }) => kind === 'lane')).to.have.length(lanes.length)
     const sealed = lanesOf(
       scene.drains.map(drain => ({
         ...drain,
@@ -140,13 +141,7 @@ describe('rollouts', () => {
       })),
       []
     )
-    const help = rowsOf(sealed, {
-      at: NOW + 5000,
-      order: 'pods',
-      opened: '',
-      isWhole: false,
-      selected: undefined
-    })[1]
+    const [, , help] = rowsOf(sealed, { at: NOW + 5000, opened: '', isWhole: true, selected: undefined })
     expect(help).to.have.property('text').that.contains('No new request comes. It ends with its last one')
   })
 })

@@ -1,10 +1,8 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { announce, type Announced } from '../../../agent/dashboard/model/announce.ts'
-import { drainsCsv, lagsCsv } from '../../../agent/dashboard/model/csv.ts'
 import { cutName, fullMoment, moment, zoneAt } from '../../../agent/dashboard/model/format.ts'
+import { announce, titleOf, type Announced } from '../../../agent/dashboard/model/headline.ts'
 import { laneAt, lanesOf } from '../../../agent/dashboard/model/lanes.ts'
-import { titleOf } from '../../../agent/dashboard/model/title.ts'
 import { decidedBy, sleepOf, soonerOf, worthOf } from '../../../agent/dashboard/model/worth.ts'
 import { hashOf, RANGES, SHOWS, viewOf, type View } from '../../../agent/dashboard/model/view.ts'
 import { availableWords, GRADES, HOLDER_STATES } from '../../../agent/dashboard/model/words.ts'
@@ -129,23 +127,6 @@ describe('dashboard: title of the tab (D13)', () => {
   })
 })
 
-describe('dashboard: CSV (D13)', () => {
-  it('has a line for each drain, with times in UTC', () => {
-    const [head, first, ...rest] = drainsCsv(lanes).trimEnd().split('\r\n')
-    expect(head).to.match(/^namespace,pod,uid,owner,state,evidence,sync_lag_ms,decidedAt,seenAt,/)
-    expect(first).to.match(/^shop,web-\S+,live-\d,ReplicaSet\/web-7d4b9c6f5d,waiting,,,2026-11-24T14:03:2\d/)
-    expect(rest).to.have.length(lanes.length - 1)
-    expect(lagsCsv(scene.lags).split('\r\n')[1]).to.match(/^2026-11-24T14:03:18\.481Z,\d+(\.\d)?,,barrier$/)
-  })
-
-  it('quotes fields that need it, and prevents names from becoming formulas', () => {
-    const drain = { ...scene.drains[0]!, pod: '=1+1', why: 'a "word", and more', gateways: [] }
-    const line = drainsCsv(lanesOf([drain], [])).split('\r\n')[1]
-    expect(line).to.contain(",'=1+1,")
-    expect(line).to.contain(',"a ""word"", and more",')
-  })
-})
-
 describe('dashboard: numbers that decide', () => {
   const lags = (n: number) => Array.from({ length: n }, (_, i) => i + 1)
 
@@ -175,16 +156,41 @@ describe('dashboard: numbers that decide', () => {
         goneAt: NOW + tookMs
       }
     })
-    expect(soonerOf([timed(1000, 6000)], 5000)).to.deep.equal({ drains: 1, share: 0.4 })
+    expect(soonerOf([timed(1000, 6000)], 5000).share).to.equal(0.4)
     expect(soonerOf([timed(9000, 10_000)], 5000).share).to.be.below(0)
-    expect(soonerOf(scene.drains, 5000)).to.deep.equal({ drains: 0, share: null })
+    expect(soonerOf(scene.drains, 5000)).to.deep.equal({ share: null, onlyApisixMs: 0 })
   })
 
-  it('has them for each workload, and for all', () => {
+  it('says what only-apisix would save: for how long hooks were held after the proof (DESIGN part 1)', () => {
+    const [, , first] = lanes
+    const held = (differs: object, verdict = first!.drain.verdict) => ({
+      ...first!.drain,
+      verdict,
+      moments: {
+        ...first!.drain.moments,
+        hookAt: NOW,
+        confirmedAt: NOW + 40,
+        ackAt: NOW + 5040,
+        goneAt: NOW + 6000,
+        ...differs
+      }
+    })
+    const saved = (...drains: Parameters<typeof soonerOf>[0]) => soonerOf(drains, 5000).onlyApisixMs
+    expect(saved(held({}))).to.equal(5000)
+    expect(saved(held({}), held({ ackAt: NOW + 40 })), 'of each pod').to.equal(2500)
+    expect(saved(held({ hookAt: NOW + 3040 })), 'its hook was late').to.equal(2000)
+    expect(saved(held({ confirmedAt: null }, null)), 'not proved').to.equal(0)
+    expect(
+      saved(held({}, { ...first!.drain.verdict!, grade: 'observed' })),
+      'its own sleep has to pass'
+    ).to.equal(0)
+  })
+
+  it('has them for all, and for each workload', () => {
     const other = { ...scene.lags[0]!, uid: 'o', owner: 'StatefulSet/db' }
-    const { all, each } = worthOf({ ...scene, lags: [...scene.lags, other], unproved: scene.past.slice(39) })
-    expect(all.sleep.drains).to.equal(42)
-    expect(each.map(({ workload, sleep }) => [workload, sleep.drains])).to.deep.equal([
+    const rows = worthOf({ ...scene, lags: [...scene.lags, other], unproved: scene.past.slice(39) })
+    expect(rows.map(({ workload, drains }) => [workload, drains])).to.deep.equal([
+      ['all workloads', 42],
       ['shop / Deployment web', 41],
       ['shop / StatefulSet db', 1]
     ])

@@ -1,23 +1,40 @@
 import type { HolderView } from '../../report/snapshot/holder-view.ts'
-import { count, formatMs } from './format.ts'
+import { count, formatAge, formatMs } from './format.ts'
 import type { Lane } from './lanes.ts'
-import { formatAge, LATE_MS } from './why-behind.ts'
 import type { Tone } from './words.ts'
 
-export const HOLDER_FILTERS = ['differing', 'all', 'behind', 'on successors', 'ghosts', 'missing'] as const
-export type HolderFilter = (typeof HOLDER_FILTERS)[number]
+/** A difference that is older than this is late, in ms. Owners and gateways need a few seconds in every rollout. */
+export const LATE_MS = 30_000
 
-const differs = ({ ghosts, behind, onSuccessors }: HolderView) =>
-  ghosts.length > 0 || behind !== null || onSuccessors !== null
+/** `shop/web (upstreams/b41c9837)`: the Service that it follows, or its own name, and the id of the object. */
+export const holderName = ({ service, name, key }: Pick<HolderView, 'service' | 'name' | 'key'>): string =>
+  (service ?? name) ? `${service ?? name} (${key})` : key
 
-const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
-  differing: differs,
-  all: () => true,
-  behind: ({ behind }) => behind !== null,
-  'on successors': ({ onSuccessors }) => onSuccessors !== null,
-  ghosts: ({ ghosts }) => ghosts.length > 0,
-  missing: ({ missing }) => missing.length > 0
+/** Why a holder is behind Kubernetes: `its owner (ingress-controller-2) has not written 2 nodes`; empty if the holder is not behind. */
+export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
+  if (!behind) return ''
+  const late = missing.length + notReady.length
+  const nodes = late > 0 ? count(late, 'node') : 'what changed since'
+  const [first, ...others] = behind.gateways
+  const writer = owner === 'unknown' ? 'its owner' : `its owner (${owner})`
+  const gateway =
+    first &&
+    `${first.gateway}: ${first.why}${others.length > 0 ? `, and ${count(others.length, 'other')}` : ''}`
+  return [
+    ...(behind.cause === 'owner' ? [`${writer} has not written ${nodes}`] : []),
+    ...(behind.cause === 'sync' ? [`the agent's sync has not written ${nodes}`] : []),
+    ...(gateway ? [gateway] : [])
+  ].join('; ')
 }
+
+/** How long a holder has been behind, in ms; `null`: the holder is not behind. */
+export const behindFor = ({ behind }: HolderView, now: number): number | null =>
+  behind && Math.max(0, now - behind.since)
+
+export const HOLDER_FILTERS = ['differing', 'all'] as const
+
+export const differs = ({ ghosts, behind, onSuccessors }: HolderView): boolean =>
+  ghosts.length > 0 || behind !== null || onSuccessors !== null
 
 /**
  * The holders that match filter and search. Those that are behind come first, the oldest change on top; then others that differ; then those
@@ -25,27 +42,18 @@ const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
  */
 export function holderRows(
   holders: readonly HolderView[],
-  filter: HolderFilter,
+  filter: (typeof HOLDER_FILTERS)[number],
   query: string
 ): readonly HolderView[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
-  const keeps = words.length > 0 && filter === 'differing' ? KEEPS.all : KEEPS[filter]
   const found = holders.filter(holder => {
-    if (!keeps(holder)) return false
-    if (words.length === 0) return true
+    if (words.length === 0) return filter === 'all' || differs(holder)
     const { key, name, owner, service, nodes } = holder
     const text = [key, name, owner, service, ...nodes].join(' ').toLowerCase()
     return words.every(word => text.includes(word))
   })
-  const behind = found.filter(one => one.behind !== null)
-  behind.sort((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
-  const others = found.filter(one => one.behind === null)
-  return [
-    ...behind,
-    ...others.filter(differs),
-    ...others.filter(one => !differs(one) && one.lags.length > 0),
-    ...others.filter(one => !differs(one) && one.lags.length === 0)
-  ]
+  const rank = (one: HolderView) => (one.behind ? 0 : differs(one) ? 1 : one.lags.length > 0 ? 2 : 3)
+  return found.sort((a, b) => rank(a) - rank(b) || (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
 }
 
 /** The time of its oldest difference; Infinity: none. */
@@ -61,7 +69,7 @@ export function differenceOf(
   { ghosts, missing, notReady, onSuccessors, behind }: HolderView,
   now: number
 ): string {
-  const age = (since: number) => formatAge(Math.max(0, now - since))
+  const age = (since: number) => formatAge(now - since)
   const list = (nodes: readonly { readonly node: string; readonly since: number }[]) =>
     nodes.map(({ node, since }) => `${node} (${age(since)})`).join(' ')
   return [

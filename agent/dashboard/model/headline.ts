@@ -1,11 +1,10 @@
 import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
-import type { HolderView } from '../../report/snapshot/holder-view.ts'
 import type { DrainView } from '../../report/snapshot/drain-view.ts'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
-import { behindFor, formatAge, holderName, LATE_MS, whyBehind } from './why-behind.ts'
-import { count, formatMs } from './format.ts'
-import { standingOf } from './lanes.ts'
-import { availableWords, gatewayState } from './words.ts'
+import { clock, count, formatAge } from './format.ts'
+import { isOpen, lanesOf, standingOf, type Lane } from './lanes.ts'
+import { behindFor, differs, holderName, LATE_MS, whyBehind } from './upstreams.ts'
+import { availableWords, GRADES, gatewayState } from './words.ts'
 
 /** An owner or a gateway that needs longer than this is mentioned, in ms. A usual rollout takes less. */
 const SLOW_MS = 5000
@@ -33,10 +32,7 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
 }
 
 const CHECKS: readonly ((snapshot: Snapshot) => Trouble | undefined)[] = [
-  ({ agent: { vouch } }) =>
-    vouch.ok
-      ? undefined
-      : bad('The agent cannot vouch for an answer.', `${vouch.why}. Hooks run their own fallback.`),
+  cannotVouch,
   deadGateways,
   weakGateways,
   blind,
@@ -55,7 +51,9 @@ const CHECKS: readonly ((snapshot: Snapshot) => Trouble | undefined)[] = [
     return busy(`${count(waiting.length, 'pod')} on the way out${since}.`)
   },
   ({ at, holders }) => {
-    const ghosts = differingOf(holders).flatMap(holder => holder.ghosts.map(ghost => ({ holder, ...ghost })))
+    const ghosts = holders
+      .filter(differs)
+      .flatMap(holder => holder.ghosts.map(ghost => ({ holder, ...ghost })))
     const late = ghosts.filter(({ since }) => at - since > LATE_MS)
     const [first] = late
     return first && busy(`${count(late.length, 'ghost')} in APISIX.`, `${holderName(first.holder)} lists it.`)
@@ -67,6 +65,15 @@ const CHECKS: readonly ((snapshot: Snapshot) => Trouble | undefined)[] = [
     unsafe('has a container that ends before the answer', hooks.early, hooks.counts.early),
   ({ inventory: { hooks } }) => unsafe('has a hook without a fallback', hooks.bare, hooks.counts.bare)
 ]
+
+/** Whether the agent may have missed a change: then that it knows of none says nothing. */
+export const isBlind = (snapshot: Snapshot): boolean =>
+  cannotVouch(snapshot) !== undefined || blind(snapshot) !== undefined
+
+function cannotVouch({ agent: { vouch } }: Snapshot): Trouble | undefined {
+  if (vouch.ok) return undefined
+  return bad('The agent cannot vouch for an answer.', `${vouch.why}. Hooks run their own fallback.`)
+}
 
 const bad = (head: string, rest = ''): Trouble => ({ level: 'bad', head, rest })
 const busy = (head: string, rest = ''): Trouble => ({ level: 'busy', head, rest })
@@ -80,7 +87,7 @@ function deadGateways(snapshot: Snapshot): Trouble | undefined {
   const [first] = dead
   if (!first) return undefined
   const deadlines = drains.filter(({ phase }) => phase === 'draining').map(({ deadline }) => deadline)
-  const wait = deadlines.length > 0 ? ` up to ${formatMs(Math.max(0, Math.max(...deadlines) - at))}` : ''
+  const wait = deadlines.length > 0 ? ` up to ${formatAge(Math.max(...deadlines) - at)}` : ''
   const asked = first.barrier ?? first.control
   const silent =
     asked?.lastSuccessAt == null
@@ -117,10 +124,12 @@ function blind({ watches, inventory }: Snapshot): Trouble | undefined {
 
 /** An upstream that lists pods, none of which serves. It is told at once: without successors its requests fail. */
 function unserved({ holders }: Snapshot): Trouble | undefined {
-  const found = differingOf(holders).filter(
-    ({ onSuccessors, nodes, ghosts }) =>
-      onSuccessors !== null || (nodes.length > 0 && ghosts.length === nodes.length)
-  )
+  const found = holders
+    .filter(differs)
+    .filter(
+      ({ onSuccessors, nodes, ghosts }) =>
+        onSuccessors !== null || (nodes.length > 0 && ghosts.length === nodes.length)
+    )
   const nobody = found.filter(one => !one.onSuccessors?.nodes.length && one.missing.length > 0)
   const [first] = nobody.length > 0 ? nobody : found
   if (!first) return undefined
@@ -140,7 +149,8 @@ function unserved({ holders }: Snapshot): Trouble | undefined {
 
 /** A change of the ready endpoints has not reached the Admin API or a gateway: the owner or that gateway has stopped. */
 function behind({ at, holders }: Snapshot): Trouble | undefined {
-  const late = differingOf(holders)
+  const late = holders
+    .filter(differs)
     .filter(holder => (behindFor(holder, at) ?? 0) > SLOW_MS)
     .toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
   const [worst] = late
@@ -177,15 +187,88 @@ function factsOf({ agent, drains, gateways }: Snapshot): string {
 
 const isOpenAndKept = (drain: DrainView) => drain.phase === 'draining' && standingOf(drain) === 'kept'
 
-const differing = new WeakMap<readonly HolderView[], readonly HolderView[]>()
+export const HOUR_MS = 3_600_000
 
-/** The few holders that differ, out of thousands. Each list of holders is searched once. */
-function differingOf(holders: readonly HolderView[]): readonly HolderView[] {
-  const known = differing.get(holders)
-  if (known) return known
-  const found = holders.filter(
-    ({ ghosts, onSuccessors, behind }) => ghosts.length > 0 || onSuccessors !== null || behind !== null
+/** The result of the last hour, beside the headline. It says nothing about the present. */
+export interface LastHour {
+  readonly level: 'well' | 'busy' | 'bad'
+  readonly text: string
+  /** The drain to look at, as the id of its lane; empty if none needs a look. */
+  readonly drain: string
+}
+
+/** The pods that ended within the hour: how many were proved, and the last that was not. An agent that is younger says so. */
+export function lastHourOf({ at, agent, drains, past, unproved }: Snapshot): LastHour {
+  const lanes = new Map(
+    [...lanesOf([], unproved), ...lanesOf(drains, past)].map(lane => [lane.id, lane] as const)
   )
-  differing.set(holders, found)
-  return found
+  const over = [...lanes.values()].filter(
+    ({ standing, drain }) => (standing === 'proved' || standing === 'unproved') && at - endOf(drain) < HOUR_MS
+  )
+  const isYoung = at - agent.startedAt < HOUR_MS
+  const when = isYoung
+    ? `Since this agent started ${formatAge(at - agent.startedAt)} ago`
+    : 'In the last hour'
+  const late = newest(over.filter(({ drain }) => (drain.afterAck ?? 0) > 0))
+  if (late) {
+    const requests = count(late.drain.afterAck ?? 0, 'request')
+    const text = `${when}, ${nameOf(late)} got ${requests} after its answer: look at the error.log of its gateways.`
+    return { level: 'bad', text, drain: late.id }
+  }
+  const failed = over.filter(({ standing }) => standing === 'unproved')
+  const last = newest(failed)
+  if (last) {
+    const text = `${when}, ${failed.length} of ${count(over.length, 'pod')} not proved in time, the last ${nameOf(last)} at ${clock(endOf(last.drain))}: ${reasonOf(last)}`
+    return { level: 'bad', text, drain: last.id }
+  }
+  if (over.length === 0) return { level: 'well', text: `${when}, no pod ended.`, drain: '' }
+  const weak = over.flatMap(({ drain: { verdict } }) =>
+    verdict?.grade && verdict.grade !== 'barrier' ? [GRADES[verdict.grade].label] : []
+  )
+  if (weak.length === 0)
+    return { level: 'well', text: `${when}, ${count(over.length, 'pod')} proved.`, drain: '' }
+  const text = `${when}, ${weak.length} of ${count(over.length, 'pod')} ${weak[0]}.`
+  return { level: 'busy', text, drain: '' }
+}
+
+const endOf = ({ moments, deadline }: Lane['drain']): number => moments.ackAt ?? moments.goneAt ?? deadline
+const newest = (lanes: readonly Lane[]): Lane | undefined =>
+  lanes.toSorted((a, b) => endOf(b.drain) - endOf(a.drain))[0]
+const nameOf = ({ drain }: Lane): string => `${drain.namespace}/${drain.pod}`
+
+/** The reasons without the words around them. */
+const reasonOf = ({ drain }: Lane): string =>
+  drain.why.replace(/^(?:waiting|nothing can be proved) \((.*)\)$/s, '$1')
+
+/** The text for screen readers, and when it was announced, in ms. */
+export interface Announced {
+  readonly text: string
+  readonly level: Sentence['level'] | 'lost'
+  readonly at: number
+}
+
+/** The shortest time between two announcements, in ms, because speech takes seconds. A new problem is announced at once. */
+const PAUSE_MS = 10_000
+
+const withoutNumbers = (text: string) => text.replaceAll(/[\d.,]+/g, 'n').replaceAll(/\b(\w+?)s?\b/g, '$1')
+
+/** The next text of the live region. It stays the same while only numbers change, and for `PAUSE_MS` after each announcement. */
+export function announce(
+  before: Announced | undefined,
+  { head, level }: { readonly head: string; readonly level: Announced['level'] },
+  now: number
+): Announced {
+  const next = { text: head, level, at: now }
+  if (!before) return next
+  const isTrouble = level === 'bad' || level === 'lost'
+  if (level !== before.level && isTrouble) return next
+  if (withoutNumbers(before.text) === withoutNumbers(head) || now - before.at < PAUSE_MS) return before
+  return next
+}
+
+/** The title of the browser's tab: it shows the state while another tab is open. */
+export function titleOf(snapshot: Snapshot | undefined, level: Sentence['level']): string {
+  const waiting = snapshot?.drains.filter(isOpen).length ?? 0
+  const marks = [...(level === 'bad' ? ['!'] : []), ...(waiting > 0 ? [`${waiting} waiting`] : [])]
+  return `${marks.length > 0 ? `(${marks.join(' ')}) ` : ''}apisix-drain`
 }
