@@ -64,13 +64,10 @@ const PLACES: Readonly<Record<string, Hidden>> = {
     make: rig => serviceIs(rig, 'web', { clusterIP: 'None', clusterIPs: ['None'] }),
     why: 'web-1.web.shop.svc.cluster.local:28080 is a name of Service shop/web'
   },
-  'NodePort of its Service, at the host of another pod': {
-    pod: { hostIp: '10.9.0.2' },
+  'NodePort of its Service, at an address that no watched pod has (A26)': {
     upstream: onlyNode(`${HOST}:30080`),
-    make: rig => {
-      rig.pod('other', { hostIp: HOST })
-      serviceIs(rig, 'web', { type: 'NodePort', ports: [{ name: 'http', port: 80, nodePort: 30080 }] })
-    },
+    make: rig =>
+      serviceIs(rig, 'web', { type: 'NodePort', ports: [{ name: 'http', port: 80, nodePort: 30080 }] }),
     why: `upstreams/web: ${HOST}:30080 is a NodePort of Service shop/web`
   },
   'hostPort of the pod': {
@@ -85,13 +82,13 @@ const PLACES: Readonly<Record<string, Hidden>> = {
     upstream: ({ node }) => onlyNode(node),
     why: ({ node }) => `upstreams/web: ${node} is at its host’s address, and no pod declares this port`
   },
-  'hostNetwork with another declared port': {
+  'hostNetwork with another declared port, listed at both (A18)': {
     pod: { hostNetwork: true },
     inService: false,
-    upstream: ({ node }) => onlyNode(node.replace(/:\d+$/, ':9999')),
+    upstream: ({ node }) => ({ nodes: { [node]: 1, [node.replace(/:\d+$/, ':9999')]: 1 } }),
     why: ':9999 is at its host’s address, and no pod declares this port'
   },
-  'second address of the pod, in a slice only': {
+  'second address of the pod, in a slice only (A24)': {
     upstream: onlyNode('10.97.0.99:28080'),
     make: ({ kubernetes: { store } }) => {
       const { uid } = store.get('pods', 'shop', 'web-1')!.metadata
@@ -127,13 +124,9 @@ const PLACES: Readonly<Record<string, Hidden>> = {
         { type: 'LoadBalancer' },
         { loadBalancer: { ingress: [{ hostname: 'lb.example.com' }] } }
       ),
-    why: 'lb.example.com:80 is an outer address of Service shop/web'
+    why: 'lb.example.com:80 is a name of Service shop/web'
   },
-  'discovery by another registry': {
-    upstream: { type: 'roundrobin', discovery_type: 'nacos', service_name: 'WEB' },
-    why: 'its nodes are found by nacos (WEB), which may list the pod'
-  },
-  'a plugin that connects by itself': {
+  'a plugin that connects by itself (A19)': {
     upstream: onlyNode('192.0.2.7:80'),
     make: rig => rig.put('routes', 'r', { plugins: { 'forward-auth': { uri: 'http://web.shop.svc:80/' } } }),
     why: 'routes/r/plugins/forward-auth: web.shop.svc:80 is a name of Service shop/web'
@@ -155,6 +148,7 @@ describe('feature: places that hide a pod', () => {
         if (inService) rig.service('web', [old, fresh])
         make?.(rig)
         rig.put('upstreams', 'web', typeof upstream === 'function' ? upstream(old) : upstream)
+        rig.put('routes', 'web', { uri: '/*', upstream_id: 'web' })
         await rig.settled()
         await until('the agent has seen it', () => rig.agent.holder('upstreams/web') !== undefined)
         await until('the agent has seen the Services', () => servicesSeen(rig))
@@ -180,6 +174,23 @@ describe('feature: places that hide a pod', () => {
     const { status, body } = await rig.hook(old)
     expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 503, evidence: 'none' })
     expect(body.why).to.contain('the holders have not been read since this agent started')
+  })
+
+  test('are none by a registry that the workers read, with the barrier; without it, nothing is proved (A12, A27)', async start => {
+    for (const barrier of [true, false]) {
+      const rig = await start({ barrier })
+      const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+      rig.service('web', [old, fresh])
+      rig.put('upstreams', 'web', onlyNode(old.node))
+      rig.put('upstreams', 'other', { type: 'roundrobin', discovery_type: 'nacos', service_name: 'WEB' })
+      await rig.settled()
+      await until('the agent has seen it', () => rig.agent.holder('upstreams/other') !== undefined)
+      rig.end(old)
+      const { status, body, ranMs } = await rig.hook(old)
+      expect(ranMs).to.be.below(1000)
+      expect(status, body.why).to.equal(barrier ? 200 : 503)
+      if (!barrier) expect(body.why).to.contain('APISIX finds its nodes, so reads prove nothing')
+    }
   })
 
   test('machines, external names and other Services hide nothing from the barrier', async start => {

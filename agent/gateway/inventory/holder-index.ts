@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 
+import { answersOf } from '../../rules/plan/hidden.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
@@ -18,8 +19,8 @@ interface HolderIndex {
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
-  /** What connects to this host past the balancer. */
-  readonly connectors: (host: string) => readonly Holder[]
+  /** What the lists answer about ways to a pod. */
+  readonly answers: ReturnType<typeof answersOf>
   /** The holders whose nodes APISIX discovers. They list no nodes, but lead to pods. */
   readonly discovered: () => Iterable<Holder>
   /** The domain names that holders list. */
@@ -52,6 +53,7 @@ export function createHolderIndex(): HolderIndex {
 
   let ofSecond: ReadonlySet<string> = new Set()
   let version = 0
+  let answered: { readonly version: number; readonly of: HolderIndex['answers'] } | undefined
 
   const owned = (holder: Holder): Holder => {
     const { owner } = ownershipOf(holder, ofSecond)
@@ -101,6 +103,9 @@ export function createHolderIndex(): HolderIndex {
     if (known) objects.set(name, known)
     else objects.delete(name)
   }
+
+  const anyAt = (host: string) =>
+    [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? connectors.get(key) ?? [])
 
   return {
     replace(resource, list, beganAt) {
@@ -152,7 +157,14 @@ export function createHolderIndex(): HolderIndex {
     names: () => names,
     version: () => version,
     isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
-    connectors: host => [...(hosts.get(host) ?? [])].flatMap(key => connectors.get(key) ?? []),
+    answers(pod) {
+      if (answered?.version !== version)
+        answered = {
+          version,
+          of: answersOf({ at: anyAt, names, all: () => [...holders.values(), ...connectors.values()] })
+        }
+      return answered.of(pod)
+    },
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }
 }

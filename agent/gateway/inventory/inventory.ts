@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/listeners.ts'
+import type { answersOf } from '../../rules/plan/hidden.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { createHolderIndex } from './holder-index.ts'
@@ -26,7 +27,7 @@ export interface Inventory {
   /** The holders whose nodes APISIX finds by discovery. */
   discovered(): Iterable<Holder>
   /** See `HolderIndex`. */
-  connectors(host: string): readonly Holder[]
+  readonly answers: ReturnType<typeof answersOf>
   names(): Iterable<string>
   isL4(holder: HolderKey): boolean
   version(): number
@@ -146,7 +147,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
     holders: index.holders,
     byHost: index.byHost,
     discovered: index.discovered,
-    connectors: index.connectors,
+    answers: index.answers,
     names: index.names,
     isL4: index.isL4,
     version: index.version,

@@ -26,8 +26,6 @@ export interface PodStore {
   endedAt(ip: string): Millis | undefined
   /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
   isNear(ip: string): boolean
-  /** Addresses of hosts on which pods were seen. */
-  hosts(): Iterable<string>
   /** When the agent saw this pod's deletion; only while its object exists. */
   deletionHeardAt(uid: PodUid): Millis | undefined
   /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted without grace. */
@@ -53,7 +51,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const ended = new Map<string, Millis>()
   /** Never forgotten, because there are about as many as hosts, or a few times as many. */
   const near = new Set<string>()
-  const hosts = new Set<string>()
 
   const addNear = (ip: string) => {
     const place = neighbourhoodOf(ip)
@@ -61,7 +58,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   }
   const add = (pod: PodFact) => {
     pods.set(pod.uid, pod)
-    if (pod.hostIp !== undefined) hosts.add(pod.hostIp)
     if (!pod.hostNetwork) for (const ip of pod.ips) addNear(ip)
     const inNamespace = names.get(pod.namespace) ?? new Map<string, PodFact>()
     names.set(pod.namespace, inNamespace.set(pod.name, pod))
@@ -130,7 +126,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
       endedAt: ip => ended.get(ip),
-      hosts: () => hosts,
       isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
       deletionHeardAt: uid => heard.get(uid),
       becameReady: () => {

@@ -39,7 +39,7 @@ interface EntryFacts {
 }
 
 interface DesiredOptions {
-  readonly sources: Pick<Sources, 'barrier' | 'cluster' | 'inventory'>
+  readonly sources: Pick<Sources, 'barrier' | 'cluster'>
   readonly world: World
   readonly memories: Pick<Memories, 'of'>
   readonly ownership: Fates
@@ -88,7 +88,7 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
         })
       const fate = ownership.ofGone()
       if (fate === 'drop') lingering.clear()
-      else for (const pod of takePredecessors(sources, drains)) lingering.adopt(pod)
+      else for (const pod of takePredecessors(sources, drains)) lingering.adopt(pod, now)
       const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen }
       for (const entry of lingering.entries(world, drains, seen)) entries.push(by(fate, entry))
       desired = dryRun ? [] : entries

@@ -1,9 +1,7 @@
-import { addressOf } from '../../gateway/apisix/nodes.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { leftOnHost, nodesOf } from '../../rules/plan/match.ts'
-import { nodesAt } from '../../rules/plan/nodes-at.ts'
 import { NO_SUCCESSORS } from '../../rules/plan/successors.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memory } from '../gather/memory.ts'
@@ -20,8 +18,8 @@ export const LINGER_MS = 120_000
  */
 interface Lingering {
   add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
-  /** Adds the entry of a pod that ended before this agent started. The entry lasts while a holder lists the address. */
-  adopt(predecessor: Predecessor): void
+  /** Adds the entry of a pod that ended before this agent started. */
+  adopt(predecessor: Predecessor, now: Millis): void
   /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
   entries(
     world: World,
@@ -36,8 +34,8 @@ interface Ended {
   readonly pod: PodFact
   /** For the pod's successors, which change as other pods start and end. */
   readonly memory: Pick<Memory, 'standing' | 'successors'>
-  /** The earliest end of the entry; `undefined`: the entry lasts while a holder lists the address. */
-  readonly until: Millis | undefined
+  /** The earliest end of the entry. It lasts while a worker would choose the pod. */
+  readonly until: Millis
   entry: DesiredDrain
 }
 
@@ -58,20 +56,17 @@ export function createLingering(
       if (phase === 'undone') return
       keep({ pod, memory: { standing, successors }, until: now + lingerMs }, nodesOf(pod, ports))
     },
-    adopt({ pod, nodes, standing }) {
-      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: undefined }, nodes)
+    adopt({ pod, nodes, standing }, now) {
+      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: now + lingerMs }, nodes)
     },
     clear: () => over.clear(),
     entries(world, drains, { now, isChosen }) {
       for (const [uid, ended] of over) {
         const { pod, memory, until, entry } = ended
-        const isSeen = now !== 'unseen'
-        // The agent may not read every gateway's configuration, but each worker knows its own.
-        const isOver = isSeen && until !== undefined && now >= until && !isChosen(uid)
+        // Each worker knows its own configuration.
+        const isOver = now !== 'unseen' && now >= until && !isChosen(uid)
         // Once another pod has had an address, the entry never gets it back.
-        const mine = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
-        const lasts = !isSeen || until !== undefined || isChosen(uid)
-        const nodes = lasts ? mine : mine.filter(node => isListed(world, node))
+        const nodes = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
         const successors = succession.of(pod, memory, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)
@@ -85,11 +80,4 @@ export function createLingering(
 function left(world: World, pod: PodFact, nodes: readonly NodeKey[]): readonly NodeKey[] {
   if (pod.hostNetwork) return leftOnHost(world, pod, nodes)
   return pod.ips.some(ip => world.ownersOf(ip).some(({ uid }) => uid !== pod.uid)) ? [] : nodes
-}
-
-function isListed(world: World, node: NodeKey): boolean {
-  const { host, port } = addressOf(node)
-  return world
-    .holdersOf(host)
-    .some(({ nodes }) => nodesAt(nodes, host).some(one => port === undefined || one.port === port))
 }

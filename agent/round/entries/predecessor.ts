@@ -49,14 +49,14 @@ export function predecessorOf(
 
 /**
  * Pods that ended before this agent started, and whose entries this agent takes over. The owner of their nodes may be dead while the agents
- * are updated. Empty until all pods, their Services and the holders are known.
+ * are updated. Empty until all pods and their Services are known.
  */
 export function takePredecessors(
-  { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>,
+  { cluster, barrier }: Pick<Sources, 'cluster' | 'barrier'>,
   drains: Drains
 ): readonly Predecessor[] {
   const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
-  if (!barrier || !knowsAddresses || inventory.readAt() === undefined) return []
+  if (!barrier || !knowsAddresses) return []
   return barrier
     .takeInherited()
     .filter(({ uid }) => !drains.has(uid) && !cluster.pods.get(uid))

@@ -1,7 +1,14 @@
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
-import { elsewhere, hiddenPlaces, streamed, type Behind, type HiddenPlace } from '../../rules/plan/hidden.ts'
+import {
+  elsewhere,
+  hiddenPlaces,
+  streamed,
+  type Answers,
+  type Behind,
+  type HiddenPlace
+} from '../../rules/plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
 import type { World } from '../../rules/plan/world.ts'
 import { LOAD_IT } from '../../rules/proof/verdict.ts'
@@ -12,18 +19,16 @@ import type { Sources } from './sources.ts'
 /** The sources in which hidden places are found (`HiddenPlace`). */
 export interface HiddenParts {
   readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
-  readonly inventory: Pick<
-    Sources['inventory'],
-    'holders' | 'byHost' | 'connectors' | 'names' | 'discovered' | 'isL4'
-  >
+  readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'answers' | 'isL4'>
 }
 
 /** The facts about a pod's Services, and about names that may stand for the pod. */
 function behindOf(
-  { cluster, inventory }: HiddenParts,
+  { cluster }: Pick<HiddenParts, 'cluster'>,
   pod: PodFact,
   services: readonly ServiceName[],
-  isListed: boolean
+  isListed: boolean,
+  answers: Answers
 ): Behind {
   const known = ({ namespace, name }: ServiceName) => cluster.services.byName(namespace, name)
   // The watch of slices may be ahead of the watch of Services.
@@ -34,11 +39,8 @@ function behindOf(
     aliasesTo: key => cluster.services.aliasesTo(key),
     servicesKnown: isCurrent && cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
     isNodePort: port => port !== undefined && cluster.services.isNodePort(port),
-    hosts: () => cluster.pods.hosts(),
-    connectors: inventory.connectors,
-    names: inventory.names(),
-    discovered: inventory.discovered(),
-    isListed
+    isListed,
+    ...answers
   }
 }
 
@@ -59,7 +61,8 @@ export function everyHidden(parts: HiddenParts, coversL4 = false): readonly Lead
     },
     pods,
     isL4: key => !coversL4 && inventory.isL4(key),
-    behind: (pod, isListed) => behindOf(parts, pod, cluster.slices.servicesOf(pod), isListed)
+    behind: (pod, isListed) =>
+      behindOf(parts, pod, cluster.slices.servicesOf(pod), isListed, inventory.answers(pod))
   })
 }
 
@@ -71,7 +74,11 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
   const places = [...memory.places.values()]
   const unread = unreadPlace(places.length > 0, memory.services, sources)
   const found = [
-    ...hiddenPlaces(world, pod, behindOf(sources, pod, memory.services, places.length > 0)),
+    ...hiddenPlaces(
+      world,
+      pod,
+      behindOf(sources, pod, memory.services, places.length > 0, inventory.answers(pod))
+    ),
     ...(coversL4(pod.uid, sources)
       ? []
       : places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : []))),

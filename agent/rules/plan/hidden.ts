@@ -1,4 +1,4 @@
-import type { EndpointFact, PodFact, ServiceFact } from '../drain/facts.ts'
+import type { EndpointFact, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from './holder.ts'
 import { MOST_PORTS, portsOnHost } from './match.ts'
 import { nodesAt } from './nodes-at.ts'
@@ -17,8 +17,58 @@ export interface HiddenPlace {
   readonly isPassing?: true
 }
 
+/** A node that a question has found, in the list of this holder. */
+export interface Found {
+  readonly holder: HolderKey
+  readonly node: NodeKey
+  readonly host: string
+  readonly port: number | undefined
+  /** APISIX connects to it past its balancer. */
+  readonly connects?: boolean | undefined
+}
+
+export interface Answers {
+  /** Answers a question: the nodes with this address, key of a name (`keysOfName`), or port (`port/30080`). */
+  readonly find: (question: string) => readonly Found[]
+  /** The pod's own address in what APISIX connects to past its balancer. */
+  readonly past: readonly Found[]
+}
+
+/** The lists that answer: those with a node at a host, all names in them, and all of them. */
+interface Lists {
+  readonly at: (host: string) => readonly Holder[]
+  readonly names: Iterable<string>
+  readonly all: () => Iterable<Holder>
+}
+
+/** The answers of lists. Names and ports are indexed when they are asked for: most lists are long, and few pods need those. */
+export function answersOf({ at, names, all }: Lists): (pod: Pick<PodFact, 'ips'>) => Answers {
+  const foundIn = (list: Holder, { key: node, host, port }: HolderNode) =>
+    ({ holder: list.key, node, host, port, connects: list.connects }) satisfies Found
+  const of = (host: string) =>
+    at(host).flatMap(holder => nodesAt(holder.nodes, host).map(node => foundIn(holder, node)))
+  let hosts: ReadonlyMap<string, readonly (readonly [string, string])[]> | undefined
+  let ports: ReadonlyMap<string, readonly Found[]> | undefined
+  const find = (question: string): readonly Found[] => {
+    if (question.startsWith('port/')) {
+      ports ??= Map.groupBy(
+        [...all()].flatMap(holder => holder.nodes.map(node => foundIn(holder, node))),
+        ({ port }) => `port/${port}`
+      )
+      return ports.get(question) ?? []
+    }
+    if (!question.includes('/')) return of(question)
+    hosts ??= Map.groupBy(
+      [...names].flatMap(host => keysOfName(host).map(key => [key, host] as const)),
+      ([key]) => key
+    )
+    return hosts.get(question)?.flatMap(([, host]) => of(host)) ?? []
+  }
+  return ({ ips }) => ({ find, past: ips.flatMap(of).filter(({ connects }) => connects) })
+}
+
 /** All facts about how requests may reach a pod. */
-export interface Behind {
+export interface Behind extends Answers {
   /** The Services in whose EndpointSlices the pod is, or was since its drain began. Only their names if they cannot be read. */
   readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
   /** Services of type ExternalName whose target has this key (`keysOfName`). */
@@ -29,14 +79,6 @@ export interface Behind {
   readonly servicesKnown: boolean
   /** Whether some Service has this NodePort: at the address of a host, this port leads to that Service. */
   readonly isNodePort: (port: number | undefined) => boolean
-  /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
-  readonly hosts: () => Iterable<string>
-  /** What APISIX connects to at this host past its balancer. */
-  readonly connectors: (host: string) => readonly Holder[]
-  /** All hosts in holders that are domain names. */
-  readonly names: Iterable<string>
-  /** Holders whose nodes APISIX discovers. */
-  readonly discovered: Iterable<Holder>
   /** Whether some holder lists the pod's own address, or has since its drain began. */
   readonly isListed: boolean
 }
@@ -50,74 +92,59 @@ const ENDPOINTS =
  * that leads to the pod. A domain name counts if it belongs to a Service of the pod. The names `web`, `web.shop`, `web.shop.svc` and
  * `pod.web.shop.svc` (under any domain) belong to Service `web` of namespace `shop`. Any other name belongs to a Service only through an
  * ExternalName or a load balancer.
- *
- * Discovery by a registry other than Kubernetes may lead to any pod. Such a place counts for pods that no holder lists. An entry in the
- * deny-list applies to discovered nodes too.
  */
 export function hiddenPlaces(
-  world: Pick<World, 'holdersOf' | 'ownersOf' | 'portsOf'>,
+  world: Pick<World, 'ownersOf' | 'portsOf'>,
   pod: PodFact,
   behind: Behind
 ): readonly HiddenPlace[] {
-  const found: HiddenPlace[] = []
-  const at = (
-    host: string,
-    what: string,
-    fits: (node: HolderNode, holder: Holder) => boolean = () => true
-  ): void => {
-    for (const holder of [...world.holdersOf(host), ...behind.connectors(host)])
-      for (const node of nodesAt(holder.nodes, host))
-        if (fits(node, holder))
-          found.push({
-            holder: holder.key,
-            node: node.key,
-            change: holder.connects ? OWN_WAY : ENDPOINTS,
-            why: `${node.key} is ${what}`
-          })
+  const places: HiddenPlace[] = []
+  const add = ({ holder, node, connects }: Found, what: string) =>
+    places.push({ holder, node, change: connects ? OWN_WAY : ENDPOINTS, why: `${node} is ${what}` })
+  const at = (question: string, what: string, fits: (found: Found) => boolean = () => true): void => {
+    for (const found of behind.find(question)) if (fits(found)) add(found, what)
   }
+  /** An address that Kubernetes itself gives to another pod is not this one's, whatever a slice says. */
+  const isOfNoPod = (host: string) => world.ownersOf(host).every(({ hostNetwork }) => hostNetwork)
   for (const { namespace, name, clusterIps = [], external = [], nodePorts = [] } of behind.services) {
     const service = `Service ${namespace}/${name}`
     for (const ip of clusterIps) at(ip, `the ClusterIP of ${service}`)
-    for (const host of external) at(host, `an outer address of ${service}`)
-    if (nodePorts.length === 0) continue
-    for (const host of behind.hosts())
-      at(host, `a NodePort of ${service}`, ({ port }) => port !== undefined && nodePorts.includes(port))
+    for (const host of external) if (!isName(host)) at(host, `an outer address of ${service}`)
+    for (const port of nodePorts)
+      at(`port/${port}`, `a NodePort of ${service}`, ({ host }) => isOfNoPod(host))
   }
-  // An address that Kubernetes itself gives to another pod is not this one's, whatever a slice says.
   for (const { slice, address } of behind.elsewhere)
-    if (world.ownersOf(address).every(({ hostNetwork }) => hostNetwork))
+    if (isOfNoPod(address))
       at(address, `an address of the pod by EndpointSlice ${pod.namespace}/${slice} only`)
-  const names = namesOf(behind)
-  for (const host of behind.names) {
-    const service = names(host)
-    if (service) at(host, `a name of Service ${service.namespace}/${service.name}`)
-  }
+  for (const [key, { namespace, name }] of namesOf(behind)) at(key, `a name of Service ${namespace}/${name}`)
   const ports = portsOnHost(pod, world.portsOf(pod))
-  for (const ip of pod.ips)
-    at(
-      ip,
-      'its address',
-      ({ port }, { connects = false }) =>
-        connects && (!pod.hostNetwork || port === undefined || ports.includes(port))
-    )
+  for (const found of behind.past)
+    if (!pod.hostNetwork || found.port === undefined || ports.includes(found.port)) add(found, 'its address')
   const { hostIp, hostPorts = [] } = pod
   if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
     at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
   // Ports in a spec are informational: a pod may listen at a port that it does not declare.
-  if (pod.hostNetwork && (!behind.isListed || declaresNone(world, pod)))
+  if (pod.hostNetwork)
     for (const ip of pod.ips)
       at(
         ip,
         'at its host’s address, and no pod declares this port',
-        node => isFreePort(world, node) && !behind.isNodePort(node.port)
+        found => isFreePort(world, found) && !behind.isNodePort(found.port)
       )
   if (pod.hostNetwork && ports.length > MOST_PORTS)
-    found.push({
+    places.push({
       holder: `${pod.namespace}/${pod.name}`,
       why: `more than ${MOST_PORTS} ports lead to it at its host’s address, and gateways deny no more`,
       change: 'declare only the ports that serve, or leave the network of the host'
     })
-  return [...found, ...unseen(behind)]
+  if (!behind.servicesKnown && behind.services.length > 0 && !behind.isListed)
+    places.push({
+      holder: 'upstreams',
+      isPassing: true,
+      why: 'Services cannot be read, so an address of one cannot be told',
+      change: 'let the agent list and watch services (rbac)'
+    })
+  return places
 }
 
 /** Grouped once for each slice, because every pod of a large slice is looked up. */
@@ -134,37 +161,12 @@ export function elsewhere({ uid, ips }: PodFact, slices: readonly EndpointFact[]
   })
 }
 
-/** Places that the agent cannot read, for a pod that no holder lists. */
-function unseen({ discovered, isListed, services, servicesKnown }: Behind): HiddenPlace[] {
-  if (isListed) return []
-  const places: HiddenPlace[] = []
-  for (const { key, discovery } of discovered) {
-    if (!discovery || discovery.type === 'kubernetes') continue
-    places.push({
-      holder: key,
-      why: `its nodes are found by ${discovery.type} (${discovery.service}), which may list the pod`,
-      change: 'use the discovery of Kubernetes, or list the addresses of pods'
-    })
-    // One such place is enough, and there may be hundreds.
-    break
-  }
-  if (!servicesKnown && services.length > 0) {
-    places.push({
-      holder: 'upstreams',
-      isPassing: true,
-      why: 'Services cannot be read, so an address of one cannot be told',
-      change: 'let the agent list and watch services (rbac)'
-    })
-  }
-  return places
-}
-
-/** Returns a function that finds the pod's Service, or an alias of it, that a domain name means. */
+/** The keys of names that mean the pod's Services, or aliases of them. */
 function namesOf({
   services,
   aliasesTo
-}: Behind): (host: string) => { namespace: string; name: string } | undefined {
-  const meant = new Map<string, { namespace: string; name: string }>()
+}: Behind): ReadonlyMap<string, Pick<ServiceFact, 'namespace' | 'name'>> {
+  const meant = new Map<string, Pick<ServiceFact, 'namespace' | 'name'>>()
   // A Set also iterates over members that are added during the iteration.
   const known = new Set(services)
   for (const service of known)
@@ -173,16 +175,12 @@ function namesOf({
       meant.set(key, service)
       for (const alias of aliasesTo(key)) known.add(alias)
     }
-  return host => {
-    const key = keysOfName(host).find(one => meant.has(one))
-    return key === undefined ? undefined : meant.get(key)
-  }
+  return meant
 }
 
-const declaresNone = (world: Pick<World, 'portsOf'>, pod: PodFact): boolean =>
-  pod.containerPorts.length === 0 && world.portsOf(pod).length === 0
+const isName = (host: string): boolean => !/^[\d.]+$|:/.test(host)
 
-const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: HolderNode): boolean =>
+const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: Found): boolean =>
   port === undefined ||
   world
     .ownersOf(host)

@@ -28,7 +28,7 @@ import { hiddenPlaces } from '../../../agent/rules/plan/hidden.ts'
 import { keysOfName } from '../../../agent/rules/plan/service-names.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
-import { worldOf } from '../../build/world.ts'
+import { answersIn, worldOf } from '../../build/world.ts'
 import { serviceFact } from '../../build/service.ts'
 import { INJECT } from './samples.ts'
 
@@ -206,10 +206,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
       aliasesTo: (key: string) => store.aliasesTo(key),
       servicesKnown: true,
       isNodePort: () => false,
-      hosts: () => [],
-      connectors: () => [],
-      names: [`s${size}.shop`],
-      discovered: [],
+      ...answersIn([holder('web', [`s${size}.shop`])])({ ips: [] }),
       isListed: true
     }
     return () => hiddenPlaces(worldOf([], []), pod('web-1'), behind)

@@ -46,9 +46,13 @@ describe('lingering entries', () => {
     const lingering = added()
     expect(lingering.entries(worldOf(), new Map(), at(9 * LINGER_MS, true))).to.have.length(1)
     expect(lingering.entries(worldOf(), new Map(), at(9 * LINGER_MS))).to.deep.equal([])
-    lingering.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] })
-    expect(lingering.entries(worldOf(), new Map(), at(1, true))).to.have.length(1)
-    expect(lingering.entries(worldOf(), new Map(), at(1))).to.deep.equal([])
+    lingering.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] }, 0)
+    expect(
+      lingering.entries(worldOf(), new Map(), at(LINGER_MS - 1)),
+      'no worker has been asked'
+    ).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), at(LINGER_MS, true))).to.have.length(1)
+    expect(lingering.entries(worldOf(), new Map(), at(LINGER_MS))).to.deep.equal([])
   })
 
   it('do not end while nothing is seen, but for an address that another pod is known to have', () => {
@@ -56,13 +60,6 @@ describe('lingering entries', () => {
     expect(lingering.entries(worldOf(), new Map(), at('unseen'))).to.have.length(1)
     const next = worldOf(pod('web-2', { ips: ['10.0.0.1'] }))
     expect(lingering.entries(next, new Map(), at('unseen'))).to.deep.equal([])
-    const adopted = createLingering(succession)
-    adopted.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] })
-    expect(
-      adopted.entries(worldOf(), new Map(), at('unseen')),
-      'the list of holders may be old'
-    ).to.have.length(1)
-    expect(adopted.entries(worldOf(), new Map(), at(1))).to.deep.equal([])
   })
 
   it('end at once, and for good, when another pod has the address', () => {

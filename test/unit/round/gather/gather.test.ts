@@ -24,7 +24,6 @@ describe('evidence about a pod', () => {
         cluster: {
           gateways: () => [],
           parts: () => [],
-          pods: { hosts: () => [] },
           slices: { listing: () => [], servicesOf: () => services },
           services: { byName: () => undefined, aliasesTo: () => [], isNodePort: () => false }
         },
@@ -35,7 +34,7 @@ describe('evidence about a pod', () => {
           discovered: () => [],
           holders: () => new Map(),
           isL4: () => false,
-          connectors: () => []
+          answers: () => ({ find: () => [], past: [] })
         },
         writer: { status: () => undefined }
       } as unknown as Sources

@@ -8,7 +8,7 @@ import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 import { serviceFact } from '../../../build/service.ts'
 import { sliceOf } from '../../../build/sync-world.ts'
-import { worldOf } from '../../../build/world.ts'
+import { answersIn, worldOf } from '../../../build/world.ts'
 
 const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
   serviceFact(name, { uid: name, ports: [], ...differs })
@@ -23,7 +23,11 @@ function aliasesOf(services: readonly ServiceFact[]) {
 /** Returns the nodes that hide the pod. */
 function hiding(
   nodes: readonly string[],
-  { others = [], ...given }: Partial<Behind> & { fact?: PodFact; others?: readonly PodFact[] } = {},
+  {
+    others = [],
+    connectors = [],
+    ...given
+  }: Partial<Behind> & { others?: readonly PodFact[]; connectors?: readonly Holder[] } = {},
   fact = pod('web-1')
 ): string[] {
   const web: Holder = holder('web', nodes)
@@ -33,10 +37,7 @@ function hiding(
     aliasesTo: () => [],
     servicesKnown: true,
     isNodePort: () => false,
-    hosts: () => [],
-    connectors: () => [],
-    names: web.nodes.map(({ host }) => host).filter(host => /[a-z]/.test(host)),
-    discovered: [],
+    ...answersIn([web, ...connectors])(fact),
     isListed: false,
     ...given
   }
@@ -101,7 +102,7 @@ describe('places that hide a pod', () => {
       service('outside', { externalName: 'web.example.com' })
     ])
     const names = ['far.shop', 'near.shop', 'loop.shop', 'outside.shop']
-    expect(hiding(names, { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal([
+    expect(hiding(names, { aliasesTo: key => aliases.aliasesTo(key) })).to.have.members([
       'far.shop',
       'near.shop'
     ])
@@ -115,23 +116,23 @@ describe('places that hide a pod', () => {
     expect(hiding(['api.blog'], { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal(['api.blog'])
   })
 
-  it('are NodePorts at any host, and the hostPort at the pod’s own host', () => {
+  it('are NodePorts at any address that is no pod’s, and the hostPort at the pod’s own host', () => {
     const nodes = [
       '10.9.0.1:30080',
       '10.9.0.2:30080',
       '10.9.0.1:30081',
-      '10.9.0.3:30080',
+      '10.0.0.9:30080',
       '10.9.0.1:9000',
       '10.9.0.2:9000'
     ]
     const services = [service('web', { nodePorts: [30080] })]
-    const hosts = () => ['10.9.0.1', '10.9.0.2']
-    expect(hiding(nodes, { services, hosts })).to.deep.equal(['10.9.0.1:30080', '10.9.0.2:30080'])
+    const others = [pod('web-9', { ips: ['10.0.0.9'] })]
+    expect(hiding(nodes, { services, others }), 'A26').to.deep.equal(['10.9.0.1:30080', '10.9.0.2:30080'])
     const fact = pod('web-1', { hostIp: '10.9.0.1', hostPorts: [9000] })
     expect(hiding(nodes, {}, fact)).to.deep.equal(['10.9.0.1:9000'])
   })
 
-  it('are ports at the host’s address that no pod declares, unless a holder lists a port that the pod declares', () => {
+  it('are ports at the host’s address that no pod declares, also beside a listed one that the pod declares (A18)', () => {
     const onHost = { hostNetwork: true, ips: ['10.9.0.1'] }
     const nodes = ['10.9.0.1:8080', '10.9.0.1:9090', '10.9.0.2:8080']
     const others = [pod('dns', { ...onHost, containerPorts: [9090] })]
@@ -147,7 +148,7 @@ describe('places that hide a pod', () => {
     expect(hiding(nodes, { others }, declares(9100)), 'it may listen at 8080 too').to.deep.equal([
       '10.9.0.1:8080'
     ])
-    expect(hiding(nodes, { others, isListed: true }, declares(9100))).to.deep.equal([])
+    expect(hiding(nodes, { others, isListed: true }, declares(9100))).to.deep.equal(['10.9.0.1:8080'])
     const isNodePort = (port: number | undefined) => port === 8080
     expect(hiding(nodes, { others, isNodePort }, declares(9100))).to.deep.equal([])
   })
@@ -163,20 +164,16 @@ describe('places that hide a pod', () => {
 
   it('are its own address where a plugin connects to it, at its host only its own ports', () => {
     const own = { ...holder('web', ['10.0.0.1:80', '10.0.0.2:80']), connects: true }
-    const connectors = (host: string) => (host === '10.0.0.1' ? [own] : [])
+    const connectors = [own]
     expect(hiding([], { connectors, isListed: true })).to.deep.equal(['10.0.0.1:80'])
     const onHost = (port: number) => pod('web-1', { hostNetwork: true, containerPorts: [port] })
     expect(hiding([], { connectors, isListed: true }, onHost(80))).to.deep.equal(['10.0.0.1:80'])
-    expect(hiding([], { connectors, isListed: true }, onHost(90))).to.deep.equal([])
+    expect(hiding([], { connectors, others: [onHost(80)] }, onHost(90))).to.deep.equal([])
   })
 
-  it('are unreadable registries and Services, for a pod that no holder lists', () => {
-    const nacos = { ...holder('n', []), discovery: { type: 'nacos', service: 'WEB' } }
-    const found = { ...nacos, discovery: { type: 'kubernetes', service: 'shop/web:http' } }
-    expect(hiding([], { discovered: [found, nacos] })).to.have.length(1)
-    expect(hiding([], { discovered: [found] })).to.deep.equal([])
-    expect(hiding([], { discovered: [nacos], isListed: true })).to.deep.equal([])
+  it('are Services that cannot be read, for a pod that no holder lists', () => {
     expect(hiding([], { servicesKnown: false })).to.have.length(1)
+    expect(hiding([], { servicesKnown: false, isListed: true })).to.deep.equal([])
     expect(hiding([], { servicesKnown: false, services: [] })).to.deep.equal([])
   })
 })

@@ -5,7 +5,7 @@ import { tellLeadsTo } from '../../../../agent/doctor/checks/check-holders.ts'
 import { leadsTo, type LeadsToFacts } from '../../../../agent/rules/plan/leads-to.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
-import { worldOf } from '../../../build/world.ts'
+import { answersIn, worldOf } from '../../../build/world.ts'
 
 /** Calls `leadsTo` with a world in which the first part of a pod's name is its Service. */
 const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Partial<LeadsToFacts> = {}) =>
@@ -13,16 +13,13 @@ const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Pa
     world: worldOf(holders, pods),
     pods,
     isL4: () => false,
-    behind: ({ namespace, name }, isListed) => ({
+    behind: ({ namespace, name, ips }, isListed) => ({
+      ...answersIn(holders)({ ips }),
       services: [{ namespace, name: name.split('-')[0]! }],
       elsewhere: [],
       aliasesTo: () => [],
       servicesKnown: true,
       isNodePort: () => false,
-      hosts: () => [],
-      connectors: () => [],
-      names: holders.flatMap(({ nodes }) => nodes.map(({ host }) => host)).filter(host => /[a-z]/.test(host)),
-      discovered: holders.filter(({ discovery }) => discovery),
       isListed
     }),
     ...differs
@@ -57,12 +54,6 @@ describe('places that lead to pods', () => {
     ])
   })
 
-  it('are registries, for the pods that no holder lists', () => {
-    const nacos = { ...holder('n', []), discovery: { type: 'nacos', service: 'WEB' } }
-    const pods = [at('web-1', '10.0.0.1'), at('web-2', '10.0.0.2')]
-    expect(told([nacos, holder('a', ['10.0.0.1:80'])], pods)).to.deep.equal(['upstreams/n null web-2'])
-  })
-
   it('are holders that are proxied as L4, once for all of their pods', () => {
     const pods = [at('web-1', '10.0.0.1'), at('web-2', '10.0.0.2')]
     const holders = [holder('s', ['10.0.0.1:80', '10.0.0.2:80']), holder('h', ['10.0.0.1:80'])]
@@ -94,10 +85,7 @@ describe('places that lead to pods', () => {
       aliasesTo: () => [],
       servicesKnown: false,
       isNodePort: () => false,
-      hosts: () => [],
-      connectors: () => [],
-      names: [],
-      discovered: [],
+      ...answersIn([])({ ips: [] }),
       isListed: false
     })
     expect(told([], [at('web-1', '10.0.0.1')], { behind })).to.deep.equal([])
