@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { Settings } from './schema/schema.ts'
-import { type Pem, type Secret, pemFromFile, secretFromEnv, secretFromFile } from './secret.ts'
+import { type Secret, pemFromFile, secretFromEnv, secretFromFile } from './secret.ts'
 import { parseDuration } from '../rules/drain/duration.ts'
+
+/** The configuration in the agent's form: checked, complete, frozen. All times in ms. `docs/config.md` explains each setting. */
+export type Config = ReturnType<typeof resolve>
 
 /** How gateways are found: pods by their labels, or a list in the configuration (APISIX outside of Kubernetes). */
 type GatewaySource =
@@ -17,64 +20,6 @@ export interface DashboardConfig {
   readonly origins: readonly string[]
 }
 
-/** The configuration in the agent's form: checked, complete, frozen. All times in ms. `docs/config.md` explains each setting. */
-export interface Config {
-  readonly kubernetes: {
-    readonly kubeconfig: string | undefined
-    readonly account: string
-    /** Empty: all namespaces. */
-    readonly namespaces: readonly string[]
-    readonly events: boolean
-  }
-  readonly apisix: {
-    readonly admin: {
-      /** The origin of the Admin API, without a trailing slash and without `/apisix/admin`. */
-      readonly url: string
-      readonly key: Secret
-      readonly ca: Pem | undefined
-      readonly timeoutMs: number
-    }
-    readonly control: {
-      readonly enabled: boolean
-      readonly port: number
-      readonly timeoutMs: number
-    }
-    readonly barrier:
-      | {
-          readonly port: number
-          readonly scheme: 'http' | 'https'
-          readonly token: Secret
-          readonly ca: Pem | undefined
-          /** The name in the gateways' certificate; `undefined`: a certificate must have its gateway's address. */
-          readonly serverName: string | undefined
-          readonly ttlMs: number
-        }
-      | undefined
-    readonly gateways: GatewaySource
-  }
-  readonly drain: {
-    readonly reserveMs: number
-    readonly settleMs: number
-    readonly longLivedMs: number
-    readonly dryRun: boolean
-  }
-  readonly serve: {
-    readonly host: string
-    readonly port: number
-    /** The port of dashboard and metrics; `undefined`: both are on `port`. */
-    readonly pagePort: number | undefined
-    /** `undefined` if the dashboard is not enabled. */
-    readonly dashboard: DashboardConfig | undefined
-    readonly shutdownTimeoutMs: number
-  }
-  readonly leader: Settings['leader']
-  readonly sync: Settings['sync']
-  readonly ghosts: { readonly afterMs: number }
-  /** The webhook that adds hooks; `undefined` without `inject.file`. */
-  readonly inject: { readonly file: string; readonly port: number } | undefined
-  readonly log: Settings['log']
-}
-
 export type Env = Readonly<Record<string, string | undefined>>
 
 /** The selector that matches the pods of the official chart. */
@@ -84,22 +29,17 @@ const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
  * Turns consistent settings into the Config: durations become ms, and secrets become references that can be read. Each file or
  * secret that cannot be read adds a line to `problems`; the caller must then not use the Config.
  */
-export function resolve(settings: Settings, env: Env, problems: string[]): Config {
+export function resolve(settings: Settings, env: Env, problems: string[]) {
   const { kubernetes, apisix, drain, serve, leader, sync, ghosts, inject, log } = settings
   const { admin, control, barrier } = apisix
-  content('kubernetes.kubeconfig', kubernetes.kubeconfig)
+  fromFile('kubernetes.kubeconfig', kubernetes.kubeconfig, 'cannot read', path => readFileSync(path))
   return {
-    kubernetes: {
-      kubeconfig: kubernetes.kubeconfig,
-      account: kubernetes.account,
-      namespaces: kubernetes.namespaces,
-      events: kubernetes.events
-    },
+    kubernetes,
     apisix: {
       admin: {
         url: new URL(admin.url).origin,
         key: secret('apisix.admin.key', admin.keyFile, admin.keyEnv),
-        ca: pem('apisix.admin.caFile', admin.caFile),
+        ca: fromFile('apisix.admin.caFile', admin.caFile, CA, pemFromFile),
         timeoutMs: ms(admin.timeout)
       },
       control: {
@@ -111,7 +51,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         port: barrier.port,
         scheme: barrier.scheme,
         token: secret('apisix.barrier.token', barrier.tokenFile, barrier.tokenEnv),
-        ca: pem('apisix.barrier.caFile', barrier.caFile),
+        ca: fromFile('apisix.barrier.caFile', barrier.caFile, CA, pemFromFile),
         serverName: barrier.serverName,
         ttlMs: ms(barrier.ttl)
       },
@@ -162,26 +102,22 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     }
   }
 
-  function pem(setting: string, path: string | undefined): Pem | undefined {
-    if (path === undefined) return undefined
+  function fromFile<T>(
+    setting: string,
+    path: string | undefined,
+    cannot: string,
+    read: (path: string) => T
+  ): T | undefined {
     try {
-      return pemFromFile(path)
+      return path === undefined ? undefined : read(path)
     } catch (err) {
-      problems.push(`${setting}: cannot take the CA from ${path}: ${reason(err)}`)
-      return undefined
-    }
-  }
-
-  function content(setting: string, path: string | undefined): string | undefined {
-    if (path === undefined) return undefined
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (err) {
-      problems.push(`${setting}: cannot read ${path}: ${reason(err)}`)
+      problems.push(`${setting}: ${cannot} ${path}: ${reason(err)}`)
       return undefined
     }
   }
 }
+
+const CA = 'cannot take the CA from'
 
 const ms = (text: string): number => parseDuration(text) ?? 0
 

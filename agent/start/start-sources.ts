@@ -31,8 +31,8 @@ import type { Events } from '../report/tell/events.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { addressRanges } from '../base/address-ranges.ts'
-import { createGhosts, type Ghosts } from '../upkeep/ghosts.ts'
-import { createSync, type Sync } from '../upkeep/sync.ts'
+import { createGhosts } from '../upkeep/ghosts.ts'
+import { createSync } from '../upkeep/sync.ts'
 import { serviceName } from '../rules/members/claim.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
@@ -103,7 +103,6 @@ export function startSources(options: SourceOptions): StartedSources {
     leader,
     mode,
     asking,
-    clock,
     log: part('sync'),
     drains,
     events
@@ -168,54 +167,32 @@ export async function stopSources(sources: StartedSources): Promise<void> {
   sources.hangUp()
 }
 
-interface StartOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
+interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
-  readonly clock: Clock
   readonly log: Log
   readonly drains: CurrentDrains
   readonly events: Pick<Events, 'addNotSynced'> | undefined
 }
 
-/** The parts that look at holders apart from drains. Built from the configuration and the other parts. */
-export const startUpkeep = (parts: StartOptions): UpkeepParts => ({
-  sync: parts.config.sync.allow.length > 0 ? syncOf(parts) : undefined,
-  ghosts: ghostsOf(parts)
-})
-
-function ghostsOf({ config, cluster, inventory, log, drains }: StartOptions): Ghosts {
-  const { podRanges } = config.sync
-  return createGhosts({
-    cluster,
-    inventory,
-    drains: () => drains.current(),
-    isPodRange: addressRanges(podRanges),
+/** The parts that look at holders apart from drains. */
+export function startUpkeep(options: UpkeepOptions): UpkeepParts {
+  const { config, cluster, inventory, leader, mode, asking, log, drains: store, events } = options
+  const { podRanges, allow } = config.sync
+  const known = { cluster, inventory, drains: () => store.current(), isPodRange: addressRanges(podRanges) }
+  const ghosts = createGhosts({
+    ...known,
     hasRanges: podRanges.length > 0,
     everywhere: config.kubernetes.namespaces.length === 0,
     afterMs: config.ghosts.afterMs,
     log
   })
-}
-
-function syncOf({
-  config,
-  cluster,
-  inventory,
-  leader,
-  mode,
-  asking,
-  log,
-  drains,
-  events
-}: StartOptions): Sync {
-  return createSync({
-    cluster,
-    inventory,
-    drains: () => drains.current(),
+  if (allow.length === 0) return { sync: undefined, ghosts }
+  const sync = createSync({
+    ...known,
     asking,
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
-    allow: config.sync.allow,
-    isPodRange: addressRanges(config.sync.podRanges),
+    allow,
     told(service, why) {
       const facts = { service: serviceName(service) }
       if (why === undefined) return log.info(facts, 'service can be synced')
@@ -223,6 +200,7 @@ function syncOf({
       if (leader.leads()) events?.addNotSynced(service, why)
     }
   })
+  return { sync, ghosts }
 }
 
 /** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */

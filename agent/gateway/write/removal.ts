@@ -14,7 +14,10 @@ export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
-  /** Whether the pod at this node still ends; asked before every read for a write. `undefined`: not known, so the node stays for now. */
+  /**
+   * Whether the pod at this node still ends. Asked before every read for a write, because a change may have waited. `false`: the node stays
+   * (the drain was undone, or a new pod has the address). `undefined`: not known, so the node stays for now.
+   */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
   /** Whether this process came back from an absence (start/start-sources.ts) after `at`. If so, earlier answers do not count. */
   readonly wasAwaySince: (at: Millis) => boolean
@@ -22,6 +25,7 @@ export interface RemovalTools {
   readonly prepare: (target: Target) => Promise<unknown>
   /** The wishes for this object, besides the removals of drains. `found`: the holders of the object as just read. */
   readonly wishes: (target: Target, found: readonly Holder[]) => readonly Wish[]
+  /** How long one removal is retried before it is reported as failed, in ms. */
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }

@@ -2,12 +2,9 @@ import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
-import type { Clock } from '../../base/clock.ts'
 import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/listeners.ts'
 import type { Change, Kept } from '../../rules/plan/change.ts'
-import type { AdminApi } from '../apisix/admin-api.ts'
-import type { Inventory } from '../inventory/inventory.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
 import { writerOf } from '../apisix/holders.ts'
 import { carryOut, type RemovalTools, type Target } from './removal.ts'
@@ -55,7 +52,7 @@ export interface Writer {
    * the next try comes after a pause.
    */
   submit(change: Change): void
-  /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, like `submit`. */
+  /** Reads an object and applies its wishes (`RemovalTools.wishes`). Idempotent, like `submit`. */
   tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   /** The plan keeps this node now: a removal that it asked for before is cancelled if it is not sent yet. */
@@ -70,47 +67,34 @@ export interface Writer {
   stop(): Promise<void>
 }
 
-export interface WriterOptions {
-  readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
-  readonly inventory: Pick<Inventory, 'learn' | 'forget'>
-  readonly clock: Clock
+/** The tools of a removal that change nothing if they are left out. */
+type Optional = 'stillEnding' | 'wasAwaySince' | 'prepare' | 'wishes' | 'giveUpMs'
+
+export interface WriterOptions
+  extends Omit<RemovalTools, 'signal' | Optional>, Partial<Pick<RemovalTools, Optional>> {
   readonly log: Logger
-  /** Objects written at the same time; default 8. */
-  readonly concurrency?: number
   /** How long the first write of an object waits for other pods that end at the same moment, in ms; default 0. */
   readonly gatherMs?: number
-  /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
-  readonly giveUpMs?: number
-  /**
-   * Whether the address still belongs to a pod that ends. Asked before the read for every write, because a change may have waited.
-   * `false`: the node stays (the drain was undone, or a new pod has the address). `undefined`: the node stays for now.
-   */
-  readonly stillEnding?: RemovalTools['stillEnding']
-  /** See `RemovalTools.wasAwaySince`. */
-  readonly wasAwaySince?: RemovalTools['wasAwaySince']
-  /** See `RemovalTools.prepare`. */
-  readonly prepare?: RemovalTools['prepare']
-  /** Called for every object that is read, before a write and after it, so that the result is never older than the object. */
-  readonly wishes?: RemovalTools['wishes']
 }
 
+/** Objects written at the same time. */
+const CONCURRENCY = 8
+
 export function createWriter(options: WriterOptions): Writer {
-  const { admin, inventory, clock, log, gatherMs = 0, giveUpMs = 10_000 } = options
+  const { clock, log, gatherMs = 0 } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
   const statuses = createWriteStatuses()
   const listeners = createListeners()
   const ended = new AbortController()
-  const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
+  const gate = new PQueue({ concurrency: CONCURRENCY })
   const tools: RemovalTools = {
-    admin,
-    inventory,
-    clock,
-    stillEnding: options.stillEnding ?? (() => true),
-    wasAwaySince: options.wasAwaySince ?? (() => false),
-    prepare: options.prepare ?? (() => Promise.resolve()),
-    wishes: options.wishes ?? (() => []),
-    giveUpMs,
+    stillEnding: () => true,
+    wasAwaySince: () => false,
+    prepare: () => Promise.resolve(),
+    wishes: () => [],
+    giveUpMs: 10_000,
+    ...options,
     signal: ended.signal
   }
 

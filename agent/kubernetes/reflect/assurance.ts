@@ -147,7 +147,6 @@ interface Expectations {
   /** The stream has reached this revision. */
   seen(revision: Revision | undefined): void
   clear(): void
-  readonly size: number
 }
 
 /** @param onMissed called once, when the first expectation is overdue; all are then dropped */
@@ -170,9 +169,6 @@ export function createExpectations(clock: Clock, onMissed: (why: string) => void
       const left = open.filter(e => e.revision !== undefined && isLater(e.revision, revision))
       if (left.length !== open.length) hold(left)
     },
-    clear: () => hold([]),
-    get size() {
-      return open.length
-    }
+    clear: () => hold([])
   }
 }

@@ -2,14 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isUnsupported, retryAfterOf } from '../transport/api-error.ts'
 import { createAssurance, createExpectations, startHeartbeat } from './assurance.ts'
-import {
-  createBackoff,
-  type Backoff,
-  createLiveness,
-  createNextStep,
-  Doubted,
-  type WatchStatus
-} from './watch-status.ts'
+import { createBackoff, createLiveness, createNextStep, Doubted, type WatchStatus } from './watch-status.ts'
 import { type Collection, list, notOlderThan, isLater, type Revision } from './collection.ts'
 import type { Connection } from '../transport/connection.ts'
 import { follow, NoEndMarker, type Follower, metaOf, type Sink } from './follow.ts'
@@ -62,7 +55,6 @@ interface ReflectorOptions<F extends { readonly uid: string }> {
   /** Facts or the state have changed. */
   readonly onChange: () => void
   readonly settings?: Partial<ReflectorSettings>
-  readonly backoff?: Backoff
 }
 
 /** A watch that ends normally but lived for less than this counts as broken, in ms. */
@@ -75,7 +67,7 @@ const LIVED_MS = 1_000
 export function startReflector<F extends { readonly uid: string }>(options: ReflectorOptions<F>): Reflector {
   const { connection, collection, clock, log, onChange } = options
   const settings = { ...REFLECTOR_DEFAULTS, ...options.settings }
-  const backoff = options.backoff ?? createBackoff()
+  const backoff = createBackoff()
   const intake = createIntake(options.toFact, options.sink, onChange, log)
   const stopping = new AbortController()
   const counters = { events: 0, lists: 0, failures: 0, silences: 0 }
@@ -160,14 +152,14 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     counters.failures += 1
     next.failed(error, revision)
     liveness.lost(error instanceof Error ? error.message : String(error))
-    return Math.max(retryAfterOf(error), backoff.failed(liveness.livedMs()))
+    return Math.max(retryAfterOf(error), backoff(liveness.livedMs()))
   }
   const afterEnd = (): number => {
     cancelGap()
     cancelGap = clock.alarm(clock.now() + settings.gapMs, () =>
       liveness.lost('the watch ended and did not come back yet')
     )
-    return liveness.livedMs() >= LIVED_MS ? 0 : backoff.failed(liveness.livedMs())
+    return liveness.livedMs() >= LIVED_MS ? 0 : backoff(liveness.livedMs())
   }
 
   const run = async () => {

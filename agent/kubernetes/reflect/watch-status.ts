@@ -168,33 +168,20 @@ export function createNextStep(): NextStep {
   }
 }
 
-export interface Backoff {
-  /** Returns the wait after a failure, in ms. `livedMs`: how long the connection was healthy before it. */
-  failed(livedMs: number): number
-}
+const BACKOFF_MS = { first: 50, longest: 5_000 }
+/** After a connection that has lived this long, the back-off starts over, in ms. */
+const HEALTHY_MS = 10_000
 
 /**
- * Doubles, with jitter over the upper half, so that agents of many clusters behind one balancer do not reconnect together. Starts
- * over once a connection has lived for `healthyMs`, because a stream that syncs and breaks at once is not healthy.
+ * Returns the wait after a failure of a connection that was healthy for `livedMs`, in ms. Doubles, with jitter over the upper half, so
+ * that agents of many clusters behind one balancer do not reconnect together. Starts over once a connection has lived long enough, because a stream that syncs and breaks at once is not healthy.
  */
-export function createBackoff({
-  firstMs = 50,
-  mostMs = 5_000,
-  healthyMs = 10_000,
-  random = Math.random
-}: {
-  firstMs?: number
-  mostMs?: number
-  healthyMs?: number
-  random?: () => number
-} = {}): Backoff {
+export function createBackoff(random = Math.random): (livedMs: number) => number {
   let failures = 0
-  return {
-    failed(livedMs) {
-      if (livedMs >= healthyMs) failures = 0
-      const ceiling = doubled({ first: firstMs, longest: mostMs }, failures)
-      failures += 1
-      return ceiling * (0.5 + random() / 2)
-    }
+  return livedMs => {
+    if (livedMs >= HEALTHY_MS) failures = 0
+    const ceiling = doubled(BACKOFF_MS, failures)
+    failures += 1
+    return ceiling * (0.5 + random() / 2)
   }
 }

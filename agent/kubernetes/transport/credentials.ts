@@ -48,25 +48,36 @@ function accountCredentials(folder: string, clock: Clock): Credentials {
       'KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not in a pod; set kubernetes.kubeconfig'
     )
   }
-  let cached: { readonly at: number; readonly headers: Promise<Readonly<Record<string, string>>> } | undefined
-  const readToken = async () => {
-    const token = await readFile(join(folder, 'token'), 'utf8')
-    return { authorization: `Bearer ${token.trim()}` }
-  }
+  const { headers, refused } = cached(clock, () => readBearer(join(folder, 'token')))
   return {
     origin: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`).origin,
     tls: async () => ({ ca: await readFile(join(folder, 'ca.crt')) }),
-    headers() {
-      if (!cached || clock.now() - cached.at > FRESH_MS) {
-        const headers = readToken()
-        // A failure is not cached: the next request reads the token again.
-        headers.catch(() => (cached = undefined))
-        cached = { at: clock.now(), headers }
-      }
-      return cached.headers
-    },
-    refused: () => void (cached = undefined)
+    headers,
+    refused
   }
+}
+
+type Headers = Awaited<ReturnType<Credentials['headers']>>
+
+/** The headers that `read` returns, for a while, or until they are refused. */
+function cached(clock: Clock, read: () => Promise<Headers>): Pick<Credentials, 'headers' | 'refused'> {
+  let last: { readonly at: number; readonly headers: Promise<Headers> } | undefined
+  return {
+    headers() {
+      if (!last || clock.now() - last.at > FRESH_MS) {
+        const headers = read()
+        // A failure is not cached: the next request asks again.
+        headers.catch(() => (last = undefined))
+        last = { at: clock.now(), headers }
+      }
+      return last.headers
+    },
+    refused: () => void (last = undefined)
+  }
+}
+
+async function readBearer(file: string): Promise<Headers> {
+  return { authorization: `Bearer ${(await readFile(file, 'utf8')).trim()}` }
 }
 
 type Kubeconfig = Extract<CredentialSource, { kind: 'kubeconfig' }>
@@ -87,29 +98,21 @@ function kubeconfigCredentials(source: Kubeconfig, clock: Clock): Credentials {
   if (pathname !== '/') throw new Error(`API server ${cluster.server}: a path in the URL is not supported`)
   if (cluster.proxyUrl) throw new Error(`API server ${cluster.server}: proxy-url is not supported`)
 
-  let cached: { readonly at: number; readonly headers: Promise<Readonly<Record<string, string>>> } | undefined
   const options = async () => {
     const opts: RequestOptions = {}
     await config.applyToHTTPSOptions(opts)
     return opts
   }
+  const cache = cached(clock, () => readHeaders(config, options))
   return {
     origin,
     async tls() {
       const { ca, cert, key, rejectUnauthorized, servername } = await options()
       return definedOnly({ ca, cert, key, rejectUnauthorized, servername })
     },
-    headers() {
-      if (!cached || clock.now() - cached.at > FRESH_MS) {
-        const headers = readHeaders(config, options)
-        // A failure is not cached: the next request asks again.
-        headers.catch(() => (cached = undefined))
-        cached = { at: clock.now(), headers }
-      }
-      return cached.headers
-    },
+    headers: cache.headers,
     refused() {
-      cached = undefined
+      cache.refused()
       // Auth plugins cache their credentials until these expire. Only a new KubeConfig makes them ask again.
       config = reloaded(source) ?? config
     }
@@ -149,10 +152,10 @@ function clusterOf(config: ClientNode.KubeConfig) {
 async function readHeaders(
   config: ClientNode.KubeConfig,
   options: () => Promise<RequestOptions>
-): Promise<Readonly<Record<string, string>>> {
+): Promise<Headers> {
   const tokenFile = tokenFileOf(config)
   // client-node reads the file at most once a minute, and would continue to use a refused token.
-  if (tokenFile !== undefined) return bearer((await readFile(tokenFile, 'utf8')).trim())
+  if (tokenFile !== undefined) return readBearer(tokenFile)
   const { headers, auth } = await options()
   const found: Record<string, string> = {}
   if (typeof auth === 'string') found['authorization'] = `Basic ${Buffer.from(auth).toString('base64')}`
@@ -168,8 +171,6 @@ function tokenFileOf(config: ClientNode.KubeConfig): string | undefined {
   }
   return typeof settings?.tokenFile === 'string' ? settings.tokenFile : undefined
 }
-
-const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 function definedOnly(options: Record<string, unknown>): ConnectionOptions {
   return Object.fromEntries(

@@ -45,7 +45,7 @@ describe('settings', () => {
 
   it('are all read from the file', () => {
     expect(settings.filter(setting => !isTakenOver(setting))).to.deep.equal([])
-    expect(isTakenOver(['kubernetes', 'timeout'])).to.equal(false)
+    expect(isTakenOver(['serve', 'timeout'])).to.equal(false)
     expect(isTakenOver(['drain', 'pageSize'])).to.equal(false)
   })
 

@@ -24,27 +24,27 @@ import { manualClock } from '../../../build/manual-clock.ts'
 
 describe('watch: back-off', () => {
   it('doubles up to the maximum, and the jitter stays in the upper half', () => {
-    const low = createBackoff({ random: () => 0 })
-    const high = createBackoff({ random: () => 0.999_999 })
+    const low = createBackoff(() => 0)
+    const high = createBackoff(() => 0.999_999)
     const ceilings = [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]
     for (const ceiling of ceilings) {
-      expect(low.failed(0)).to.equal(ceiling / 2)
-      expect(high.failed(0)).to.be.within(ceiling * 0.99, ceiling)
+      expect(low(0)).to.equal(ceiling / 2)
+      expect(high(0)).to.be.within(ceiling * 0.99, ceiling)
     }
   })
 
   it('starts over after a healthy time, and only then', () => {
-    const backoff = createBackoff({ random: () => 1 })
-    backoff.failed(0)
-    backoff.failed(0)
-    expect(backoff.failed(9_999)).to.equal(200)
-    expect(backoff.failed(10_000)).to.equal(50)
+    const backoff = createBackoff(() => 1)
+    backoff(0)
+    backoff(0)
+    expect(backoff(9_999)).to.equal(200)
+    expect(backoff(10_000)).to.equal(50)
   })
 
   it('never overflows', () => {
-    const backoff = createBackoff({ random: () => 1 })
-    for (let i = 0; i < 2_000; i += 1) backoff.failed(0)
-    expect(backoff.failed(0)).to.equal(5_000)
+    const backoff = createBackoff(() => 1)
+    for (let i = 0; i < 2_000; i += 1) backoff(0)
+    expect(backoff(0)).to.equal(5_000)
   })
 })
 
@@ -120,9 +120,7 @@ describe('watch: expectations', () => {
     expectations.expect('10', 100, 'a')
     expectations.expect('12', 100, 'b')
     expectations.seen('9')
-    expect(expectations.size).to.equal(2)
     expectations.seen('10')
-    expect(expectations.size).to.equal(1)
     expectations.seen('100')
     clock.advance(1_000)
     expect(missed).to.deep.equal([])
