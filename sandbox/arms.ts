@@ -1,5 +1,5 @@
-import { countAnswers } from './answers.ts'
-import { CONTROLLER_ENDS, WITH_AGENT, type ArmName, type RunOptions } from './cli.ts'
+import { controllerEnds, hasAgent, lateBy, type ArmName, type RunOptions } from './cli.ts'
+import type { HookRecord } from './kubelet/hook.ts'
 import type { PodRecord } from './kubelet/record.ts'
 import type { Hook } from './kubernetes/objects.ts'
 import type { LoadCounts } from './load/options.ts'
@@ -8,6 +8,7 @@ import { keep } from './keep.ts'
 import type { ArmDetail } from './report.ts'
 import { rollOut, type RolloutState } from './rollout.ts'
 import { waitFor } from './wait-for.ts'
+import { isAtPort } from './kubelet/addresses.ts'
 import { startWorld, type World } from './world.ts'
 
 /** The progress of an arm, for the progress line. */
@@ -25,14 +26,17 @@ export interface Arm {
   readonly world: World
 }
 
-/** The hook in the README, for users to paste. Only the pod's own address is added, which the sandbox needs. */
+/**
+ * The hook in the README, for users to paste. Only the pod's own address is added, which the sandbox needs. With ports there is none, and
+ * macOS has no `timeout`: curl's limit is enough for a sandbox.
+ */
 const drainHook = (agentUrl: string): Hook => ({
   exec: {
     command: [
       'sh',
       '-c',
-      `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause
-         curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 --interface $POD_IP -X POST \
+      `sleep 5 & ${isAtPort(agentUrl) ? '' : 'timeout 24 '}sh -c 'for pause in 0 1 1; do sleep $pause
+         curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 ${isAtPort(agentUrl) ? '' : '--interface $POD_IP '}-X POST \
            "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit
          [ $? = 22 ] && break
        done; false' && kill $! || wait`
@@ -41,17 +45,15 @@ const drainHook = (agentUrl: string): Hook => ({
 })
 
 /** The hook of the pods in each arm, once the address of the agent is known. */
-export const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
-  'no-hook': undefined,
-  'sleep-5': () => ({ exec: { command: ['sleep', '5'] } }),
-  'apisix-drain': drainHook,
-  'controller-dead-no-hook': undefined,
-  'controller-dead': drainHook
+export function hookOf(name: ArmName): ((agentUrl: string) => Hook) | undefined {
+  if (hasAgent(name)) return drainHook
+  return name.endsWith('sleep-5') ? () => ({ exec: { command: ['sleep', '5'] } }) : undefined
 }
 
 /** How long requests are sent before and after the rolling update; after it for at least the owner's longest lag. */
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
+const SETTLED_MS = 1000
 const ROLLOUT_MS = 60_000
 /** A request fails after this time. A busy machine delays requests much less, so a timeout is a failure of the arm. */
 const REQUEST_MS = 15_000
@@ -64,7 +66,8 @@ export async function runArm(
   signal: AbortSignal
 ): Promise<Arm> {
   onState({ stage: 'starting', load: undefined, rollout: undefined })
-  const { replicas, gateways, workers, seed, rate, traffic, evidence, keepLogs, mode, lateMs } = options
+  const { replicas, gateways, workers, seed, rate, traffic, evidence, keepLogs, mode, ports } = options
+  const lateMs = options.lateMs ?? lateBy(name)
   const world = await startWorld(
     {
       replicas,
@@ -73,14 +76,15 @@ export async function runArm(
       seed,
       evidence,
       mode,
-      preStop: HOOKS[name],
+      ports,
+      preStop: hookOf(name),
       accessLog: keepLogs !== undefined
     },
     signal
   )
   try {
     // Without an ingress controller the agent must add the new pods, so `sync` needs the agent in every arm.
-    if (WITH_AGENT.has(name) || mode === 'sync') {
+    if (hasAgent(name) || mode === 'sync') {
       const { url } = await world.startAgent(signal)
       onState({ stage: 'starting', load: undefined, rollout: undefined, dashboard: `${url}/` })
     }
@@ -100,9 +104,9 @@ export async function runArm(
     const { store } = world.kubernetes
     const { kubelet } = world
     const roll = () => rollOut({ store, kubelet, timeoutMs: ROLLOUT_MS, onProgress, signal })
-    if (CONTROLLER_ENDS.has(name)) await world.owner.close()
+    if (controllerEnds(name)) await world.owner.close()
     if (lateMs !== undefined) world.delayOwner(lateMs)
-    const rolloutMs = (await roll()) + (CONTROLLER_ENDS.has(name) ? await roll() : 0)
+    const rolloutMs = (await roll()) + (controllerEnds(name) ? await roll() : 0)
     if (lateMs !== undefined)
       await waitFor(
         'the ingress controller has listed the new pods',
@@ -111,7 +115,7 @@ export async function runArm(
         2 * lateMs + ROLLOUT_MS,
         signal
       )
-    await pass('settling', SETTLE_MS)
+    await pass('settling', lateMs !== undefined || controllerEnds(name) ? SETTLED_MS : SETTLE_MS)
     const result = await load.stop()
     if (keepLogs !== undefined) await keep(keepLogs, name, world, result)
     const ended = kubelet.records().filter(({ goneAt }) => goneAt !== undefined)
@@ -141,7 +145,7 @@ function hookFigures(
   return {
     hookMs: summary(hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),
     hooks: { run: hooks.length, failed: hooks.filter(({ ok }) => !ok).length },
-    answers: WITH_AGENT.has(name) ? countAnswers(hooks) : {},
+    answers: hasAgent(name) ? countAnswers(hooks) : {},
     late: ended.flatMap(lateArrivals).length
   }
 }
@@ -150,4 +154,20 @@ function hookFigures(
 function lateArrivals({ hooks, arrivals }: PodRecord) {
   const endedAt = Math.max(...hooks.map(hook => hook.endedAt))
   return hooks.length === 0 ? [] : arrivals.filter(({ at }) => at > endedAt)
+}
+
+/** Counts the outputs of hooks: `{"drained (barrier)": 5, "no answer": 1}`. */
+function countAnswers(hooks: readonly HookRecord[]): Readonly<Record<string, number>> {
+  const answers = Map.groupBy(hooks, ({ output }) => readAnswer(output))
+  return Object.fromEntries([...answers].map(([answer, { length }]) => [answer, length]))
+}
+
+/** The result and evidence in the last line, which is the agent's ack. curl's errors and an empty output (a fallback) are `no answer`. */
+function readAnswer(output: string): string {
+  try {
+    const ack = JSON.parse(output.trim().split('\n').at(-1) ?? '') as Readonly<Record<string, unknown>>
+    return `${String(ack['result'])} (${String(ack['evidence'])})`
+  } catch {
+    return 'no answer'
+  }
 }

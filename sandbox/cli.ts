@@ -4,13 +4,17 @@ import { TRAFFICS, type Traffic } from './load/options.ts'
 import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
 
-const BY_DEFAULT = ['no-hook', 'sleep-5', 'apisix-drain'] as const
-const ARMS = [...BY_DEFAULT, 'controller-dead-no-hook', 'controller-dead'] as const
+const ON_TIME = ['no-hook', 'sleep-5', 'apisix-drain'] as const
+/** The arms for an ingress controller that is later than any sleep, and for one that ends for good. */
+const IN_TROUBLE = ['late-sleep-5', 'late-apisix-drain', 'dead-no-hook', 'dead-apisix-drain'] as const
+const ARMS = [...ON_TIME, ...IN_TROUBLE]
 export type ArmName = (typeof ARMS)[number]
-/** The arms whose pods have the hook of apisix-drain. */
-export const WITH_AGENT: ReadonlySet<ArmName> = new Set(['apisix-drain', 'controller-dead'])
-/** The arms whose ingress controller ends for good before the Deployment is updated, twice. */
-export const CONTROLLER_ENDS: ReadonlySet<ArmName> = new Set(['controller-dead-no-hook', 'controller-dead'])
+/** Whether the pods of the arm have the hook of apisix-drain. */
+export const hasAgent = (name: ArmName): boolean => name.endsWith('apisix-drain')
+/** Whether the ingress controller ends for good before the Deployment is updated, twice. */
+export const controllerEnds = (name: ArmName): boolean => name.startsWith('dead-')
+/** How late the ingress controller of an arm is, in ms, if no other time is given. */
+export const lateBy = (name: ArmName): number | undefined => (name.startsWith('late-') ? 7000 : undefined)
 
 export interface RunOptions {
   readonly arms: readonly ArmName[]
@@ -31,6 +35,8 @@ export interface RunOptions {
   readonly seed: number
   readonly json: boolean
   readonly hold: boolean
+  /** Ports of 127.0.0.1 in place of addresses in 127/8. */
+  readonly ports?: boolean | undefined
 }
 
 /** One command, with its options. */
@@ -49,14 +55,15 @@ export type Command =
 
 export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback. No root, no network, no cluster.
 
-  npm run sandbox                              the same rolling update under load, three times; then a table
+  npm run sandbox                              rolling updates under load, with sleeps and with apisix-drain; then a table
   npm run sandbox -- --only apisix             the APISIX stand-in alone
   npm run sandbox -- --only kubernetes         the Kubernetes API stand-in alone
 
-  --arms <a,b>      which arms to run, in this order        (no-hook,sleep-5,apisix-drain)
-                    no-hook, sleep-5, apisix-drain: one rolling update, by the hook of its pods
-                    controller-dead-no-hook, controller-dead: the ingress controller stops for good,
-                    then two rolling updates, without a hook and with ours
+  --arms <a,b>      which arms to run, in this order; each is named by the hook of its pods
+                    late-sleep-5, late-apisix-drain: the ingress controller lists a change 7 s late;
+                    dead-no-hook, dead-apisix-drain: it stops for good, then two rolling updates
+                    (these four; with --late or without an ingress controller, the next three)
+                    no-hook, sleep-5, apisix-drain: an ingress controller in good order
   --mode <m>        who writes APISIX's upstreams                                   (etcd-1.8)
                     etcd-1.8    ingress controller 1.8: PUTs an upstream when its endpoints change
                     etcd-2.x    ingress controller 2.x: PUTs what differs, in full syncs
@@ -79,13 +86,15 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   --seed <n>        for everything drawn at random                                  (1)
   --keep-logs <dir> keep the agent's log, the gateways' access log and what happened to every pod
   --json            one object on stdout; progress goes to stderr
+  --ports           ports of 127.0.0.1 in place of addresses in 127/8, and one gateway. This is so without
+                    the flag where the system has no such addresses (macOS)
   --hold            leave the last arm running to play with, until Ctrl-C
 
   with --only apisix:      --proxy <port> (9080)  --admin <port> (9180)  --control <port> (9090)  --workers <n> (4)
   with --only kubernetes:  --port <port> (6443)
                            a port of 0 is picked by the system
 
-Exit codes: 0 apisix-drain or controller-dead ran and no request failed in it (or --only ended by Ctrl-C), 1 otherwise,
+Exit codes: 0 an arm with apisix-drain ran and no request failed in it (or --only ended by Ctrl-C), 1 otherwise,
 2 wrong command line.
 `
 
@@ -103,6 +112,7 @@ const FLAGS = {
   seed: { type: 'string' },
   json: { type: 'boolean' },
   hold: { type: 'boolean' },
+  ports: { type: 'boolean' },
   only: { type: 'string' },
   proxy: { type: 'string' },
   admin: { type: 'string' },
@@ -112,21 +122,8 @@ const FLAGS = {
 } as const
 type Flag = keyof typeof FLAGS
 
-const RUN: readonly Flag[] = [
-  'arms',
-  'mode',
-  'late',
-  'replicas',
-  'rate',
-  'traffic',
-  'evidence',
-  'keep-logs',
-  'gateways',
-  'workers',
-  'seed',
-  'json',
-  'hold'
-]
+const NOT_OF_A_RUN: readonly string[] = ['proxy', 'admin', 'control', 'port', 'only', 'help']
+const RUN = (Object.keys(FLAGS) as Flag[]).filter(flag => !NOT_OF_A_RUN.includes(flag))
 /** The flags that are valid with each value of `--only` (`run`: without `--only`). */
 const MEANT = {
   run: RUN,
@@ -185,19 +182,20 @@ export function parseCommand(argv: readonly string[]): Command {
     run: () => ({
       kind: 'run',
       options: {
-        arms: readArms(values.arms, values.mode, problems),
+        arms: readArms(values, problems),
         replicas: whole('replicas', 10, 1, 200),
         gateways: whole('gateways', 2, 1, 20),
         workers: whole('workers', 2, 1, 64),
         rate: whole('rate', 400, 1, 10_000),
         seed: whole('seed', 1, 0, 4_294_967_295),
-        traffic: readTraffic(values.traffic, problems),
-        mode: readMode(values.mode, problems),
+        traffic: oneOf(TRAFFICS, 'traffic', values, problems),
+        mode: oneOf(MODES, 'mode', values, problems),
         lateMs: lateOf(values, whole, problems),
-        evidence: readEvidence(values.evidence, problems),
+        evidence: oneOf(['barrier', 'observed'], 'evidence', values, problems),
         keepLogs: typeof values['keep-logs'] === 'string' ? values['keep-logs'] : undefined,
         json: values.json === true,
-        hold: values.hold === true
+        hold: values.hold === true,
+        ports: values.ports === true
       }
     })
   }
@@ -218,44 +216,42 @@ function flagProblem(name: string, rawName: string, value: string | undefined): 
   return []
 }
 
-function readTraffic(given: string | boolean | undefined, problems: string[]): Traffic {
-  const traffic = given === undefined ? 'all' : TRAFFICS.find(name => name === given)
-  if (traffic === undefined) problems.push(`--traffic takes one of ${TRAFFICS.join(', ')}, not "${given}"`)
-  return traffic ?? 'all'
-}
+type Given = Readonly<Partial<Record<Flag, string | boolean>>>
 
-function readEvidence(given: string | boolean | undefined, problems: string[]): Evidence {
-  if (given === undefined || given === 'barrier' || given === 'observed') return given ?? 'barrier'
-  problems.push(`--evidence takes barrier or observed, not "${given}"`)
-  return 'barrier'
-}
-
-function readMode(given: string | boolean | undefined, problems: string[]): SandboxMode {
-  const mode = given === undefined ? MODES[0] : MODES.find(name => name === given)
-  if (mode === undefined) problems.push(`--mode takes one of ${MODES.join(', ')}, not "${given}"`)
-  return mode ?? MODES[0]
+/** The value of a flag that takes one of these words; the first one without the flag. */
+function oneOf<T extends string>(
+  words: readonly [T, ...T[]],
+  flag: Flag,
+  values: Given,
+  problems: string[]
+): T {
+  const given = values[flag] ?? words[0]
+  const word = words.find(one => one === given)
+  if (word === undefined) problems.push(`--${flag} takes one of ${words.join(', ')}, not "${given}"`)
+  return word ?? words[0]
 }
 
 function lateOf(
-  { late, mode, arms }: { late?: unknown; mode?: unknown; arms?: unknown },
+  { late, mode, arms }: Given,
   whole: (flag: 'late', byDefault: number, min: number, max: number) => number,
   problems: string[]
 ): number | undefined {
   if (late === undefined) return undefined
   if (mode === 'sync') problems.push('--late needs an ingress controller: --mode sync has none')
-  if (typeof arms === 'string' && arms.includes('controller-dead'))
-    problems.push('--late needs an ingress controller that lives: leave out the arms controller-dead*')
+  if (typeof arms === 'string' && arms.includes('dead-'))
+    problems.push('--late needs an ingress controller that lives: leave out the arms dead-*')
   return whole('late', 0, 0, 600_000)
 }
 
-function readArms(given: unknown, mode: unknown, problems: string[]): readonly ArmName[] {
-  if (typeof given !== 'string') return BY_DEFAULT
+function readArms({ arms: given, mode, late }: Given, problems: string[]): readonly ArmName[] {
+  const hasController = mode !== 'discovery' && mode !== 'sync'
+  if (typeof given !== 'string') return hasController && late === undefined ? IN_TROUBLE : ON_TIME
   const names = given.split(',').map(name => name.trim())
   const isArm = (name: string): name is ArmName => ARMS.some(arm => arm === name)
   const unknown = names.filter(name => !isArm(name))
   for (const name of unknown) problems.push(`--arms: there is no arm "${name}", only ${ARMS.join(', ')}`)
-  const ends = names.find(name => isArm(name) && CONTROLLER_ENDS.has(name))
-  if (ends !== undefined && (mode === 'discovery' || mode === 'sync'))
+  const ends = names.find(name => isArm(name) && (controllerEnds(name) || lateBy(name) !== undefined))
+  if (ends !== undefined && !hasController)
     problems.push(`--arms ${ends} needs an ingress controller: --mode ${mode} has none`)
   const twice = names.filter((name, i) => names.indexOf(name) !== i)
   for (const name of new Set(twice)) problems.push(`--arms names ${name} twice: once is enough`)

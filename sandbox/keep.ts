@@ -15,9 +15,12 @@ export async function keep(directory: string, arm: string, world: World, load?: 
   const to = join(directory, arm)
   await mkdir(to, { recursive: true })
   const { files, kubelet, owner } = world
-  await copyIfThere(files.agent, join(to, 'agent.log'))
-  await copyIfThere(files.access, join(to, 'access.log'))
-  await copyIfThere(files.admin, join(to, 'admin.log'))
+  for (const name of ['agent', 'access', 'admin'] as const) {
+    const copied = copyFile(files[name], join(to, `${name}.log`), constants.COPYFILE_FICLONE)
+    await copied.catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
+  }
   const facts = {
     clock: { now: now(), epochMs: Date.now() },
     load,
@@ -32,9 +35,3 @@ const withCounts = ({ arrivals, ...record }: PodRecord) => ({
   ...record,
   arrivals: { count: arrivals.length, last: arrivals.at(-1) }
 })
-
-async function copyIfThere(from: string, to: string): Promise<void> {
-  await copyFile(from, to, constants.COPYFILE_FICLONE).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
-}

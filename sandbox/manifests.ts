@@ -68,13 +68,18 @@ export const service = (annotations: Readonly<Record<string, string>> = {}): Dra
 })
 
 /** The pod of a gateway, for the agent's gateway watch. No kubelet runs it: the gateway is a process already. */
-export const gatewayPod = (name: string): Draft<Pod> => ({
+/** @param hostNetwork several pods may call from its address */
+export const gatewayPod = (name: string, hostNetwork = false): Draft<Pod> => ({
   metadata: {
     namespace: GATEWAY_NAMESPACE,
     name,
     labels: { 'app.kubernetes.io/name': 'apisix', 'app.kubernetes.io/instance': 'sandbox' }
   },
-  spec: { nodeName: 'host-of-gateways', containers: [{ name: 'apisix', image: 'apache/apisix' }] }
+  spec: {
+    nodeName: 'host-of-gateways',
+    hostNetwork,
+    containers: [{ name: 'apisix', image: 'apache/apisix' }]
+  }
 })
 
 export const runningStatus = (ip: string, now: string) => ({

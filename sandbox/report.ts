@@ -1,5 +1,5 @@
 import type { LoadResult } from './load/options.ts'
-import { WITH_AGENT, type ArmName } from './cli.ts'
+import { hasAgent, type ArmName } from './cli.ts'
 
 /** The result of one arm: rolling updates under load. Every figure was measured in this run. */
 interface ArmResult {
@@ -36,7 +36,7 @@ export const jsonReport = (arms: readonly ArmResult[]): { readonly arms: readonl
 
 /** True only if an arm with the agent ran, and each such arm sent requests and had no failure. */
 export function succeeded(arms: readonly ArmResult[]): boolean {
-  const ours = arms.filter(({ name }) => WITH_AGENT.has(name))
+  const ours = arms.filter(({ name }) => hasAgent(name))
   return ours.length > 0 && ours.every(({ requests, failed }) => requests > 0 && failed === 0)
 }
 
@@ -61,7 +61,7 @@ export function table(arms: readonly ArmDetail[]): string {
 
 /** Compares the time that the hook takes with the sleep that it replaces. */
 function ratio(arms: readonly ArmDetail[]): string[] {
-  const p50 = (name: ArmName) => arms.find(arm => arm.name === name)?.hookMs.p50 ?? 0
+  const p50 = (hook: string) => arms.find(({ name }) => name.endsWith(hook))?.hookMs.p50 ?? 0
   const [sleep, drain] = [p50('sleep-5'), p50('apisix-drain')]
   if (drain === 0) return []
   const times = sleep / drain

@@ -1,16 +1,10 @@
 import { runArm, type Arm, type ArmState } from './arms.ts'
-import type { ArmName, RunOptions } from './cli.ts'
+import { hasAgent, type ArmName, type RunOptions } from './cli.ts'
 import type { Progress } from './progress.ts'
 import type { ArmDetail } from './report.ts'
 
-interface Run {
-  readonly details: readonly ArmDetail[]
-  /** With `hold`: the last arm, still up. The caller closes its world. */
-  readonly held: Arm | undefined
-}
-
-/** Runs one arm after another, each in a world of its own. Leaves nothing running if it rejects. */
-export async function runArms(options: RunOptions, progress: Progress, signal: AbortSignal): Promise<Run> {
+/** Runs one arm after another, each in a world of its own. Leaves nothing running if it rejects. With `hold`, `held` is the last arm, still up: the caller closes its world. */
+export async function runArms(options: RunOptions, progress: Progress, signal: AbortSignal) {
   const details: ArmDetail[] = []
   for (const [i, name] of options.arms.entries()) {
     const onState = (state: ArmState) => {
@@ -28,7 +22,7 @@ export async function runArms(options: RunOptions, progress: Progress, signal: A
   return { details, held: undefined }
 }
 
-const NAME_WIDTH = 13
+const NAME_WIDTH = 17
 
 function line(name: ArmName, { stage, load, rollout }: ArmState): string {
   const pods = rollout
@@ -42,7 +36,8 @@ const doneLine = ({ name, requests, failed, rolloutMs }: ArmDetail) =>
   `${name.padEnd(NAME_WIDTH)}  rolled out in ${(rolloutMs / 1000).toFixed(1)} s  ${requests} requests, ${failed} failed`
 
 /** Commands to try on a world that is left running. */
-export function heldLines({ world }: Arm): string[] {
+export function heldLines({ world, detail }: Arm): string[] {
+  const account = `KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=${world.kubernetes.port}`
   const [first] = world.gateways.gateways
   const { admin } = world.gateways
   return [
@@ -56,6 +51,9 @@ export function heldLines({ world }: Arm): string[] {
     `try         curl ${first?.proxy}/`,
     `            curl -H 'X-API-KEY: ${admin.key}' ${admin.url}/apisix/admin/upstreams`,
     `            curl ${world.agentUrl}/api/state`,
-    `            kubectl --kubeconfig ${world.kubeconfigFile} -n shop rollout restart deployment web`
+    `            kubectl --kubeconfig ${world.kubeconfigFile} -n shop rollout restart deployment web`,
+    ...(hasAgent(detail.name) ? ['doctor', 'status'] : []).map(
+      command => `            ${account} node agent/main.ts ${command} --config ${world.files.config}`
+    )
   ]
 }

@@ -7,7 +7,7 @@ import { startAgent, type Agent } from './agent.ts'
 import type { AtSigterm } from './app/server.ts'
 import { builtFrom, type Ends } from './ends.ts'
 import { forkGateways, type ForkedGateways } from './gateways/process.ts'
-import { createAddresses } from './kubelet/addresses.ts'
+import { AT_PORTS, createAddresses, createPorts, hasLoopback } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
 import { podStore } from './kubelet/pod-store.ts'
 import { mountAccount } from './kubernetes/account.ts'
@@ -19,8 +19,7 @@ import { forkLoad, type LoadProcess } from './load/process.ts'
 import * as manifests from './manifests.ts'
 import type { Owner } from './owner/owner.ts'
 import { startMode, SYNCED, type OwnerContext, type SandboxMode } from './owner/start.ts'
-import { readyNodes } from './owner/slices.ts'
-import { storeSlices } from './owner/store-slices.ts'
+import { readyNodes, storeSlices } from './owner/slices.ts'
 import { createRandom } from './random.ts'
 import { isRolledOut } from './rollout.ts'
 import { measureSyncLags, type SyncLags } from './sync-lag.ts'
@@ -31,6 +30,8 @@ export interface WorldOptions {
   readonly gateways: number
   readonly workers: number
   readonly seed: number
+  /** Ports of 127.0.0.1 in place of addresses, and one gateway; so too where the system has no such addresses. */
+  readonly ports?: boolean | undefined
   /** The workers of the last gateway apply each write up to this many ms late. */
   readonly behindMs?: number
   /** How the pods' app treats the requests that it has accepted at SIGTERM; default `finish`. */
@@ -65,7 +66,7 @@ export interface World {
   /** The URL at which `startAgent` makes the agent listen, and which the hooks call. */
   readonly agentUrl: string
   /** Deleted with the world. A file exists only if something was written to it. */
-  readonly files: { readonly agent: string; readonly access: string; readonly admin: string }
+  readonly files: Readonly<Record<'agent' | 'config' | 'access' | 'admin', string>>
   /** From now on the owner writes this many ms after a change. */
   delayOwner(ms: number): void
   /** Whether the owner's last write lists the pods that are Ready now. */
@@ -100,7 +101,9 @@ async function build(
   signal: AbortSignal | undefined
 ): Promise<World> {
   const random = createRandom(options.seed)
-  const addresses = createAddresses()
+  const ports = options.ports || !(await hasLoopback())
+  const addresses = ports ? createPorts() : createAddresses()
+  const local = () => (ports ? AT_PORTS : addresses.allocate())
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-sandbox-'))
   ends.push(() => rm(directory, { recursive: true, force: true }))
 
@@ -108,11 +111,12 @@ async function build(
   const mode = options.mode ?? 'etcd-1.8'
   const files = {
     agent: join(directory, 'agent.log'),
+    config: join(directory, 'agent.yaml'),
     access: join(directory, 'access.log'),
     admin: join(directory, 'admin.log')
   }
   const starting = forkGateways({
-    hosts: Array.from({ length: options.gateways }, () => addresses.allocate()),
+    hosts: Array.from({ length: ports ? 1 : options.gateways }, local),
     proxyPort: PORTS.proxy,
     controlPort: PORTS.control,
     adminPort: PORTS.admin,
@@ -156,7 +160,7 @@ async function build(
   })
   ends.push(() => kubelet.close())
 
-  const agentHost = addresses.allocate()
+  const agentHost = local()
   const agentUrl = `http://${agentHost}:${PORTS.agent}`
   const { store } = kubernetes
   store.create('services', manifests.service(mode === 'sync' ? { [UPSTREAM]: SYNCED } : {}))
@@ -164,7 +168,7 @@ async function build(
   await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
   up = true
   const gateways = await starting
-  registerGateways(kubernetes, gateways)
+  registerGateways(kubernetes, gateways, ports)
   const syncLags = measureSyncLags(store, gateways)
 
   const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
@@ -242,11 +246,11 @@ const drawn =
 const secret = (random: () => number): string =>
   Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join('')
 
-function registerGateways({ store }: Kubernetes, { gateways }: ForkedGateways): void {
+function registerGateways({ store }: Kubernetes, { gateways }: ForkedGateways, hostNetwork: boolean): void {
   store.create('namespaces', { metadata: { name: manifests.GATEWAY_NAMESPACE } })
   store.create('namespaces', { metadata: { name: manifests.NAMESPACE } })
   for (const { name, host } of gateways) {
-    store.create('pods', manifests.gatewayPod(name))
+    store.create('pods', manifests.gatewayPod(name, hostNetwork))
     const status = manifests.runningStatus(host, new Date(store.now()).toISOString())
     store.patchStatus('pods', manifests.GATEWAY_NAMESPACE, name, status)
   }

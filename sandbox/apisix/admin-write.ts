@@ -1,9 +1,8 @@
 import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
 import { asMap, mergePatch, patchAt } from './merge.ts'
-import { inUse } from './references.ts'
-import { checkResource } from './schema.ts'
-import { keyOf, type PutOptions, type Store } from './store.ts'
+import { checkResource, splitUpstreams } from './schema.ts'
+import { idOf, keyOf, type Item, type PutOptions, type Store } from './store.ts'
 
 /** A write to one object, its body parsed. */
 export interface AdminWrite {
@@ -135,3 +134,32 @@ const refused = (resource: string, value: JsonObject, store: Store): Answer | un
 
 /** Answers to writes carry no revision: a client that needs it must read again. */
 const stored = (status: number, key: string, value: JsonObject): Answer => json(status, { key, value })
+
+/** Why APISIX refuses to delete an object (without `force=true`), in its words; empty if nothing uses the object. */
+function inUse(store: Store, resource: string, id: string): string {
+  // APISIX searches its own memory, which keeps objects in the order of their creation.
+  const inOrder = (of: string): Item[] => store.list(of).sort((a, b) => a.createdIndex - b.createdIndex)
+  const routes = inOrder('routes')
+  const names = (field: string) => (item: Item) => asText(item.value[field]) === id
+  const refusal = (kind: string, user: string, item: Item | undefined): string =>
+    item ? `can not delete this ${kind}, ${user} [${idOf(item.key)}] is still using it now` : ''
+  switch (resource) {
+    case 'upstreams':
+      return (
+        refusal('upstream', 'route', routes.find(names('upstream_id'))) ||
+        refusal('upstream', 'service', inOrder('services').find(names('upstream_id'))) ||
+        refusal('upstream', 'plugin in route', routes.find(splitsTo(id)))
+      )
+    case 'services':
+      return refusal('service directly', 'route', routes.find(names('service_id')))
+    case 'plugin_configs':
+      return refusal('plugin config', 'route', routes.find(names('plugin_config_id')))
+    default:
+      return ''
+  }
+}
+
+const splitsTo =
+  (id: string) =>
+  ({ value }: Item): boolean =>
+    splitUpstreams(value).some(({ upstream_id: target }) => asText(target) === id)

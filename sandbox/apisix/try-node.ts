@@ -1,4 +1,5 @@
 import { request, type Agent, type ClientRequest, type IncomingMessage } from 'node:http'
+import { placeOf } from '../kubelet/addresses.ts'
 import type { Timeouts } from './router.ts'
 import type { Target } from './vm/gateway.ts'
 
@@ -35,8 +36,7 @@ export function tryNode(options: TryOptions): ClientRequest {
   }
   const attempt = request({
     agent: options.agent,
-    host: target.host,
-    port: target.port,
+    ...placeOf(target.host, target.port),
     method: options.method,
     path: options.path,
     headers: options.headers,

@@ -1,5 +1,6 @@
 import { request as send, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { placeOf } from '../kubelet/addresses.ts'
 import { reportOf } from './access-log.ts'
 import { nginxPage, type Answer } from './answer.ts'
 import { askedOf, type ProxyWorker } from './exchange.ts'
@@ -40,8 +41,7 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
     nodes.push(target.name)
     const attempt = send({
       agent: false,
-      host: target.host,
-      port: target.port,
+      ...placeOf(target.host, target.port),
       method: request.method ?? 'GET',
       path,
       headers: upgradeHeaders(request.rawHeaders, request.socket.remoteAddress ?? ''),

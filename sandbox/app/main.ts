@@ -1,4 +1,5 @@
 import { flushCompileCache } from 'node:module'
+import { placeOf } from '../kubelet/addresses.ts'
 import { now } from '../now.ts'
 import { createReport, type AppMessage } from './report.ts'
 import { createApp } from './server.ts'
@@ -25,7 +26,7 @@ process.once('SIGTERM', () => void end())
 // If the sandbox exits and does not end this pod, the pod exits too.
 process.once('disconnect', () => process.exit(1))
 
-app.server.listen(Number(PORT), POD_IP, () => {
+app.server.listen(placeOf(POD_IP, Number(PORT)), () => {
   send({ type: 'ready', at: now() })
   // Writes the compile cache: the next pod starts in half the time, and slows the measured processes less.
   setImmediate(flushCompileCache)

@@ -3,7 +3,7 @@ import type { Image } from './container.ts'
 import type { Pod } from './pod.ts'
 import { startPod, type PodWorker } from './pod-worker.ts'
 import type { PodRecord } from './record.ts'
-import type { PodStore } from './store.ts'
+import type { PodStore } from './pod-store.ts'
 
 interface KubeletOptions {
   readonly store: PodStore

@@ -5,7 +5,7 @@ import { runHook } from './hook.ts'
 import { containerEnv, graceSeconds, type ContainerSpec, type Pod } from './pod.ts'
 import { newRecord, type PodRecord } from './record.ts'
 import { podStatus, type ContainerState } from './status.ts'
-import type { PodStore } from './store.ts'
+import type { PodStore } from './pod-store.ts'
 import { endContainer } from './terminate.ts'
 
 export interface PodWorker {

@@ -1,21 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 
 /** A kubeconfig with one context, in the form `kubectl` and client-node read (JSON is YAML). */
-export interface Kubeconfig {
-  readonly apiVersion: 'v1'
-  readonly kind: 'Config'
-  readonly clusters: readonly [{ readonly name: string; readonly cluster: Readonly<Record<string, string>> }]
-  readonly users: readonly [{ readonly name: string; readonly user: { readonly token: string } }]
-  readonly contexts: readonly [
-    {
-      readonly name: string
-      readonly context: { readonly cluster: string; readonly user: string; readonly namespace: string }
-    }
-  ]
-  readonly 'current-context': string
-}
-
-export function kubeconfigFor(server: { url: string; ca: string | undefined; token: string }): Kubeconfig {
+export function kubeconfigFor(server: { url: string; ca: string | undefined; token: string }) {
   const name = 'sandbox'
   return {
     apiVersion: 'v1',
@@ -38,6 +24,6 @@ export function kubeconfigFor(server: { url: string; ca: string | undefined; tok
 }
 
 /** Writes the file so that only its owner can read it: it holds the token. */
-export async function writeKubeconfig(path: string, config: Kubeconfig): Promise<void> {
+export async function writeKubeconfig(path: string, config: ReturnType<typeof kubeconfigFor>): Promise<void> {
   await writeFile(path, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createConnectionFaults, type ConnectionFaults } from './connection-faults.ts'
 import { createFaults, type RequestFaults } from './faults.ts'
 import { createHandler } from './handler.ts'
-import { kubeconfigFor, writeKubeconfig, type Kubeconfig } from './kubeconfig.ts'
+import { kubeconfigFor, writeKubeconfig } from './kubeconfig.ts'
 import { listen, type Listener } from './listener.ts'
 import { createStore, type Store, type StoreOptions } from './store.ts'
 import { selfSigned } from './tls.ts'
@@ -29,7 +29,7 @@ export interface KubernetesOptions {
 export interface Kubernetes {
   readonly url: string
   readonly port: number
-  readonly kubeconfig: Kubeconfig
+  readonly kubeconfig: ReturnType<typeof kubeconfigFor>
   /** PEM of the CA to trust; undefined without TLS. */
   readonly ca: string | undefined
   /** The administrator's bearer token. */

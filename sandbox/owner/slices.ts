@@ -1,3 +1,5 @@
+import type { Store } from '../kubernetes/store.ts'
+
 /** The part of an EndpointSlice that ingress controllers read. */
 export interface Slice {
   readonly metadata: {
@@ -44,3 +46,9 @@ export function readyNodes(slices: readonly Slice[], service: string, weight: nu
         )
     )
 }
+
+/** The API server stand-in's EndpointSlices, as the owner watches them. */
+export const storeSlices = (store: Store): SliceSource => ({
+  list: () => store.list('endpointslices'),
+  onChange: listener => store.onChange('endpointslices', ({ object }) => listener(object))
+})

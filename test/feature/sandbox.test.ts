@@ -1,13 +1,16 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { runArm, type Arm } from '../../sandbox/arms.ts'
 import type { ArmName, RunOptions } from '../../sandbox/cli.ts'
 import type { AccessFact } from '../../sandbox/apisix/access-log.ts'
 import type { PodRecord } from '../../sandbox/kubelet/record.ts'
 import type { LoadResult } from '../../sandbox/load/options.ts'
+import { heldLines } from '../../sandbox/run.ts'
 import { jsonReport } from '../../sandbox/report.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World, type WorldOptions } from '../../sandbox/world.ts'
@@ -118,6 +121,23 @@ describe('sandbox: the arms', () => {
     expect(facts.load.failed, JSON.stringify(facts.load.failures)).to.equal(0)
   })
 
+  it('--ports: at ports of one address, and doctor and status of what to try work', async () => {
+    const arm = await run('apisix-drain', { ports: true, gateways: 1, rate: 80 })
+    const { detail } = arm
+    expect(detail.failed, why(arm)).to.equal(0)
+    expect(detail.answers, why(arm)).to.deep.equal({ 'drained (barrier)': 3 })
+    expect(detail.late).to.equal(0)
+    expect(arm.world.kubelet.records().every(({ ip }) => ip.startsWith('10.250.'))).to.equal(true)
+    for (const [what, says] of [
+      ['doctor', /ok {4}barrier: apisix-0: fit[^]* 0 failed: the agent can work here/],
+      ['status', /shop\/web-\S+ +proved +barrier/]
+    ] as const) {
+      const command = heldLines(arm).find(line => line.includes(`main.ts ${what} `)) ?? ''
+      const { stdout } = await promisify(execFile)('sh', ['-c', command])
+      expect(stdout).to.match(says)
+    }
+  })
+
   /** Expects that the pods of two generations are gone, and that the upstream lists no living pod. */
   const listsOnlyGhosts = async ({ world }: Arm) => {
     const { url, key } = world.gateways.admin
@@ -133,8 +153,8 @@ describe('sandbox: the arms', () => {
     expect(listed).to.not.include.oneOf(living.map(({ ip }) => ip))
   }
 
-  it('controller-dead loses nothing: two generations end, and requests live on their successors', async () => {
-    const arm = await run('controller-dead')
+  it('dead-apisix-drain loses nothing: two generations end, and requests live on their successors', async () => {
+    const arm = await run('dead-apisix-drain')
     const { detail } = arm
     await listsOnlyGhosts(arm)
     expect(detail.failed, why(arm)).to.equal(0)
@@ -154,8 +174,8 @@ describe('sandbox: the arms', () => {
     expect(world.hasOwnerCaughtUp(), 'in the end').to.equal(true)
   })
 
-  it('controller-dead-no-hook is an outage', async () => {
-    const arm = await run('controller-dead-no-hook')
+  it('dead-no-hook is an outage', async () => {
+    const arm = await run('dead-no-hook')
     await listsOnlyGhosts(arm)
     expect(arm.detail.failed).to.be.above(arm.detail.requests / 4)
     expect(arm.detail.hooks).to.deep.equal({ run: 0, failed: 0 })

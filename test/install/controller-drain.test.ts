@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { APP, deployment, NAMESPACE } from '../../sandbox/manifests.ts'
-import { HOOKS } from '../../sandbox/arms.ts'
+import { hookOf } from '../../sandbox/arms.ts'
 import { summary } from '../../sandbox/percentile.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type Evidence, type World } from '../../sandbox/world.ts'
@@ -48,7 +48,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
       workers: 2,
       seed: 1,
       evidence,
-      preStop: HOOKS['apisix-drain'],
+      preStop: hookOf('apisix-drain'),
       startOwner: async (context, kubernetes) =>
         (owner = await startRealOwner(api, kubernetes.store, context))
     })
@@ -175,7 +175,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
     })
     it('the selector of the Service changes from blue to green, and blue is scaled to 0 at once', async () => {
       const labels = { 'app.kubernetes.io/name': 'green' }
-      const green = deployment(REPLICAS, HOOKS['apisix-drain']!(world.agentUrl))
+      const green = deployment(REPLICAS, hookOf('apisix-drain')!(world.agentUrl))
       world.kubernetes.store.create('deployments', {
         metadata: { namespace: NAMESPACE, name: 'green', labels },
         spec: {

@@ -1,10 +1,9 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { connect, type Socket, isIP } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import type { Discovery } from '../discovery.ts'
-import { canonicalIp } from '../ip.ts'
 import { startLua, type LuaValue } from './lua.ts'
 
 /** The addresses of each node name. */
@@ -154,3 +153,10 @@ export const REFS = 1_000_000
 
 /** The VM's clock shows seconds since the epoch as of the start of this process, and never steps. */
 const BASE = performance.timeOrigin / 1000
+
+/** The canonical form of an address: lower case, IPv6 compressed and without brackets. `undefined` if `text` is not an address. */
+function canonicalIp(text: string): string | undefined {
+  const family = isIP(text)
+  if (family === 4) return text
+  return family === 6 && !text.includes('%') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : undefined
+}

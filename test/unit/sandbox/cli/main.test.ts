@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { parseCommand } from '../../../../sandbox/cli.ts'
 import { eventually } from '../kubelet/harness.ts'
 
 const main = fileURLToPath(new URL('../../../../sandbox/main.ts', import.meta.url))
@@ -16,6 +17,24 @@ describe('sandbox: as a process', () => {
     expect(status).to.equal(2)
     expect(stdout).to.equal('')
     expect(stderr).to.contain('did you mean --rate?')
+  })
+
+  it('plays a late and a dead ingress controller by default, if there is one', () => {
+    const arms = (...args: string[]) => {
+      const command = parseCommand(args)
+      return command.kind === 'run' ? command.options.arms : command
+    }
+    expect(arms()).to.deep.equal(['late-sleep-5', 'late-apisix-drain', 'dead-no-hook', 'dead-apisix-drain'])
+    for (const [flag, value] of [
+      ['--mode', 'discovery'],
+      ['--mode', 'sync'],
+      ['--late', '3000']
+    ] as const)
+      expect(arms(flag, value)).to.deep.equal(['no-hook', 'sleep-5', 'apisix-drain'])
+    expect(arms('--arms', 'late-sleep-5', '--mode', 'sync')).to.deep.equal({
+      kind: 'wrong',
+      problems: ['--arms late-sleep-5 needs an ingress controller: --mode sync has none']
+    })
   })
 
   it('prints its help on stdout and exits 0', () => {
