@@ -5,15 +5,15 @@
 export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; readonly files: string }>> = {
   host: {
     holds: 'all that needs ffi: clock, shared memory, processes, datagrams',
-    files: 'host process wake'
+    files: 'host wake'
   },
   tools: {
     holds: 'serves all others: addresses, JSON, settings',
-    files: 'address json settings token'
+    files: 'address json settings'
   },
   counts: {
     holds: 'requests in flight and other counters, in memory that all workers share',
-    files: 'cells inflight instance kinds ports totals'
+    files: 'cells inflight kinds totals'
   },
   entries: {
     holds: 'the deny-list, its copy in each worker, and how entries arrive',
@@ -21,7 +21,7 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
   },
   word: {
     holds: "the worker's word: the places in which it could choose an address",
-    files: 'affected names nodes places records revision source speaker union word word_store word_text'
+    files: 'affected names nodes places source speaker union word word_store word_text'
   },
   pick: {
     holds: 'a request: which node it may use, and what is counted',

@@ -502,7 +502,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'plugin: any token is accepted',
     lua: [
       {
-        file: 'token.lua',
+        file: 'settings.lua',
         from: '    return false, "the token is not',
         to: '    return true, "the token is not'
       }

@@ -1,6 +1,6 @@
 --- The answers of the Barrier API, built from the two dictionaries: any worker can answer for all.
 local runtime  = require("apisix.drain.runtime")
-local instance = require("apisix.drain.instance")
+local cells    = require("apisix.drain.cells")
 local workers  = require("apisix.drain.workers")
 local totals   = require("apisix.drain.totals")
 local json     = require("apisix.drain.json")
@@ -30,10 +30,10 @@ function _M.base(barrier)
     barrier.all, barrier.l4 = living, l4.covered(living)
     barrier.unplaced = totals.unplaced(barrier.counts, barrier.numbers)
     local dict = barrier.entries.dict
-    barrier.unfit = workers.unfit(barrier.counts, living, ngx.worker.count(), instance.shared(dict))
+    barrier.unfit = workers.unfit(barrier.counts, living, ngx.worker.count(), cells.shared(dict))
     barrier.words = nil
     return {
-        instance = instance.of(dict), fit = #barrier.unfit == 0,
+        instance = cells.instance(dict), fit = #barrier.unfit == 0,
         now = ngx_now(),
     }
 end

@@ -2,7 +2,7 @@
 --   content_by_lua_block { require("apisix.drain.api").serve() }
 local runtime  = require("apisix.drain.runtime")
 local request  = require("apisix.drain.request")
-local instance = require("apisix.drain.instance")
+local cells    = require("apisix.drain.cells")
 local answers  = require("apisix.drain.answers")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
@@ -156,7 +156,7 @@ end
 
 local function remove(barrier, input)
     local removed = barrier.entries:remove(input.uids, input.as_of)
-    return answer(200, { instance = instance.of(barrier.entries.dict), removed = removed })
+    return answer(200, { instance = cells.instance(barrier.entries.dict), removed = removed })
 end
 
 

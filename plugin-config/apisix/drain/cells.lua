@@ -7,6 +7,8 @@
 -- docs/decisions/0009.
 local host = require("apisix.drain.host")
 local ngx  = ngx
+local io   = io
+local format = string.format
 local both, move = host.both, host.move
 
 local SLOTS  = 512              -- as many as workers.register gives
@@ -20,10 +22,12 @@ local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
 -- Increase LAYOUT with every change of the data that workers share: these counters, or the keys of
--- inflight.lua, ports.lua and entry.lua. After a reload, workers of a new version can run
+-- inflight.lua, totals.lua and entry.lua. After a reload, workers of a new version can run
 -- next to workers of an old one.
 local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
+-- a release that stores its entries in another way cannot read the old ones
+local INSTANCE = "instance|" .. LAYOUT
 
 local MISSING = "the memory for counts could not be mapped: the plugin needs Linux on x64 or arm64,"
                 .. " and apisix.lua_module_hook: apisix.drain.hook"
@@ -150,6 +154,40 @@ end
 --- @tparam number second when the oldest long-lived request began; 0: there is none
 function _M:set_oldest(at, second)
     self.cells[at + OLDEST] = second
+end
+
+
+local function random_id()
+    local file = io.open("/dev/urandom", "rb")
+    local bytes = file and file:read(16)
+    if file then
+        file:close()
+    end
+    if not bytes then
+        return format("%x%x", ngx.worker.pid(), ngx.now() * 1000)
+    end
+    return (bytes:gsub(".", function(c) return format("%02x", c:byte()) end))
+end
+
+
+--- The identity of a deny-list, which is made if the dictionary has none. The dictionary of the
+-- list stores it, so it survives a reload, but no restart. After a reload that resizes the
+-- dictionary, the new workers have a new dictionary and a new identity; the old workers keep
+-- theirs.
+-- @tparam table dict the dictionary of the deny-list
+function _M.instance(dict)
+    local id = dict:get(INSTANCE)
+    if not id then
+        dict:safe_add(INSTANCE, random_id())
+        id = dict:get(INSTANCE)
+    end
+    return id
+end
+
+
+--- Identifies the workers that share this deny-list and this way of counting.
+function _M.shared(dict)
+    return _M.instance(dict) .. " " .. LAYOUT
 end
 
 

@@ -1,5 +1,5 @@
 --- Requests in flight, counted per worker and address in the memory that all workers share
--- (cells.lua). The dictionary of counts has the lists of ports (ports.lua) and:
+-- (cells.lua). The dictionary of counts has the lists of ports (totals.lua) and:
 --
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
@@ -9,7 +9,7 @@
 --
 -- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
-local ports_mod    = require("apisix.drain.ports")
+local totals       = require("apisix.drain.totals")
 local setmetatable = setmetatable
 local pcall        = pcall
 local pairs        = pairs
@@ -42,7 +42,7 @@ function _M.new(dict, worker, slot, entries)
         entries  = entries,
         overflow = overflow,
         store    = cells,
-        ports    = ports_mod.new(dict, worker),
+        ports    = totals.ports(dict, worker),
         -- a tally is { addr, counter, hot }: `tallies` has it by the id of its address, and
         -- `opened` by its counter
         tallies  = {},
@@ -58,7 +58,7 @@ function _M.new(dict, worker, slot, entries)
 end
 
 
--- Makes the counter of an address, and writes its index (ports.lua) before the first count. If a
+-- Makes the counter of an address, and writes its index (totals.lua) before the first count. If a
 -- reader misses the index, it wrote its entry before that, so this request will see the entry.
 local function make(self, addr)
     local counter = self.store:make(addr)

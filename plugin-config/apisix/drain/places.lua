@@ -1,13 +1,13 @@
---- The places (records.lua) in which this worker could choose an address, in the configuration that
+--- The places (nodes.lua) in which this worker could choose an address, in the configuration that
 -- it routes by. They are indexed by the address of each node.
 --
 -- Nodes by service discovery and by name are looked up at intervals. Reading a large configuration
 -- takes milliseconds, so the code calls `pause` in between, which must let requests run.
 local source   = require("apisix.drain.source")
-local records  = require("apisix.drain.records")
-local nodes_of = require("apisix.drain.nodes").of
+local nodes_mod = require("apisix.drain.nodes")
 local names_mod = require("apisix.drain.names")
 local clock_now = require("apisix.drain.host").now
+local nodes_of = nodes_mod.of
 local setmetatable = setmetatable
 local ipairs   = ipairs
 local pairs    = pairs
@@ -113,7 +113,7 @@ function _M.new(with)
     self.source = source.new({
         core = with.core, changed = with.changed, rest = self.rest,
         come = function(kind, item)
-            local ok, record = pcall(records.of, kind, item, self.rest)
+            local ok, record = pcall(nodes_mod.places, kind, item, self.rest)
             if not ok then
                 -- an item that cannot be read hides only what it leads to
                 record = { refs = {}, places = { { name = kind, conf = UNREAD, moves = true } } }

@@ -1,7 +1,8 @@
 --- The barrier's parts in one nginx process.
 local entries_mod  = require("apisix.drain.entries")
+local cells        = require("apisix.drain.cells")
+local source       = require("apisix.drain.source")
 local inflight_mod = require("apisix.drain.inflight")
-local instance     = require("apisix.drain.instance")
 local workers_mod  = require("apisix.drain.workers")
 local plan_mod     = require("apisix.drain.plan")
 local pick_mod     = require("apisix.drain.pick")
@@ -10,9 +11,7 @@ local kinds_mod    = require("apisix.drain.kinds")
 local hooks        = require("apisix.drain.wrappers")
 local install      = require("apisix.drain.install")
 local l4           = require("apisix.drain.l4")
-local revision     = require("apisix.drain.revision")
 local settings_mod = require("apisix.drain.settings")
-local token_mod    = require("apisix.drain.token")
 local fetch        = require("apisix.drain.fetch")
 local speaker      = require("apisix.drain.speaker")
 local ngx          = ngx
@@ -120,7 +119,7 @@ local function beat(core)
     local set = here.entries:current()
     here.entries:clear(CLEAR)
     -- the revision may also go down: after a restore of etcd, APISIX reads everything again
-    local applied, kinds = revision.read(core)
+    local applied, kinds = source.revision(core)
     if applied > 0 and workers_mod.applied(counts, number, here.applied, applied, kinds) then
         counts:set("a|" .. number, ngx_now())
     end
@@ -167,7 +166,7 @@ local function register(core)
     for _, name in ipairs(COUNTS) do
         counts:safe_add(name, 0)
     end
-    local me, err = workers_mod.register(counts, instance.shared(entries_dict))
+    local me, err = workers_mod.register(counts, cells.shared(entries_dict))
     if not me then
         return err
     end
@@ -254,7 +253,7 @@ function _M.start()
             if #problems > 0 then
                 log(ngx.WARN, "apisix-drain: ", settings_mod.say(problems))
             end
-            here.token = here.token or token_mod.new(settings)
+            here.token = here.token or settings_mod.token(settings)
             fetch.start(here.entries, settings, here.token)
         end
     end)
@@ -265,11 +264,11 @@ function _M.start()
 end
 
 
---- Returns the token of this gateway (token.lua), even in a worker whose barrier did not start.
+--- Returns the token of this gateway (settings.lua), even in a worker whose barrier did not start.
 function _M.token()
     if not here.token then
         local ok, core = pcall(require, "apisix.core")
-        here.token = token_mod.new(settings_mod.load(ok and core or {}))
+        here.token = settings_mod.token(settings_mod.load(ok and core or {}))
     end
     return here.token
 end

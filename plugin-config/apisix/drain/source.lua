@@ -1,12 +1,12 @@
 --- The items that APISIX holds of each kind of object, and those that came or went since the last
 -- call. APISIX replaces items and never edits them, so a new item is found by identity.
-local revision = require("apisix.drain.revision")
 local clock_now = require("apisix.drain.host").now
-local KINDS    = revision.KINDS
 local setmetatable = setmetatable
 local ipairs   = ipairs
 local pairs    = pairs
 local pcall, type = pcall, type
+local tonumber = tonumber
+local ngx      = ngx
 
 -- items to read between two yields to requests
 local MANY = 100
@@ -14,7 +14,14 @@ local MANY = 100
 local CHECK = 5
 local NONE = {}
 
-local _M = {}
+-- the kinds of object that can list nodes, for the subsystem that runs this code
+local KINDS = ngx.config.subsystem == "stream" and { "stream_routes", "upstreams", "services" } or {
+    "routes", "upstreams", "services", "plugin_configs", "global_rules", "consumers",
+    "consumer_groups",
+}
+local OTHERS = { "ssls", "protos", "secrets", "stream_routes", "plugin_metadata" }
+
+local _M = { KINDS = KINDS }
 local mt = { __index = _M }
 
 
@@ -184,6 +191,41 @@ function _M:holds()
                                    object and object.conf_version)
     end)
     return any and same
+end
+
+
+local function revision_of(fetch, kind)
+    local ok, object = pcall(fetch, "/" .. kind)
+    if not ok or not object then
+        return nil
+    end
+    return tonumber(object.prev_index) or tonumber(object.conf_version) or 0
+end
+
+
+--- Which configuration this worker has applied: etcd's revision in the etcd modes, the version of a
+-- kind of object in the standalone ones. APISIX reads each kind by itself: after etcd was compacted
+-- or restored, it may read one kind anew, and another only seconds later.
+-- @tparam table core apisix.core
+-- @treturn number the highest revision of all kinds, 0 if APISIX reports none
+-- @treturn table the revision by kind, for those of KINDS that this APISIX has
+function _M.revision(core)
+    local highest, kinds = 0, {}
+    local fetch = core.config and core.config.fetch_created_obj
+    if not fetch then
+        return highest, kinds
+    end
+
+    for _, kind in ipairs(KINDS) do
+        local revision = revision_of(fetch, kind)
+        kinds[kind] = revision
+        highest = revision and revision > highest and revision or highest
+    end
+    for _, kind in ipairs(OTHERS) do
+        local revision = revision_of(fetch, kind)
+        highest = revision and revision > highest and revision or highest
+    end
+    return highest, kinds
 end
 
 

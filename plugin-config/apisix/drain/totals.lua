@@ -1,16 +1,23 @@
 --- The requests in flight of all workers together. Any worker can read them: the keys and the
--- memory are those of inflight.lua.
+-- memory are those of inflight.lua. The ports of an IP for which a worker has counters:
+--
+--   p|worker|ip|1 ..   one key for each port that has a counter, numbered without gaps. The value
+--                      is port + 65536 * place of the counter in cells.lua. 0: no port uses this
+--                      key now
 local cells_mod = require("apisix.drain.cells")
-local ports_mod = require("apisix.drain.ports")
+local setmetatable = setmetatable
 local ipairs    = ipairs
+local pairs     = pairs
 local str_sub   = string.sub
 local floor     = math.floor
 local max       = math.max
 local min       = math.min
 
-local PORTS = ports_mod.PORTS
+local PORTS = 65536
 
-local _M = {}
+local _M = { PORTS = PORTS }
+local Ports = {}
+local mt = { __index = Ports }
 
 
 local function count(place, sum)
@@ -75,6 +82,75 @@ function _M.purge(dict, worker)
         end
     end
     dict:delete("o|" .. worker)
+end
+
+
+--- The ports of each IP for which this worker has counters.
+-- @tparam table dict an ngx.shared dictionary that only counts use
+-- @tparam number worker the number of this process
+function _M.ports(dict, worker)
+    return setmetatable({ dict = dict, worker = worker, of_ip = {} }, mt)
+end
+
+
+--- Lists the port of an address. Each write replaces a number by a number, so a full
+-- dictionary cannot lose an index that exists.
+-- @tparam number place of its counter in cells.lua
+-- @treturn boolean false if the dictionary is full
+function Ports:list(addr, place)
+    local ip, port = addr.ip, addr.port
+    local ports = self.of_ip[ip]
+    if not ports then
+        ports = { n = 0 }
+        self.of_ip[ip] = ports
+    end
+
+    local at = ports[port] or ports.n + 1
+    for i = 1, ports[port] and 0 or ports.n do
+        if ports[-i] == 0 then
+            at = i
+            break
+        end
+    end
+    local key = "p|" .. self.worker .. "|" .. ip .. "|" .. at
+    if not self.dict:safe_set(key, port + PORTS * place) then
+        return false
+    end
+    ports.n = at > ports.n and at or ports.n
+    ports[port], ports[-at] = at, port
+    return true
+end
+
+
+--- Frees the place of an address in the list, for another port.
+function Ports:free(addr)
+    local ports = self.of_ip[addr.ip]
+    local at = ports and ports[addr.port]
+    if at then
+        ports[addr.port], ports[-at] = nil, 0
+        self.dict:safe_set("p|" .. self.worker .. "|" .. addr.ip .. "|" .. at, 0)
+    end
+end
+
+
+local function forget_unused(self, ip, ports)
+    for i = 1, ports.n do
+        if ports[-i] ~= 0 then
+            return
+        end
+    end
+    for i = 1, ports.n do
+        self.dict:delete("p|" .. self.worker .. "|" .. ip .. "|" .. i)
+    end
+    self.of_ip[ip] = nil
+end
+
+
+--- Removes the lists of IPs that have no counter left.
+function Ports:sweep()
+    for ip, ports in pairs(self.of_ip) do
+        forget_unused(self, ip, ports)
+    end
 end
 
 

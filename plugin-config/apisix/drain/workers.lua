@@ -16,13 +16,13 @@
 --
 -- Once the worker is registered, each write to h|, v|, a| and x| replaces a number by a number. So
 -- a full dictionary cannot make these writes fail.
-local process      = require("apisix.drain.process")
+local host         = require("apisix.drain.host")
 local totals       = require("apisix.drain.totals")
 local words        = require("apisix.drain.word_store")
-local revision     = require("apisix.drain.revision")
+local source       = require("apisix.drain.source")
 local ngx          = ngx
 local ngx_now      = ngx.now
-local clock_now    = require("apisix.drain.host").now
+local clock_now    = host.now
 local ipairs       = ipairs
 local pairs        = pairs
 local tonumber     = tonumber
@@ -77,7 +77,7 @@ function _M.register(dict, shared)
         end
     end
 
-    for _, kind in ipairs(revision.KINDS) do
+    for _, kind in ipairs(source.KINDS) do
         local ok, err = dict:safe_set("v|" .. number .. "|" .. kind, -1)
         if not ok then
             return nil, "failed to register the worker: " .. err
@@ -86,7 +86,7 @@ function _M.register(dict, shared)
 
     local pid = ngx.worker.pid()
     local slot = slot_of(dict, number .. " " .. ngx.worker.id() .. " " .. pid .. " "
-                               .. process.started(pid)
+                               .. host.started(pid)
                                .. (ngx.config.subsystem == "stream" and STREAM or ""))
     if not slot then
         return nil, "no slot is free for this worker"
@@ -99,7 +99,7 @@ end
 --- Publishes which configuration this worker has applied.
 -- @tparam table told the state that this worker published last; updated
 -- @tparam number highest the highest revision of all kinds
--- @tparam table kinds see revision.read
+-- @tparam table kinds see source.revision
 -- @treturn boolean whether anything changed
 function _M.applied(dict, number, told, highest, kinds)
     local news = told.highest ~= highest
@@ -120,7 +120,7 @@ end
 --- The revisions by kind of object, for the kinds that this APISIX has.
 function _M.revisions(dict, number)
     local kinds = {}
-    for _, kind in ipairs(revision.KINDS) do
+    for _, kind in ipairs(source.KINDS) do
         local value = dict:get("v|" .. number .. "|" .. kind)
         kinds[kind] = value and value >= 0 and value or nil
     end
@@ -155,7 +155,7 @@ function _M.list(dict)
                 worker.unfit = "a hook failed less than " .. ERROR_HOLD .. " s ago, see error.log"
             end
             worker.fit = worker.unfit == nil
-            local list = process.alive(worker.pid, start) and living or dead
+            local list = host.alive(worker.pid, start) and living or dead
             list[#list + 1] = worker
         end
     end
@@ -184,9 +184,9 @@ end
 
 -- Workers that serve and are not registered here. A starting worker does not serve yet: nginx runs
 -- init_worker, in which the plugin registers the worker, before it accepts a connection.
--- @treturn table|nil pids; nil if /proc does not show them @treturn boolean see process.family
+-- @treturn table|nil pids; nil if /proc does not show them @treturn boolean see host.family
 local function strangers(dict, living)
-    local suspects, second = process.family(by_pid(living))
+    local suspects, second = host.family(by_pid(living))
     if not suspects or #suspects == 0 then
         return suspects, second
     end
@@ -194,7 +194,7 @@ local function strangers(dict, living)
     -- a suspect may have registered, or ended, since `living` was read
     local known, found = by_pid((_M.list(dict))), {}
     for _, pid in ipairs(suspects) do
-        if not known[pid] and process.serves(pid) then
+        if not known[pid] and host.serves(pid) then
             found[#found + 1] = pid
         end
     end
@@ -226,7 +226,7 @@ end
 -- @tparam table dict the counts
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
--- @tparam string shared the result of instance.shared in this process
+-- @tparam string shared the result of cells.shared in this process
 -- @treturn table reasons, empty if fit. Stream subsystems add no reason: see l4.covered
 function _M.unfit(dict, living, count, shared)
     local pids, second = strangers(dict, living)

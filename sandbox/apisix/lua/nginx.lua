@@ -126,7 +126,7 @@ local function new_ngx(worker)
 end
 
 
--- The room `host` of the plugin: host.lua, process.lua and wake.lua.
+-- The room `host` of the plugin: host.lua and wake.lua.
 local function new_host(worker)
     local gateway = worker.gateway
     local host = {
@@ -156,20 +156,21 @@ local function new_host(worker)
         cells[at], cells[at + 1] = cells[at] - 1, cells[at + 1] + 1
     end
 
-    local process = {
-        started = function() return "1" end,
-        alive = function(pid) return gateway.pids[pid] ~= nil end,
-        serves = function(pid) return gateway.pids[pid] ~= nil end,
-        family = function(known)
-            local pids = {}
-            for pid in pairs(gateway.pids) do
-                if not known[pid] then
-                    pids[#pids + 1] = pid
-                end
+    function host.started() return "1" end
+
+    function host.alive(pid) return gateway.pids[pid] ~= nil end
+
+    host.serves = host.alive
+
+    function host.family(known)
+        local pids = {}
+        for pid in pairs(gateway.pids) do
+            if not known[pid] then
+                pids[#pids + 1] = pid
             end
-            return pids, gateway.second
-        end,
-    }
+        end
+        return pids, gateway.second
+    end
 
     local wake = {
         prepare = function() end,
@@ -189,7 +190,7 @@ local function new_host(worker)
             return sent
         end,
     }
-    return host, process, wake
+    return host, wake
 end
 
 
@@ -259,9 +260,8 @@ function _M.env(worker)
 
     worker.ngx = new_ngx(worker)
     env.ngx = worker.ngx
-    local host, process, wake = new_host(worker)
-    loaded["apisix.drain.host"], loaded["apisix.drain.process"] = host, process
-    loaded["apisix.drain.wake"] = wake
+    local host, wake = new_host(worker)
+    loaded["apisix.drain.host"], loaded["apisix.drain.wake"] = host, wake
     loaded["cjson.safe"] = {
         decode = decode, null = js.null,
         encode = function(text) return '"' .. text:gsub('[%c"\\]', json_escapes) .. '"' end,

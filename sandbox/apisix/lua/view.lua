@@ -2,9 +2,7 @@
 local address   = require("apisix.drain.address")
 local cells     = require("apisix.drain.cells")
 local entries_mod = require("apisix.drain.entries")
-local instance  = require("apisix.drain.instance")
 local json      = require("apisix.drain.json")
-local ports     = require("apisix.drain.ports")
 local request   = require("apisix.drain.request")
 local successors = require("apisix.drain.successors")
 local totals    = require("apisix.drain.totals")
@@ -102,7 +100,7 @@ function _M.of(gateway)
             local worker = key:match("^p|(%d+)|.+|%d+$")
             local listed = living[tonumber(worker)] and counts:get(key) or 0
             if listed ~= 0 then
-                local requests, long = cells.read(math.floor(listed / ports.PORTS))
+                local requests, long = cells.read(math.floor(listed / totals.PORTS))
                 sum = sum + requests + long
             end
         end
@@ -146,7 +144,7 @@ function _M.of(gateway)
 
     function see.ahead(seconds) gateway.ahead = seconds end
 
-    function see.instance() return instance.of(dict) end
+    function see.instance() return cells.instance(dict) end
 
     -- Runs Lua in each worker.
     function see.run(text)
