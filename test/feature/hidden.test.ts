@@ -193,6 +193,29 @@ describe('feature: places that hide a pod', () => {
     }
   })
 
+  for (const name of ['web-1.web.shop', 'web-1.web'])
+    test(`are short names of pods, without the plugin: ${name} (A25)`, async start => {
+      const rig = await start()
+      const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+      rig.service('web', [old, fresh])
+      rig.put('upstreams', 'web', { nodes: { [`${name}:80`]: 1, [fresh.node]: 1 } })
+      await until('the agent has seen it', () => rig.agent.holder('upstreams/web') !== undefined)
+      rig.end(old)
+      const { status, body } = await rig.hook(old)
+      expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 503, evidence: 'none' })
+    })
+
+  test('are none if no route has an upstream (A29)', async start => {
+    const rig = await start({ barrier: true })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.service('web', [old, fresh])
+    rig.put('routes', 'away', { uri: '/*', plugins: { redirect: { uri: '/away' } } })
+    await rig.settled()
+    rig.end(old)
+    const { status, body } = await rig.hook(old)
+    expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 200, evidence: 'barrier' })
+  })
+
   test('machines, external names and other Services hide nothing from the barrier', async start => {
     const rig = await start({ barrier: true })
     const [old, other] = [rig.pod('web-1'), rig.pod('other-1')]

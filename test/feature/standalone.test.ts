@@ -101,6 +101,24 @@ describe('feature: API-driven standalone', () => {
     expect(agent.apisix).to.deep.equal({ mode: 'standalone', problem: '' })
   })
 
+  test('two APISIX with configurations of their own under one selector: only the other one lists the pod (A28)', async start => {
+    const rig = await start({ barrier: true })
+    const { old, fresh, put } = await documented(rig)
+    await put([fresh], 1)
+    await known(rig, 1)
+    await Promise.all([rig.serve(old), rig.serve(fresh)])
+    const load = rig.load(50)
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(rig.gateways.map(({ barrier }) => barrier?.entries.look(old.ip, old.port))).to.deep.equal([
+      'sealed',
+      'sealed'
+    ])
+    expect((await load.stop()).failures).to.deep.equal([])
+    expect(rig.violations()).to.deep.equal([])
+  })
+
   test('an entry lasts while the workers of one gateway would choose the pod, although the agent reads another document', async start => {
     const rig = await start({ barrier: true, loop: { lingerMs: 100 }, config: { APISIX_BARRIER_TTL: '6s' } })
     const { old, fresh, put } = await documented(rig)

@@ -74,7 +74,8 @@ export function createClusterLists({ clock, lists, holders, isOnlyApisix }: Surv
     inventory: once(async signal => {
       const index = createHolderIndex()
       const source = await holders(signal)
-      for (const resource of RESOURCES) index.replace(resource, await listAll(source, resource, signal), 0)
+      for (const resource of RESOURCES)
+        index.replace(resource, (await listAll(source, resource, signal)) ?? [], 0)
       return index
     })
   }

@@ -17,6 +17,8 @@ export interface AdminObject {
 export interface AdminPage {
   readonly total: number
   readonly objects: readonly AdminObject[]
+  /** This APISIX has no such collection. */
+  readonly isOff?: true
 }
 
 export interface AdminApi {
@@ -109,7 +111,7 @@ export function createAdminApi(options: AdminOptions): AdminApi {
         const { total, list } = checked(page, await ask(path, { method: 'GET', signal, each }), asked)
         return { total, objects: list }
       } catch (error) {
-        if (isUnsupported(error)) return { total: 0, objects: [] }
+        if (isUnsupported(error)) return { total: 0, objects: [], isOff: true }
         throw error
       }
     },

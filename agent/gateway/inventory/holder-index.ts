@@ -27,6 +27,8 @@ interface HolderIndex {
   readonly names: () => Iterable<string>
   /** Changes whenever the answers of the other methods may change. */
   readonly version: () => number
+  /** The last listings had no object, not even one that lists no node. */
+  readonly isEmpty: () => boolean
   /** Whether the nodes of this holder get L4 connections: by the holder's own scheme, or because a stream route refers to it. */
   readonly isL4: (holder: HolderKey) => boolean
 }
@@ -53,6 +55,7 @@ export function createHolderIndex(): HolderIndex {
 
   let ofSecond: ReadonlySet<string> = new Set()
   let version = 0
+  const listed = new Map<Resource, number>()
   let answered: { readonly version: number; readonly of: HolderIndex['answers'] } | undefined
 
   const owned = (holder: Holder): Holder => {
@@ -109,6 +112,7 @@ export function createHolderIndex(): HolderIndex {
 
   return {
     replace(resource, list, beganAt) {
+      listed.set(resource, list.length)
       if (resource === 'services') {
         learnServices(list)
         upstreamOf = new Map(list.flatMap(({ id, value }) => idIn(value.upstream_id).map(to => [id, to])))
@@ -119,12 +123,12 @@ export function createHolderIndex(): HolderIndex {
         if (next.symmetricDifference(streamed).size > 0) version += 1
         streamed = next
       }
-      const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
+      const byName = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
-        const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
+        const stays = known.resource !== resource || byName.has(name) || (known.at ?? -Infinity) >= beganAt
         if (!stays) set(name, undefined)
       }
-      for (const [name, object] of listed) {
+      for (const [name, object] of byName) {
         const known = objects.get(name)
         // The same revision means the same content. Most objects in a listing are unchanged.
         if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
@@ -156,6 +160,7 @@ export function createHolderIndex(): HolderIndex {
     discovered: () => discovered.values(),
     names: () => names,
     version: () => version,
+    isEmpty: () => listed.values().every(objects => objects === 0),
     isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
     answers(pod) {
       if (answered?.version !== version)

@@ -31,6 +31,8 @@ export interface Inventory {
   names(): Iterable<string>
   isL4(holder: HolderKey): boolean
   version(): number
+  /** The last listings had no object at all. */
+  isEmpty(): boolean
   /**
    * When the oldest listing behind this inventory BEGAN (there is one for each collection); undefined before the first complete
    * inventory.
@@ -61,6 +63,9 @@ const FIRST_RETRY_MS = 1000
 /** The log reports failed listings at most once in this time, in ms. Each drain asks for a listing, and all would log the same. */
 const TELL_EVERY_MS = 60_000
 
+/** APISIX logs a warning for each listing of stream routes while its stream mode is off. So they are asked for again after this time, in ms. */
+const OFF_MS = 60_000
+
 /** Every collection whose objects list nodes. */
 export const RESOURCES: readonly Resource[] = [
   'upstreams',
@@ -79,6 +84,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
   const ended = new AbortController()
   const readAt = new Map<Resource, Millis>()
   const problems = new Map<Resource, Error>()
+  const offUntil = new Map<Resource, Millis>()
   let running: Promise<void> | undefined
   let queued: PromiseWithResolvers<void> | undefined
   let failures = 0
@@ -88,8 +94,11 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
 
   const listOne = async (resource: Resource): Promise<void> => {
     const beganAt = clock.now()
+    const isOff = beganAt < (offUntil.get(resource) ?? 0)
     try {
-      index.replace(resource, await listAll(admin, resource, ended.signal), beganAt)
+      const listed = isOff ? [] : await listAll(admin, resource, ended.signal)
+      if (!listed) offUntil.set(resource, beganAt + OFF_MS)
+      index.replace(resource, listed ?? [], beganAt)
       readAt.set(resource, beganAt)
       problems.delete(resource)
     } catch (error) {
@@ -151,6 +160,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
     names: index.names,
     isL4: index.isL4,
     version: index.version,
+    isEmpty: index.isEmpty,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
     problem: () => tellProblems(problems),
     learn: object => {

@@ -14,15 +14,17 @@ const MOST = 100_000
  * For each request, APISIX cuts the page from its current list (by createdIndex). So a deletion on an earlier page moves an object from
  * the next page to the page before, and the listing misses this object. The total then differs, and the listing begins again.
  *
+ * @returns `undefined` if APISIX has no such collection: its stream mode is off
  * @throws CodedError, ADMIN_UNSTEADY if the collection kept changing: an incomplete list would make holders vanish
  */
 export async function listAll(
   admin: Pick<AdminApi, 'list' | 'pageSize'>,
   resource: Resource,
   signal?: AbortSignal
-): Promise<readonly AdminObject[]> {
+): Promise<readonly AdminObject[] | undefined> {
   for (let tries = 1; ; tries++) {
-    const { objects, steady } = await listOnce(admin, resource, signal)
+    const { objects, steady, isOff } = await listOnce(admin, resource, signal)
+    if (isOff) return undefined
     if (steady) return objects
     if (tries === TRIES) throw new CodedError('ADMIN_UNSTEADY', `listing ${resource}`)
   }
@@ -32,7 +34,7 @@ async function listOnce(
   admin: Pick<AdminApi, 'list' | 'pageSize'>,
   resource: Resource,
   signal?: AbortSignal
-): Promise<{ objects: AdminObject[]; steady: boolean }> {
+): Promise<{ objects: AdminObject[]; steady: boolean; isOff?: true | undefined }> {
   const first = await admin.list(resource, 1, signal)
   if (first.total > MOST)
     throw new CodedError('ADMIN_TOO_LARGE', `listing ${resource}: ${first.total} objects`)
@@ -46,5 +48,5 @@ async function listOnce(
     steady &&= next.total === first.total
     for (const object of next.objects) objects.push(object)
   }
-  return { objects, steady }
+  return { objects, steady, isOff: first.isOff }
 }

@@ -151,7 +151,7 @@ function voidOf(
   { cluster, inventory, probe, barrier }: Sources,
   services: readonly ServiceName[]
 ): string | undefined {
-  if (inventory.holders().size > 0 || services.length === 0) return undefined
+  if (!inventory.isEmpty() || services.length === 0) return undefined
   const other = cluster.gateways().find(({ id }) => {
     const workers = barrier?.state(id)?.told?.workers ?? []
     return workers.some(({ revision }) => (revision ?? 0) > 0) || (probe?.sighting(id)?.holders.size ?? 0) > 0

@@ -45,6 +45,18 @@ describe('inventory', () => {
     expect(inventory.problem()).to.equal('')
   })
 
+  it('asks for stream routes once a minute while stream mode is off (R6)', async () => {
+    await apisix.close()
+    apisix = await startAdmin({ stream: false })
+    begin()
+    const asked = () => apisix.requests.filter(request => request.includes('/stream_routes')).length
+    for (const _ of [1, 2, 3]) await inventory.refresh()
+    expect({ asked: asked(), readAt: inventory.readAt() }).to.deep.equal({ asked: 1, readAt: clock.now() })
+    clock.advance(60_000)
+    await inventory.refresh()
+    expect(asked()).to.equal(2)
+  })
+
   it('reads all pages', async () => {
     for (let i = 0; i < 35; i++) apisix.put('upstreams', `u${i}`, nodes('10.0.0.1:80'))
     begin()

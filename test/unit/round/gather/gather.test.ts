@@ -33,6 +33,7 @@ describe('evidence about a pod', () => {
           names: () => [],
           discovered: () => [],
           holders: () => new Map(),
+          isEmpty: () => false,
           isL4: () => false,
           answers: () => ({ find: () => [], past: [] })
         },
