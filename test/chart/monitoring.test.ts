@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { play, TARGET } from './alerts/play.ts'
 import { recordRollout, type Recorded } from './alerts/record.ts'
 import { CHART, only, render } from './helm.ts'
-import { PROMQL } from './tools.ts'
+import { GRAFANA, PROMQL } from './tools.ts'
 
 interface Alert {
   readonly alert: string
@@ -79,7 +79,8 @@ describe('chart monitoring', () => {
     }
     return groups.flatMap(({ rules }) => rules)
   }
-  const dashboard = JSON.parse(readFileSync(join(CHART, 'dashboards/apisix-drain.json'), 'utf8')) as Dashboard
+  const text = readFileSync(join(CHART, 'dashboards/apisix-drain.json'), 'utf8')
+  const dashboard = JSON.parse(text) as Dashboard
 
   /** Expects that every selector of the expression finds a series of a real agent, and that the selector's labels exist there. */
   function check(expr: string): void {
@@ -116,18 +117,29 @@ describe('chart monitoring', () => {
     for (const [from, to] of bad) expect(() => check(good.replace(from, to)), to).to.throw()
   })
 
+  /** Runs a program that prints what is wrong with its input. */
+  const complaints = (program: string, input: string) => {
+    const { status, stdout, error } = spawnSync(program, { input, encoding: 'utf8' })
+    expect({ status, error }).to.deep.equal({ status: 0, error: undefined })
+    return stdout
+  }
+
   it('writes valid Prometheus expressions', () => {
     const expressions = [...alerts(), ...dashboard.panels.flatMap(({ targets }) => targets)].map(
       // Grafana replaces `$__range` before Prometheus parses the expression.
       ({ expr }) => expr.replaceAll('$__range', '1h')
     )
-    const parse = (lines: readonly string[]) => {
-      const { status, stdout, error } = spawnSync(PROMQL, { input: lines.join('\n'), encoding: 'utf8' })
-      expect({ status, error }).to.deep.equal({ status: 0, error: undefined })
-      return stdout
-    }
-    expect(parse(expressions)).to.equal('')
-    expect(parse(['sum(rate(x[5m])']), 'a wrong one').to.include('unclosed left parenthesis')
+    expect(complaints(PROMQL, expressions.join('\n'))).to.equal('')
+    expect(complaints(PROMQL, 'sum(rate(x[5m])'), 'a wrong one').to.include('unclosed left parenthesis')
+  })
+
+  it('draws a dashboard that is valid by the schema of Grafana (E8)', () => {
+    expect(complaints(GRAFANA, text)).to.equal('')
+    for (const [right, wrong] of [
+      ['"colorMode"', '"colourMode"'],
+      ['"h": 4', '"h": "4"']
+    ] as const)
+      expect(complaints(GRAFANA, text.replace(right, wrong)), wrong).to.match(/^panels\[0\]\./)
   })
 
   it('alerts on metrics, labels and values that the agent has', () => {

@@ -27,6 +27,10 @@ const PROMETHEUS = 'v0.315.0'
 /** Prometheus' parser of expressions, as a program. */
 export const PROMQL = join(CACHE, 'bin', `promql-${PROMETHEUS}`)
 
+const GRAFANA_SDK = 'v0.0.22'
+/** Grafana's own schema of dashboards, as a program. */
+export const GRAFANA = join(CACHE, 'bin', `grafana-${GRAFANA_SDK}`)
+
 /** The time limit of a build, in ms. A cold build of helm took six minutes on two busy cores. */
 const BUILD_MS = 30 * 60_000
 
@@ -105,10 +109,15 @@ function go(args: readonly string[], env: Record<string, string> = {}, cwd: stri
 
 if (import.meta.main) {
   for (const name of Object.keys(TOOLS) as Tool[]) ensureTool(name)
-  ensureModuleProgram({
-    path: PROMQL,
-    module: () => [`require github.com/prometheus/prometheus ${PROMETHEUS}`],
-    main: readFileSync(join(import.meta.dirname, 'promql/main.go'), 'utf8'),
-    what: '.'
-  })
+  const programs = [
+    ['promql', PROMQL, `github.com/prometheus/prometheus ${PROMETHEUS}`],
+    ['grafana', GRAFANA, `github.com/grafana/grafana-foundation-sdk/go ${GRAFANA_SDK}`]
+  ] as const
+  for (const [name, path, module] of programs)
+    ensureModuleProgram({
+      path,
+      module: () => [`require ${module}`],
+      main: readFileSync(join(import.meta.dirname, name, 'main.go'), 'utf8'),
+      what: '.'
+    })
 }

@@ -76,7 +76,7 @@ describe('dashboard, its first screen', function () {
       drains: [stuck(down)]
     },
     'a gateway that cannot prove': gateway({ available: 'observed', why: 'its worker 3 is unfit' }),
-    'a controller that is dead for 20 s': holding(late(23_000)),
+    'a controller that is dead for 20 s (E2)': holding(late(23_000)),
     'a controller that is dead through many rollouts': holding(late(620_000)),
     'an upstream that lists only ghosts': holding({ nodes: [since(0).node], ghosts: [since(8000)] }),
     'a StatefulSet of one, which nobody replaces until it is back': holding(unserved),

@@ -139,8 +139,10 @@ function options(at: HTMLElement, withSleep: boolean, span: () => [number, numbe
     at.style.color = ''
     return color
   }
-  const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } }
+  const line = { stroke: colour('line'), width: 1 }
   const font = '11px system-ui, sans-serif'
+  const axis = { font, stroke: colour('quiet'), grid: line, ticks: { show: false } }
+  const sleep = { label: 'sleep', stroke: colour('quiet'), dash: [8, 6], points: { show: false } }
   const value = (_: UPlot, ms: number | null) => (ms === null ? '–' : formatMs(ms))
   return {
     width: at.clientWidth,
@@ -148,10 +150,7 @@ function options(at: HTMLElement, withSleep: boolean, span: () => [number, numbe
     cursor: { y: false },
     hooks: { setCursor: [chart => chart.cursor.idx == null && tellNewest(chart)] },
     scales: {
-      x: {
-        time: true,
-        range: span
-      },
+      x: { range: span },
       y: {
         distr: 3,
         // If there is no sample, the axis goes from 1 ms to 1 s.
@@ -160,31 +159,15 @@ function options(at: HTMLElement, withSleep: boolean, span: () => [number, numbe
       }
     },
     axes: [
-      { ...axis, font, space: 60, values: (_, ticks) => ticks.map(at => clock(at * 1000).slice(0, 5)) },
-      {
-        ...axis,
-        font,
-        size: 56,
-        values: (_, ticks) => ticks.map(ms => (ms === null ? '' : formatMs(ms)))
-      }
+      { ...axis, size: 30, space: 70, values: (_, ticks) => ticks.map(at => clock(at * 1000)) },
+      { ...axis, size: 56, values: (_, ticks) => ticks.map(ms => (ms === null ? '' : formatMs(ms))) }
     ],
     series: [
       { value: (_, at: number | null) => (at === null ? '–' : moment(at * 1000, Date.now())), label: 'time' },
       { label: 'p50', stroke: colour('accent'), width: 2, value },
       { label: 'p99', stroke: colour('busy'), width: 1.5, value },
       { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], value },
-      ...(withSleep
-        ? [
-            {
-              label: 'sleep',
-              stroke: colour('quiet'),
-              width: 1.5,
-              dash: [8, 6],
-              points: { show: false },
-              value
-            }
-          ]
-        : [])
+      ...(withSleep ? [{ ...sleep, value }] : [])
     ]
   }
 }

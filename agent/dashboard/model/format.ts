@@ -14,7 +14,7 @@ export function formatMs(ms: number): string {
 }
 
 /** An age as text, in whole seconds. */
-export const formatAge = (ms: number): string => formatMs(Math.round(Math.max(0, ms) / 1000) * 1000)
+export const formatAge = (ms: number): string => (ms < 500 ? '0 s' : formatMs(Math.round(ms / 1000) * 1000))
 
 const two = (n: number) => String(n).padStart(2, '0')
 const trim = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
