@@ -57,8 +57,6 @@ export interface RequestFaults {
    * events.
    */
   muteWatches(options?: { readonly newOnes?: boolean }): Undo
-  /** Ends watches with more unsent bytes than this, as a server does with a slow consumer. */
-  closeSlowWatches(bytes: number): Undo
 }
 
 /** The state of the faults, as the server queries it. */
@@ -70,7 +68,6 @@ export interface FaultState {
   takeCorruption(): boolean
   splits(): boolean
   newWatchesMute(): boolean
-  slowLimit(): number
 }
 
 const REASONS: Readonly<Record<number, string>> = {
@@ -110,7 +107,6 @@ export function createFaults(hooks: {
   const corruptions = switches<{ left: number }>()
   const splitting = switches<object>()
   const muted = switches<object>()
-  const slow = switches<{ readonly bytes: number }>()
 
   const rule = (effect: Effect, { times = Infinity, ...where }: RuleOptions = {}): Undo =>
     rules.add({ where, left: times, effect })
@@ -136,8 +132,7 @@ export function createFaults(hooks: {
         undo()
         hooks.muteOpenWatches(false)
       }
-    },
-    closeSlowWatches: bytes => slow.add({ bytes })
+    }
   }
 
   const state: FaultState = {
@@ -157,15 +152,14 @@ export function createFaults(hooks: {
       return one !== undefined
     },
     splits: () => splitting.on.size > 0,
-    newWatchesMute: () => muted.on.size > 0,
-    slowLimit: () => Math.min(...[...slow.on].map(({ bytes }) => bytes))
+    newWatchesMute: () => muted.on.size > 0
   }
 
   return {
     faults,
     state,
     clear() {
-      for (const set of [rules, denials, stale, corruptions, splitting, muted, slow]) set.clear()
+      for (const set of [rules, denials, stale, corruptions, splitting, muted]) set.clear()
       hooks.muteOpenWatches(false)
     }
   }

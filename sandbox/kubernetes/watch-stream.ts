@@ -63,7 +63,6 @@ export function openWatchStream(response: Response, faults: FaultState, onEnd: (
       if (faults.splits()) for (const piece of pieces(Buffer.from(text))) writeLater(piece)
       else if (queue) writeLater(Buffer.from(text))
       else write(text)
-      if (waiting(response) > faults.slowLimit()) stream.end()
     },
     async sent() {
       await new Promise(resolve => setImmediate(resolve))

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { expect } from 'chai'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
-import { text, connectTo, podDraft, until, type Client } from './client.ts'
+import { text, connectTo, podDraft, type Client } from './client.ts'
 import { ranMs } from '../../../build/apisix.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
@@ -75,14 +75,6 @@ describe('sandbox/kubernetes faults', () => {
     await client.ask('GET', PODS)
     expect(ranMs(later)).to.be.lessThan(600)
   })
-  it('answers the next n with an error, with Retry-After', async () => {
-    kubernetes.faults.answer(429, { times: 2, retryAfterSeconds: 7, path: '/pods' })
-    const statuses = []
-    for (let i = 0; i < 3; i += 1) statuses.push(await client.ask('GET', PODS))
-    expect(statuses.map(({ status }) => status)).to.deep.equal([429, 429, 200])
-    expect(statuses[0]!.headers['retry-after']).to.equal('7')
-    expect(statuses[0]!.body.reason).to.equal('TooManyRequests')
-  })
   it('fails until cleared: watches only, or everything but watches', async () => {
     kubernetes.faults.answer(503, { watch: true })
     expect((await client.ask('GET', WATCH)).status).to.equal(503)
@@ -106,11 +98,6 @@ describe('sandbox/kubernetes faults', () => {
     expect((await again.ask('GET', PODS)).status).to.equal(200)
     again.close()
   })
-  it('accepts a request and never answers', async () => {
-    kubernetes.faults.hang({ times: 1 })
-    expect(await outcome(client.ask('GET', PODS), 60)).to.equal('silent')
-    expect((await client.ask('GET', PODS)).status).to.equal(200)
-  })
   it('mutes a watch while connection and pings live on', async () => {
     const watch = await client.watch(WATCH)
     await watch.count(1)
@@ -133,37 +120,6 @@ describe('sandbox/kubernetes faults', () => {
     expect(await pinged(client, 500)).to.equal(true)
     expect(watch.events).to.deep.equal([])
   })
-  it('goes half-open: no ping is answered, and nothing is closed; after the thaw everything arrives', async () => {
-    const watch = await client.watch(WATCH)
-    await watch.count(1)
-    const undo = kubernetes.faults.freezeConnections()
-    label('late')
-    expect(await pinged(client, 100)).to.equal(false)
-    expect(client.session.destroyed).to.equal(false)
-    expect(watch.events).to.have.length(1)
-    const fresh = connectTo(kubernetes)
-    expect((await fresh.ask('GET', PODS)).status).to.equal(200)
-    fresh.close()
-    undo()
-    await watch.count(2)
-    expect(await pinged(client, 500)).to.equal(true)
-  })
-  it('freezes new connections too, on request', async () => {
-    const undo = kubernetes.faults.freezeConnections({ newOnes: true })
-    const fresh = connectTo(kubernetes)
-    const asked = fresh.ask('GET', PODS)
-    expect(await outcome(asked, 80)).to.equal('silent')
-    undo()
-    expect((await asked).status).to.equal(200)
-    fresh.close()
-  })
-  it('drops every connection with a RST', async () => {
-    await client.ask('GET', PODS)
-    const failed = once(client.session, 'error') as Promise<[NodeJS.ErrnoException]>
-    kubernetes.faults.dropConnections()
-    const [err] = await failed
-    expect(err.code).to.equal('ECONNRESET')
-  })
   it('sends GOAWAY and lets open streams continue', async () => {
     const watch = await client.watch(WATCH)
     await watch.count(1)
@@ -172,12 +128,6 @@ describe('sandbox/kubernetes faults', () => {
     await told
     label('x')
     await watch.count(2)
-  })
-  it('ends all watches cleanly', async () => {
-    const watch = await client.watch(WATCH)
-    kubernetes.faults.endWatches()
-    await watch.ended
-    expect(watch.stream.rstCode).to.equal(0)
   })
   it('restarts on the same port, with 410 for every old version, although nothing changed', async () => {
     const { body } = await client.ask('GET', PODS)
@@ -211,31 +161,12 @@ describe('sandbox/kubernetes faults', () => {
     expect((await again.ask('GET', PODS)).status).to.equal(200)
     again.close()
   })
-  it('steps back as after an etcd restore: an earlier watch is silent', async () => {
-    const before = kubernetes.store.version()
-    kubernetes.faults.stepBack(10)
-    const watch = await client.watch(`${WATCH}&resourceVersion=${before}`)
-    const current = await client.watch(WATCH)
-    label('x')
-    await current.count(2)
-    expect(watch.status).to.equal(200)
-    expect(watch.events).to.deep.equal([])
-  })
   it('shows stale lists until undone', async () => {
     const undo = kubernetes.faults.staleLists()
     kubernetes.store.create('pods', podDraft('b'))
     expect((await client.ask('GET', PODS)).body.items).to.have.length(1)
     undo()
     expect((await client.ask('GET', PODS)).body.items).to.have.length(2)
-  })
-  it('breaks the next event line only', async () => {
-    const watch = await client.watch(`${WATCH}&resourceVersion=${kubernetes.store.version()}`)
-    kubernetes.faults.corruptEvents()
-    label('broken')
-    label('whole')
-    await watch.count(1)
-    expect(watch.broken).to.have.length(1)
-    expect(watch.events[0]!.object.metadata!.labels).to.deep.equal({ value: 'whole' })
   })
   it('cuts events into pieces anywhere, losing nothing and keeping their order', async () => {
     kubernetes.faults.splitEvents()
@@ -247,12 +178,5 @@ describe('sandbox/kubernetes faults', () => {
     )
     expect(watch.broken).to.deep.equal([])
     expect(watch.chunks()).to.be.greaterThan(20)
-  })
-  it('ends the watch of a slow consumer', async () => {
-    kubernetes.faults.closeSlowWatches(200_000)
-    const watch = await client.watch(WATCH)
-    watch.stream.pause()
-    for (let i = 0; i < 400 && kubernetes.watchCount() > 0; i += 1) label('x'.repeat(20_000) + i)
-    await until(() => kubernetes.watchCount() === 0, 'the watch is ended')
   })
 })
