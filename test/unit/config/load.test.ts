@@ -1,11 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { parse, stringify } from 'yaml'
+import { stringify } from 'yaml'
 import { loadConfig, printConfig } from '../../../agent/config/load.ts'
 import { pemFromFile } from '../../../agent/config/secret.ts'
 import { selfSigned } from '../../../sandbox/kubernetes/tls.ts'
+import { rowsOf } from '../../build/rows.ts'
 
 /** A CA that signs nothing. */
 const PEM = (await selfSigned(['a.test'])).ca
@@ -135,8 +136,7 @@ srve: {}
     readonly given: { readonly apisix?: object }
     readonly says: string
   }
-  const refused = parse(readFileSync(new URL('refused.yaml', import.meta.url), 'utf8')) as readonly Refused[]
-  for (const { case: name, given, says } of refused)
+  for (const { case: name, given, says } of rowsOf('refused.yaml', import.meta.url) as readonly Refused[])
     it(`refuses ${name}`, () => {
       const apisix = { admin: { url: 'http://a:1', keyEnv: 'KEY' }, ...given.apisix }
       const found = problems(stringify({ ...given, apisix }))

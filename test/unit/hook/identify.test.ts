@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { PodUid } from '../../../agent/rules/drain/facts.ts'
 import { identify, type Caller } from '../../../agent/hook/identify.ts'
 import { pod } from '../../build/pod.ts'
+import { rowsOf } from '../../build/rows.ts'
 import { manualHolds } from '../../build/serve.ts'
 
 describe('identify', () => {
@@ -19,79 +20,22 @@ describe('identify', () => {
   const HOST = '192.168.1.5'
   const STRANGER = '172.16.0.1'
 
-  const accepted: Record<string, [caller: Partial<Caller>, name: string]> = {
-    'a pod by its address': [{}, 'web-1'],
-    'a pod by its second address': [{ address: 'fd00::7' }, 'web-1'],
-    'a pod that names itself': [{ named: named('web-1') }, 'web-1'],
-    'a pod that names its uid too': [{ uid: 'uid-web-1' }, 'web-1'],
-    'a host network pod that gives its uid': [{ address: HOST, uid: 'uid-b' }, 'b'],
-    'the kubelet for a pod that shares its host with others': [
-      { address: HOST, named: named('late') },
-      'late'
-    ],
-    'a host network pod that names itself': [{ address: HOST, named: named('b') }, 'b'],
-    'the kubelet for a pod of its host': [{ address: HOST, named: named('web-1') }, 'web-1'],
-    'an unknown address for a named pod': [{ address: STRANGER, named: named('web-1') }, 'web-1'],
-    'a pod that only the API server knows': [{ address: STRANGER, named: named('late') }, 'late'],
-    'a pod that the watch has not seen yet, by its address': [{ address: '10.0.0.9' }, 'late'],
-    'a pod that the watch has not seen yet, by its address and name': [
-      { address: '10.0.0.9', named: named('late') },
-      'late'
-    ]
+  interface Row {
+    readonly case: string
+    readonly given: Partial<Caller>
+    readonly pod?: string
+    readonly error?: string
+    readonly why: string
   }
-  for (const [what, [caller, name]] of Object.entries(accepted)) {
-    it(`accepts ${what}`, async () => {
-      const identity = await ask(caller)
-      expect(identity.ok ? identity.pod.name : identity.why).to.equal(name)
+  for (const { case: what, given, pod: name, error, why } of rowsOf(
+    'callers.yaml',
+    import.meta.url
+  ) as readonly Row[])
+    it(`${error === undefined ? 'accepts' : 'refuses'} ${what}`, async () => {
+      const identity = await ask(given)
+      expect(identity.ok ? identity.pod.name : identity.error).to.equal(name ?? error)
+      if (!identity.ok) expect(identity.why).to.match(new RegExp(why))
     })
-  }
-
-  const refused: Record<string, [caller: Partial<Caller>, error: string, why: RegExp]> = {
-    'a pod that names another': [
-      { named: named('web-2') },
-      'forbidden',
-      /10.0.0.7 belongs to shop\/web-1, and a pod can only drain itself/
-    ],
-    'a pod that names its own name in another namespace': [
-      { named: named('web-1', 'bank') },
-      'forbidden',
-      /belongs to shop\/web-1/
-    ],
-    'an address that no pod has': [
-      { address: STRANGER },
-      'unknown-pod',
-      /no pod with the address 172.16.0.1 is known; source NAT and proxies .*add \?namespace=&pod=/
-    ],
-    'an address that several pods share with their host': [
-      { address: HOST },
-      'not-named',
-      /192.168.1.5 is the address of a host; source NAT and proxies .*add \?namespace=&pod=.*--noproxy/
-    ],
-    'the uid of none of the pods that share their host': [
-      { address: HOST, uid: 'uid-c' },
-      'not-named',
-      /is the address of a host/
-    ],
-    'a name that Kubernetes does not know': [
-      { address: STRANGER, named: named('nobody') },
-      'unknown-pod',
-      /Kubernetes knows no pod shop\/nobody/
-    ],
-    'the name of a pod in another namespace': [
-      { address: STRANGER, named: named('web-1', 'bank') },
-      'unknown-pod',
-      /knows no pod bank\/web-1/
-    ],
-    'the uid of a pod that is gone': [{ uid: 'uid-before' }, 'forbidden', /has another uid now/]
-  }
-  for (const [what, [caller, error, why]] of Object.entries(refused)) {
-    it(`refuses ${what}`, async () => {
-      const identity = await ask(caller)
-      if (identity.ok) throw new Error(`took ${identity.pod.name}`)
-      expect(identity.error).to.equal(error)
-      expect(identity.why).to.match(why)
-    })
-  }
 
   it('never identifies a host-network pod by its address, even a lone one: other packets come from there too', async () => {
     const alone = pod('a', { ips: [HOST], hostNetwork: true })

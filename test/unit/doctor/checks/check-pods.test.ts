@@ -6,6 +6,7 @@ import { commandFor } from '../../../../agent/hook/inject/command.ts'
 import type { Check } from '../../../../agent/doctor/checks/finding.ts'
 import { createClusterLists } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { startAdmin } from '../../../build/apisix.ts'
+import { rowsOf } from '../../../build/rows.ts'
 
 const SERVICE = {
   metadata: { uid: 's1', namespace: 'apisix', name: 'apisix-drain' },
@@ -89,109 +90,27 @@ describe('doctor: pods and their hooks', () => {
     ])
   })
 
-  const its = 'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app'
-  const mistakes: readonly [what: string, preStop: unknown, problems: readonly string[]][] = [
-    [
-      'does not name its pod, and goes through a proxy',
-      line('curl -f http://apisix-drain.apisix:8080/v1/prestop || sleep 5'),
-      [
-        `${its} does not name its pod: add namespace and pod to its URL, or it is refused where packets leave with another address`,
-        `${its} follows the proxy of its environment: add --noproxy "*" (curl), --no-proxy (GNU wget) or -Y off (busybox)`
-      ]
-    ],
-    [
-      'calls a Service in a namespace that has none of that name',
-      line(`${CALL} "${URL.replace('apisix:', 'apixis:')}" || sleep 5`),
-      [
-        `${its} calls apisix-drain.apixis, and there is no Service apisix-drain in namespace apixis: correct the host of its URL`
-      ]
-    ],
-    [
-      'calls a Service without the namespace',
-      line(`${CALL} "${URL.replace('.apisix:', ':')}" || sleep 5`),
-      [
-        `${its} calls apisix-drain, and there is no Service apisix-drain in namespace shop: correct the host of its URL`
-      ]
-    ],
-    [
-      'calls a wrong port',
-      line(`${CALL} "${URL.replace('8080', '8081')}" || sleep 5`),
-      [`${its} calls port 8081, and Service apisix/apisix-drain has port 8080: correct the port of its URL`]
-    ],
-    [
-      'calls a wrong port by the full name',
-      line(`${CALL} "${URL.replace('.apisix:8080', '.apisix.svc.cluster.local')}" || sleep 5`),
-      [`${its} calls port 80, and Service apisix/apisix-drain has port 8080: correct the port of its URL`]
-    ],
-    [
-      'takes a refusal for success',
-      line(`curl -sS --noproxy "*" "${URL}" || sleep 5`),
-      [`${its} takes a refusal of the agent for success: add -f to curl`]
-    ],
-    [
-      'has no fallback',
-      line(`${CALL} "${URL}"`),
-      [`${its} has no fallback, so nothing waits if no agent answers: add "|| sleep 5" to it`]
-    ],
-    [
-      'has only true as a fallback',
-      line(`${CALL} "${URL}" || true`),
-      [`${its} has no fallback, so nothing waits if no agent answers: add "|| sleep 5" to it`]
-    ],
-    [
-      'sleeps longer than the grace',
-      line(`${CALL} "${URL}" || sleep 44`),
-      [
-        `${its} may take 44s with its sleeps, longer than terminationGracePeriodSeconds (30s): raise the grace or lower the hook's -m`
-      ]
-    ],
-    [
-      'is an httpGet without a host',
-      { httpGet: { path: '/v1/prestop?namespace=shop&pod=a', port: 8080 } },
-      [
-        `${its} calls its own pod: write the address of the agents' Service in httpGet.host`,
-        `${its} is an httpGet, so any answer counts and nothing waits after a failure, and it comes from its host's address, so a restart of the container drains nothing: use exec`
-      ]
-    ],
-    [
-      'runs the helper with a wrong URL',
-      { exec: { command: ['/bin/apisix-drain-hook', '--url=http://drain.apisix:8080'] } },
-      [
-        `${its} calls drain.apisix, and there is no Service drain in namespace apisix: correct the host of its URL`
-      ]
-    ]
-  ]
-  for (const [what, preStop, problems] of mistakes)
-    it(`a hook that ${what} is reported`, async () =>
-      expect(await check([raw('a', preStop)])).to.deep.equal(problems))
-
-  const fine: readonly [what: string, preStop: unknown][] = [
-    ['of the helper with its defaults', { exec: { command: ['apisix-drain-hook'] } }],
-    ['with a variable for the host', line(`${CALL} "http://$AGENT:8080/v1/prestop?pod=$P" || sleep 5`)],
-    ['with an address', line(`${CALL} "http://10.96.0.7:8080/v1/prestop?pod=$P" || sleep 5`)],
-    [
-      'with a name outside of the cluster',
-      line(`${CALL} "http://drain.example.com/v1/prestop?pod=$P" || sleep 5`)
-    ],
-    ['with --fail and a condition', line(`if ! curl --fail --noproxy "*" "${URL}"; then sleep 5; fi`)],
-    ['with two sleeps that fit', line(`${CALL} -m 10 "${URL}" || sleep 1 && sleep 5`)],
-    ['of busybox', line(`wget -Y off -T 20 -qO- "${URL}" || sleep 5`)],
-    ['of wget', line(`wget -qO- --no-proxy "${URL}" || sleep 5`)]
-  ]
-  for (const [what, preStop] of fine)
-    it(`a hook ${what} is not`, async () =>
-      expect(await check([raw('a', preStop)])).to.deep.equal([
-        'ok pods: 1 pods with our hook, each with grace enough'
-      ]))
+  interface Row {
+    readonly case: string
+    readonly run?: string
+    readonly preStop?: unknown
+    readonly problems?: readonly string[]
+  }
+  const OK = ['ok pods: 1 pods with our hook, each with grace enough']
+  for (const { case: what, run, preStop, problems } of rowsOf(
+    'hooks.yaml',
+    import.meta.url
+  ) as readonly Row[])
+    it(`a hook ${what}`, async () => {
+      const its = 'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app'
+      const found = await check([raw('a', run === undefined ? preStop : line(run))])
+      expect(found).to.deep.equal(problems?.map(problem => `${its} ${problem}`) ?? OK)
+    })
 
   it('whose Services are not read are not accused of a wrong host', async () => {
     const pods = [raw('a', line(`${CALL} "${URL.replace('apisix:', 'apixis:')}" || sleep 5`))]
-    expect(await check(pods, ['shop'])).to.deep.equal([
-      'ok pods: 1 pods with our hook, each with grace enough'
-    ])
-    expect(await check(pods, [], false)).to.deep.equal([
-      'ok pods: 1 pods with our hook, each with grace enough'
-    ])
+    expect(await check(pods, ['shop'])).to.deep.equal(OK)
+    expect(await check(pods, [], false)).to.deep.equal(OK)
   })
 
   it('that APISIX lists and that have no hook are named, unless they opt out', async () => {

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { parse } from 'yaml'
+import { rowsOf } from '../../../build/rows.ts'
 import { adminOfEachTest } from './fixture.ts'
 
 interface Refusal {
@@ -10,8 +9,7 @@ interface Refusal {
   readonly says: string
 }
 
-const FILE = new URL('../../../recordings/refusals.yaml', import.meta.url)
-const REFUSALS = parse(readFileSync(FILE, 'utf8')) as readonly Refusal[]
+const REFUSALS = rowsOf('../../../recordings/refusals.yaml', import.meta.url) as readonly Refusal[]
 const NODES = { '127.0.0.1:8080': 1 }
 const INVALID = 'invalid configuration: '
 
