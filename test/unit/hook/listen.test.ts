@@ -39,6 +39,15 @@ describe('listen', () => {
     return { child, done: once(child, 'close').then(() => text) }
   }
 
+  /** Starts a server with one hook that curl has called, and that is held. */
+  const heldCall = async (limits: Partial<PortPolicy> = {}, host?: string, ...args: string[]) => {
+    const { holds, parts, listening, heldOnce } = await setUp(limits, host)
+    const held = heldOnce()
+    const call = curl(...args, `http://127.0.0.1:${listening.port}/v1/prestop`)
+    await held
+    return { ...call, parts, listening, hook: holds.held[0]! }
+  }
+
   const socket = async ({ port }: Listening): Promise<Socket> => {
     const found = connect(port, '127.0.0.1')
     found.on('error', () => {})
@@ -56,13 +65,9 @@ describe('listen', () => {
   }
 
   it('answers a real curl, called as in the hook', async () => {
-    const { holds, listening, heldOnce } = await setUp()
-    const held = heldOnce()
-    const { done } = curl('-f', `http://127.0.0.1:${listening.port}/v1/prestop`)
-    await held
-    holds.held[0]?.answer()
-    const text = await done
-    expect(text).to.match(/"result":"drained".*\n200$/s)
+    const { done, hook } = await heldCall({}, '127.0.0.1', '-f')
+    hook.answer()
+    expect(await done).to.match(/"result":"drained".*\n200$/s)
   })
 
   it('answers the doubled slash of an old kubelet', async () => {
@@ -78,57 +83,61 @@ describe('listen', () => {
   })
 
   it('recognises an IPv4 caller on a listener for both families', async () => {
-    const { holds, listening, heldOnce } = await setUp({}, '::')
-    const held = heldOnce()
-    const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
-    await held
-    holds.held[0]?.answer()
+    const { done, hook } = await heldCall({}, '::')
+    hook.answer()
     expect(await done).to.match(/200$/)
   })
 
   it('releases the hook at once when curl is killed', async () => {
-    const { parts, holds, listening, heldOnce } = await setUp()
-    const held = heldOnce()
-    const { child } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
-    await held
-    const signal = holds.held[0]?.signal
-    if (!signal) throw new Error('not held')
+    const { child, parts, hook } = await heldCall()
     child.kill('SIGKILL')
-    if (!signal.aborted) await once(signal, 'abort')
+    if (!hook.signal.aborted) await once(hook.signal, 'abort')
     await parts.slots.emptied(AbortSignal.timeout(2000))
   })
 
   it('holds a hook for longer than the time limit of request headers', async () => {
-    const { holds, listening, heldOnce } = await setUp({ headersMs: 100, requestMs: 200, idleMs: 100 })
-    const held = heldOnce()
-    const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
-    await held
+    const { done, hook } = await heldCall({ headersMs: 100, requestMs: 200, idleMs: 100 })
     await systemClock.sleep(700)
-    expect(holds.held[0]?.signal.aborted).to.equal(false)
-    holds.held[0]?.answer()
+    expect(hook.signal.aborted).to.equal(false)
+    hook.answer()
     expect(await done).to.match(/200$/)
   })
 
-  it('ends a connection whose headers do not arrive', async () => {
-    const { listening } = await setUp({ headersMs: 100, requestMs: 200 })
-    const client = await socket(listening)
-    client.write('GET /v1/prestop HTTP/1.1\r\nHost: x\r\n')
-    expect(await hear(client)).to.match(/^HTTP\/1.1 408/)
-  })
-
-  it('refuses headers that are too large', async () => {
-    const { listening } = await setUp({ maxHeaderBytes: 1024 })
-    const client = await socket(listening)
-    client.write(`GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(2000)}\r\n\r\n`)
-    expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
-  })
-
-  it('refuses bytes that are not HTTP', async () => {
-    const { listening } = await setUp()
-    const client = await socket(listening)
-    client.write('\u0016\u0003\u0001 hello\r\n\r\n')
-    expect(await hear(client)).to.match(/^HTTP\/1.1 400/)
-  })
+  const HEAD = 'GET /v1/prestop HTTP/1.1\r\nHost: x\r\n'
+  const POST = HEAD.replace('GET', 'POST')
+  const many = Array.from({ length: 500 }, (_, i) => `a${i}: b`).join('\r\n')
+  const raw: Record<string, [sent: string, heard: RegExp, limits?: Partial<PortPolicy>]> = {
+    'ends a connection whose headers do not arrive': [
+      HEAD,
+      /^HTTP\/1.1 408/,
+      { headersMs: 100, requestMs: 200 }
+    ],
+    'refuses headers that are too large': [
+      `${HEAD}X-Long: ${'x'.repeat(2000)}\r\n\r\n`,
+      /^HTTP\/1.1 431/,
+      { maxHeaderBytes: 1024 }
+    ],
+    'refuses more headers than a hook can have': [
+      `${HEAD}Connection: close\r\n${many}\r\n\r\n`,
+      /^HTTP\/1.1 431/
+    ],
+    'refuses bytes that are not HTTP': ['\u0016\u0003\u0001 hello\r\n\r\n', /^HTTP\/1.1 400/],
+    'closes a connection that asks for a protocol without a handler': [
+      `${HEAD}Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+      /^$/
+    ],
+    'reads no body: its caller gets an error, and its connection ends': [
+      `${POST}Content-Length: 1000000000\r\n\r\n`,
+      /^HTTP\/1.1 413/
+    ],
+    'reads no body in chunks': [`${POST}Transfer-Encoding: chunked\r\n\r\n`, /^HTTP\/1.1 413/]
+  }
+  for (const [what, [sent, heard, limits]] of Object.entries(raw))
+    it(what, async () => {
+      const client = await socket((await setUp(limits)).listening)
+      client.write(sent)
+      expect(await hear(client)).to.match(heard)
+    })
 
   for (const connections of [
     { all: 2, perAddress: 9 },
@@ -176,43 +185,13 @@ describe('listen', () => {
     expect(await hear(caller)).to.match(/^HTTP\/1\.1 200 /)
   })
 
-  it('closes a connection that asks for a protocol without a handler', async () => {
-    const { listening } = await setUp()
-    const client = await socket(listening)
-    client.write(
-      'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n'
-    )
-    expect(await hear(client)).to.equal('')
-  })
-
-  it('reads no body: a caller that sends one gets an error, and its connection ends', async () => {
-    const { listening } = await setUp()
-    for (const framing of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
-      const client = await socket(listening)
-      const heard = hear(client)
-      client.write(`POST /v1/prestop HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n`)
-      expect(await heard).to.match(/^HTTP\/1.1 413/)
-    }
-  })
-
-  it('refuses more headers than a hook can have', async () => {
-    const { listening } = await setUp()
-    const client = await socket(listening)
-    const many = Array.from({ length: 500 }, (_, i) => `a${i}: b`).join('\r\n')
-    client.write(`GET /v1/prestop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${many}\r\n\r\n`)
-    expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
-  })
-
   it('sends a pending answer before it closes, and accepts no new connection', async () => {
-    const { holds, listening, heldOnce } = await setUp()
-    const held = heldOnce()
-    const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
-    await held
+    const { done, listening, hook } = await heldCall()
     const closed = listening.close()
     const late = connect(listening.port, '127.0.0.1')
     const [err] = (await once(late, 'error')) as [NodeJS.ErrnoException]
     expect(err.code).to.equal('ECONNREFUSED')
-    holds.held[0]?.answer()
+    hook.answer()
     expect(await done).to.match(/200$/)
     await closed
   })

@@ -26,12 +26,19 @@ describe('prestop', () => {
       holds.onHeld = () => void (holds.held.length >= count && resolve())
       return promise
     }
+    /** Calls, and waits until the hook is held. */
+    const held = async (path?: string, init?: RequestInit) => {
+      const { length } = holds.held
+      const answer = call(path, init)
+      await waiting(length + 1)
+      return { answer, hook: holds.held[length]! }
+    }
     const metric = async (name: string) =>
       (await parts.metrics.registry.metrics())
         .split('\n')
         // Every series exists from the start, so series with the value 0 are left out.
         .filter(line => line.startsWith(`apisix_drain_${name}`) && !line.endsWith('} 0'))
-    return { holds, clock, parts, call, waiting, metric, hungUp: () => hungUp }
+    return { holds, clock, parts, call, held, waiting, metric, hungUp: () => hungUp }
   }
   const json = async (response: Response) => (await response.json()) as Record<string, unknown>
 
@@ -105,24 +112,14 @@ describe('prestop', () => {
     expect(asked).to.deep.equal(['/api/v1/namespaces/shop', '/api/v1/namespaces/shop'])
   })
 
-  it('goes on answering hooks without a name of pods that end', async () => {
-    const { holds, call, waiting } = setUp()
-    const answer = call()
-    await waiting(1)
-    holds.held[0]?.answer()
-    expect((await answer).status).to.equal(200)
-  })
-
   it('logs and counts one answer for each pod and result, and no deadline that a caller sets (S8)', async () => {
-    const { holds, clock, call, waiting, metric, parts } = setUp()
+    const { clock, held, metric, parts } = setUp()
     const answered = () => parts.lines.filter(({ msg }) => msg === 'hook answered').length
     const calls = async (query: string, ack: Ack) => {
       for (let i = 0; i < 30; i++) {
-        const answer = call(`/v1/prestop?namespace=shop&pod=web-1${query}`)
-        const { length } = holds.held
-        await waiting(length + 1)
+        const { answer, hook } = await held(`/v1/prestop?namespace=shop&pod=web-1${query}`)
         clock.advance(1)
-        holds.held[length]?.answer({ ...ack, elapsedMs: 1 })
+        hook.answer({ ...ack, elapsedMs: 1 })
         expect((await answer).status).to.equal(ack.status)
       }
       return answered()
@@ -148,10 +145,8 @@ describe('prestop', () => {
 
   for (const path of ['//v1/prestop', '/v1//prestop', '///v1/prestop?timeout=9s']) {
     it(`answers to ${path}, as old kubelets write it`, async () => {
-      const { holds, call, waiting } = setUp()
-      const answer = call(`http://agent${path}`)
-      await waiting(1)
-      holds.held[0]?.answer()
+      const { answer, hook } = await setUp().held(`http://agent${path}`)
+      hook.answer()
       expect((await answer).status).to.equal(200)
     })
   }
@@ -190,10 +185,9 @@ describe('prestop', () => {
   })
 
   it('answers 503 if the loop later finds that it cannot vouch', async () => {
-    const { call, holds, waiting, parts } = setUp()
-    const answer = call()
-    await waiting(1)
-    holds.held[0]?.fail(new CannotVouch('the API server could not be asked', { cause: new Error('a reset') }))
+    const { held, parts } = setUp()
+    const { answer, hook } = await held()
+    hook.fail(new CannotVouch('the API server could not be asked', { cause: new Error('a reset') }))
     const response = await answer
     expect(response.status).to.equal(503)
     expect(await json(response)).to.deep.equal({
@@ -204,10 +198,9 @@ describe('prestop', () => {
   })
 
   it('answers 503, and logs the error, if the loop fails', async () => {
-    const { call, holds, waiting, parts } = setUp()
-    const answer = call()
-    await waiting(1)
-    holds.held[0]?.fail(new Error('a bug'))
+    const { held, parts } = setUp()
+    const { answer, hook } = await held()
+    hook.fail(new Error('a bug'))
     const response = await answer
     expect(response.status).to.equal(503)
     const body = await json(response)
@@ -220,11 +213,9 @@ describe('prestop', () => {
   })
 
   it('answers 503 with the reason and the remedy if nothing is proved, so that the fallback runs', async () => {
-    const { holds, call, waiting } = setUp()
-    const answer = call()
-    await waiting(1)
+    const { answer, hook } = await setUp().held()
     const said = nothingFor(web, { result: 'stays' })
-    holds.held[0]?.answer(said)
+    hook.answer(said)
     const response = await answer
     expect(response.status).to.equal(503)
     const { status: _status, ...body } = said
@@ -249,9 +240,8 @@ describe('prestop', () => {
   })
 
   it('counts the grace of the spec if no deletion is known', async () => {
-    const { call, waiting, clock } = setUp(pod('web-1', { ips: ['10.0.0.7'], graceMs: 10_000 }))
-    const answer = call()
-    await waiting(1)
+    const { held, clock } = setUp(pod('web-1', { ips: ['10.0.0.7'], graceMs: 10_000 }))
+    const { answer } = await held()
     clock.advance(8500)
     expect((await answer).status).to.equal(503)
   })
@@ -285,13 +275,12 @@ describe('prestop', () => {
   })
 
   it('releases the hook and the place of a caller that disconnects', async () => {
-    const { call, holds, waiting, metric, parts } = setUp()
+    const { held, metric, parts } = setUp()
     const caller = new AbortController()
-    const answer = call('/v1/prestop', { signal: caller.signal })
-    await waiting(1)
+    const { answer, hook } = await held('/v1/prestop', { signal: caller.signal })
     caller.abort()
     expect((await answer).status).to.equal(499)
-    expect(holds.held[0]?.signal.aborted).to.equal(true)
+    expect(hook.signal.aborted).to.equal(true)
     expect(parts.slots.waiting).to.equal(0)
     expect(await metric('hook_abandoned')).to.deep.equal(['apisix_drain_hook_abandoned_total 1'])
   })
@@ -319,15 +308,14 @@ describe('prestop', () => {
     })
 
     it('stops waiting for hooks at the time limit', async () => {
-      const { call, waiting, parts, holds } = setUp()
-      const answer = call()
-      await waiting(1)
+      const { held, parts } = setUp()
+      const { answer, hook } = await held()
       const over = new AbortController()
       const emptied = parts.slots.emptied(over.signal).catch((err: unknown) => err)
       over.abort(new Error('the bound'))
       expect(await emptied).to.have.property('message', 'the bound')
       expect(await parts.slots.emptied(over.signal).catch(() => 'at once')).to.equal('at once')
-      holds.held[0]?.answer()
+      hook.answer()
       await answer
     })
   })
