@@ -61,12 +61,16 @@ describe('sandbox: one stand-in alone', () => {
     }
   }
 
-  it('serves APISIX, and ends at Ctrl-C', async () => {
+  it('serves APISIX, reports a port that is taken, and ends at Ctrl-C', async () => {
     const apisix = await alone('--only', 'apisix', '--proxy', '0', '--admin', '0', '--control', '0')
     const url = /^admin\s+(\S+)/m.exec(apisix.output)?.[1]
     const key = /X-API-KEY: (\w+)/.exec(apisix.output)?.[1] ?? ''
     const response = await fetch(`${url}/apisix/admin/upstreams`, { headers: { 'x-api-key': key } })
     expect(await response.json()).to.deep.include({ total: 0 })
+    const port = /^proxy\s+\S+:(\d+)/m.exec(apisix.output)?.[1] ?? ''
+    const { status, stderr } = run('--only', 'apisix', '--proxy', port, '--admin', '0', '--control', '0')
+    expect(status).to.equal(1)
+    expect(stderr).to.contain('EADDRINUSE').and.to.contain(port)
     expect(await apisix.stop()).to.equal(0)
   })
 
@@ -76,14 +80,5 @@ describe('sandbox: one stand-in alone', () => {
     expect(await readFile(file, 'utf8')).to.contain('certificate-authority-data')
     expect(await kubernetes.stop()).to.equal(0)
     expect(existsSync(file), 'and takes its kubeconfig with it').to.equal(false)
-  })
-
-  it('reports which port is taken', async () => {
-    const first = await alone('--only', 'apisix', '--proxy', '0', '--admin', '0', '--control', '0')
-    const port = /^proxy\s+\S+:(\d+)/m.exec(first.output)?.[1] ?? ''
-    const { status, stderr } = run('--only', 'apisix', '--proxy', port, '--admin', '0', '--control', '0')
-    expect(status).to.equal(1)
-    expect(stderr).to.contain('EADDRINUSE').and.to.contain(port)
-    await first.stop()
   })
 })
