@@ -55,26 +55,11 @@ const PLACES: Readonly<Record<string, Hidden>> = {
     make: rig => serviceIs(rig, 'web', { clusterIP: '10.97.0.12', clusterIPs: ['10.97.0.12'] }),
     why: 'upstreams/web: 10.97.0.12:80 is the ClusterIP of Service shop/web'
   },
-  'name of its Service': {
-    upstream: { nodes: { 'web.shop.svc.cluster.local:80': 1 } },
-    why: 'web.shop.svc.cluster.local:80 is a name of Service shop/web'
-  },
-  'its own name in its Service': {
-    upstream: { nodes: { 'web-1.web.shop.svc.cluster.local:28080': 1 } },
-    make: rig => serviceIs(rig, 'web', { clusterIP: 'None', clusterIPs: ['None'] }),
-    why: 'web-1.web.shop.svc.cluster.local:28080 is a name of Service shop/web'
-  },
   'NodePort of its Service, at an address that no watched pod has (A26)': {
     upstream: onlyNode(`${HOST}:30080`),
     make: rig =>
       serviceIs(rig, 'web', { type: 'NodePort', ports: [{ name: 'http', port: 80, nodePort: 30080 }] }),
     why: `upstreams/web: ${HOST}:30080 is a NodePort of Service shop/web`
-  },
-  'hostPort of the pod': {
-    pod: { hostIp: HOST, hostPort: 9000 },
-    inService: false,
-    upstream: onlyNode(`${HOST}:9000`),
-    why: `upstreams/web: ${HOST}:9000 is the hostPort of the pod`
   },
   'hostNetwork without declared ports': {
     pod: { hostNetwork: true, declaresNone: true },
@@ -130,10 +115,6 @@ const PLACES: Readonly<Record<string, Hidden>> = {
     upstream: onlyNode('192.0.2.7:80'),
     make: rig => rig.put('routes', 'r', { plugins: { 'forward-auth': { uri: 'http://web.shop.svc:80/' } } }),
     why: 'routes/r/plugins/forward-auth: web.shop.svc:80 is a name of Service shop/web'
-  },
-  'an upstream of Kafka': {
-    upstream: ({ node }) => ({ nodes: { [node]: 1, '192.0.2.7:80': 1 }, scheme: 'kafka' }),
-    why: ({ node }) => `upstreams/web/kafka: ${node} is its address`
   }
 }
 
