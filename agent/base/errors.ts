@@ -60,7 +60,7 @@ export class CodedError extends Error {
   readonly code: ErrorCode
   readonly status: number | undefined
   /** The server's message (`error_msg`), shortened; empty if there was none. */
-  readonly said: string
+  readonly serverMessage: string
   /** The system's code for a failed connection (`ECONNREFUSED`); `undefined` for any other failure. */
   readonly network: string | undefined
   /** The message without the place of the call, so that equal failures of several places can be reported together. */
@@ -72,7 +72,7 @@ export class CodedError extends Error {
     detail: string,
     more: {
       status?: number
-      said?: string
+      serverMessage?: string
       network?: string | undefined
       meaning?: string
       cause?: unknown
@@ -83,7 +83,7 @@ export class CodedError extends Error {
     this.code = code
     this.meaning = meaning
     this.status = more.status
-    this.said = more.said ?? ''
+    this.serverMessage = more.serverMessage ?? ''
     this.network = more.network
   }
 }
@@ -149,7 +149,7 @@ export const isOtherWire = (error: unknown): boolean => codeOf(error) === 'BARRI
 /** Nothing of that kind exists in this installation (an older APISIX, stream proxying off). */
 export const isUnsupported = (error: unknown): boolean =>
   codeOf(error) === 'ADMIN_UNSUPPORTED' ||
-  (error instanceof CodedError && isRefused(error) && error.said.includes('stream mode is disabled'))
+  (error instanceof CodedError && isRefused(error) && error.serverMessage.includes('stream mode is disabled'))
 
 /** APISIX refused the request (400): the agent's copy of the object is wrong, so it reads the object again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'

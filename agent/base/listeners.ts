@@ -7,7 +7,7 @@ export function createListeners() {
       all.add(listener)
       return () => void all.delete(listener)
     },
-    tell: () => {
+    notify: () => {
       for (const listener of all) listener()
     }
   }

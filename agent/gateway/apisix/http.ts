@@ -246,20 +246,24 @@ function refusal(
   { status, text, json = text }: { status: number; text: string; json: unknown }
 ): CodedError {
   const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, text)
-  const said = sentence(json)
+  const serverMessage = sentence(json)
   // Only the gateway knows both versions.
-  const meaning = code === 'BARRIER_VERSION' ? said : ''
-  return new CodedError(code, `${describe(call)} -> ${status}${meaning ? '' : said && ` "${said}"`}`, {
-    status,
-    said,
-    meaning
-  })
+  const meaning = code === 'BARRIER_VERSION' ? serverMessage : ''
+  return new CodedError(
+    code,
+    `${describe(call)} -> ${status}${meaning ? '' : serverMessage && ` "${serverMessage}"`}`,
+    {
+      status,
+      serverMessage,
+      meaning
+    }
+  )
 }
 
 /** The server's message, short enough for a log line. */
 function sentence(body: unknown): string {
-  const told = isRecord(body) ? (body.error_msg ?? body.message) : body
-  return typeof told === 'string' ? told.replace(/\s+/g, ' ').trim().slice(0, 300) : ''
+  const message = isRecord(body) ? (body.error_msg ?? body.message) : body
+  return typeof message === 'string' ? message.replace(/\s+/g, ' ').trim().slice(0, 300) : ''
 }
 
 function tryJson(read: () => unknown): [json: unknown, isJson: boolean] {

@@ -87,7 +87,7 @@ export function createBarrierKeeper({
   const inheritance = createInheritance(
     ttlMs,
     () => clock.now(),
-    () => listeners.tell()
+    () => listeners.notify()
   )
   let desired: readonly DesiredDrain[] = []
   let desiredBy = -Infinity
@@ -127,7 +127,7 @@ export function createBarrierKeeper({
       answers: answers.own,
       mayChange,
       asOf: () => desiredAsOf,
-      tell: () => listeners.tell()
+      tell: () => listeners.notify()
     })
     let instance: string | undefined
     let trouble = ''
@@ -152,7 +152,7 @@ export function createBarrierKeeper({
         // The gateway has restarted while no other call could show it. Its entries are lost.
         if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
         instance = now
-        listeners.tell()
+        listeners.notify()
       }
     })
     return {

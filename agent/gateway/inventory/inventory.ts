@@ -136,7 +136,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
       queued = undefined
       void refresh().then(resolve)
     }
-    listeners.tell()
+    listeners.notify()
   }
 
   const refresh = (): Promise<void> => {
@@ -164,10 +164,10 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
     problem: () => tellProblems(problems),
     learn: object => {
-      if (index.learn(object, clock.now())) listeners.tell()
+      if (index.learn(object, clock.now())) listeners.notify()
     },
     forget: (resource, id) => {
-      if (index.forget(resource, id, clock.now())) listeners.tell()
+      if (index.forget(resource, id, clock.now())) listeners.notify()
     },
     onChange: listener => listeners.add(listener),
     stop: async () => {

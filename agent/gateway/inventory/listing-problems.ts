@@ -12,5 +12,5 @@ export function tellProblems(problems: ReadonlyMap<Resource, Error>): string {
 /** The kind of a failure. The message cannot serve as the kind, because it names the collection's URL. */
 const kindOf = (error: Error): string =>
   error instanceof CodedError
-    ? [error.code, error.status, error.said, error.network].join(' ')
+    ? [error.code, error.status, error.serverMessage, error.network].join(' ')
     : error.message

@@ -55,7 +55,7 @@ export function watchMode({ admin, clock, log }: ModeWatchOptions): ModeWatch {
     const facts = { mode, ...(before && { before }) }
     if (before) log.warn(facts, `the mode has changed: ${WRITTEN[mode]}`)
     else log.info(facts, WRITTEN[mode])
-    listeners.tell()
+    listeners.notify()
   }
   const look = async (): Promise<void> => {
     const { mode, why } = await detectMode(admin, ended.signal)

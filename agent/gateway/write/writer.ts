@@ -118,7 +118,7 @@ export function createWriter(options: WriterOptions): Writer {
       // A wrong key fails every removal in the same way: `reportRefusals` logs it once for all parts.
       if (!ended.signal.aborted && !isDenied(error)) log.error({ err: error, resource, id }, 'removal failed')
     }
-    listeners.tell()
+    listeners.notify()
   }
 
   /** Waits for the rest of one round's changes, and for `gatherMs` for pods that end at the same time. */

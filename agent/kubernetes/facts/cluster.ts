@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { GatewayFact, Millis, PodFact } from '../../rules/drain/facts.ts'
 import type { Log } from '../../base/log.ts'
-import { ApiError } from '../transport/api-error.ts'
+import { ApiError } from '../transport/objects.ts'
 import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from '../reflect/collection.ts'
 import { createConnection, type ConnectionSettings, type Reply, patiently } from '../transport/connection.ts'
 import type { Credentials } from '../transport/credentials.ts'
@@ -99,7 +99,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       sink,
       clock,
       log: log.child({ watch }),
-      onChange: listeners.tell,
+      onChange: listeners.notify,
       ...(options.reflector && { settings: options.reflector })
     })
   const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
@@ -152,7 +152,7 @@ export function startCluster(options: ClusterOptions): Cluster {
     gateways: () => gateways.store.list(),
     gatewayEnded(id) {
       gateways.store.ended(id)
-      listeners.tell()
+      listeners.notify()
     },
     parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
     async fetchPod(namespace, name, signal) {

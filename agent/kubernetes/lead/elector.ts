@@ -137,7 +137,7 @@ const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000 }
 const CALL_MS = 3000
 
 /** The last state of the Lease, and when the agent last saw it change, by the agent's clock. */
-interface Sight extends LeaseFact {
+interface Observed extends LeaseFact {
   readonly changedAt: Millis
 }
 
@@ -153,23 +153,23 @@ export function createElector(options: ElectorOptions): Leader {
   const listeners = createListeners()
   const ended = new AbortController()
   const startedAt = clock.now()
-  let sight: Sight | undefined
-  let looked = false
+  let observed: Observed | undefined
+  let hasRead = false
   let problem = ''
-  let told: string | undefined
+  let reported: string | undefined
 
-  const isFresh = (now: Millis) => sight !== undefined && now - sight.changedAt < sight.durationMs
+  const isFresh = (now: Millis) => observed !== undefined && now - observed.changedAt < observed.durationMs
   /** The known holder; `''` if there is none. */
-  const holder = (now: Millis) => (sight && isFresh(now) ? sight.holder : '')
+  const holder = (now: Millis) => (observed && isFresh(now) ? observed.holder : '')
   const isOthers = (now: Millis) => holder(now) !== '' && holder(now) !== identity
-  const isStarting = (now: Millis) => !looked && now < startedAt + timings.patienceMs
+  const isStarting = (now: Millis) => !hasRead && now < startedAt + timings.patienceMs
   const leads = (now: Millis) => !ended.signal.aborted && !isOthers(now) && !isStarting(now)
 
-  const saw = (fact: LeaseFact | undefined, at: Millis) => {
-    looked = true
+  const observe = (fact: LeaseFact | undefined, at: Millis) => {
+    hasRead = true
     problem = ''
-    if (!fact) sight = undefined
-    else if (fact.revision !== sight?.revision) sight = { ...fact, changedAt: at }
+    if (!fact) observed = undefined
+    else if (fact.revision !== observed?.revision) observed = { ...fact, changedAt: at }
   }
   const call = async (method: string, path: string, body?: unknown) => {
     const late = new AbortController()
@@ -185,32 +185,32 @@ export function createElector(options: ElectorOptions): Leader {
   const read = async (): Promise<void> => {
     const { status, json } = await call('GET', leasePath(place))
     if (status !== 200 && status !== 404) throw new Error(`GET of the Lease: status ${status}`)
-    saw(status === 200 ? leaseFact(json) : undefined, clock.now())
+    observe(status === 200 ? leaseFact(json) : undefined, clock.now())
   }
   /** A 409 means that another agent was quicker; the next read shows it. */
   const write = async (name: string, durationMs: number): Promise<void> => {
     // The time before the call: other agents count from the moment that they see it, so this agent's time ends first.
     const at = clock.now()
-    const body = leaseBody(place, name, sight, durationMs, at)
-    const { status, json } = sight
+    const body = leaseBody(place, name, observed, durationMs, at)
+    const { status, json } = observed
       ? await call('PUT', leasePath(place), body)
       : await call('POST', leasesPath(place), body)
-    if (status === 200 || status === 201) saw(leaseFact(json), at)
+    if (status === 200 || status === 201) observe(leaseFact(json), at)
     else if (status === 409 || status === 404) await read()
     else throw new Error(`write of the Lease: status ${status}`)
   }
   const turn = async (): Promise<void> => {
-    if (!looked || sight?.holder !== identity) await read()
+    if (!hasRead || observed?.holder !== identity) await read()
     const now = clock.now()
     if (!isOthers(now) && !ended.signal.aborted) await write(identity, timings.durationMs)
   }
-  const tell = () => {
+  const report = () => {
     const { leads: leading, holder: by, why } = status(clock.now())
     const news = `${leading} ${by ?? ''}`
-    if (told === news) return
-    told = news
+    if (reported === news) return
+    reported = news
     log.info({ lease, leads: leading, holder: by, why }, 'leadership')
-    listeners.tell()
+    listeners.notify()
   }
   const run = async (): Promise<void> => {
     while (!ended.signal.aborted) {
@@ -220,7 +220,7 @@ export function createElector(options: ElectorOptions): Leader {
         if (problem === '') log.warn({ err, lease }, 'the Lease could not be had')
         problem = (err as Error).message
       }
-      if (!ended.signal.aborted) tell()
+      if (!ended.signal.aborted) report()
       const jitter = 1 + Math.random() * 0.1
       await clock.sleep(timings.everyMs * jitter, ended.signal).catch(() => {})
     }
@@ -235,7 +235,7 @@ export function createElector(options: ElectorOptions): Leader {
     if (ended.signal.aborted) return 'this agent is stopping'
     if (holder(now) === identity) return 'this agent holds the Lease'
     if (isOthers(now)) return 'another agent holds the Lease'
-    if (isStarting(now)) return 'the Lease has not been looked at yet'
+    if (isStarting(now)) return 'the Lease has not been read yet'
     return problem === ''
       ? 'no agent holds the Lease'
       : `the Lease cannot be had, so every agent does all the work: ${problem}`
@@ -244,10 +244,10 @@ export function createElector(options: ElectorOptions): Leader {
   const running = run()
   const giveBack = async (): Promise<void> => {
     ended.abort(new Error('the agent is stopping'))
-    listeners.tell()
+    listeners.notify()
     // A write that is still open may make this agent the holder.
     await running
-    if (sight?.holder !== identity) return
+    if (observed?.holder !== identity) return
     await write('', 1000).catch((err: unknown) =>
       log.warn({ err, lease }, 'the Lease could not be given back')
     )

@@ -1,4 +1,4 @@
-import { ApiError, isExpired } from '../transport/api-error.ts'
+import { ApiError, isExpired } from '../transport/objects.ts'
 import type { Connection } from '../transport/connection.ts'
 import { fieldsOf, textOf } from '../../base/read.ts'
 

@@ -1,13 +1,12 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
-import { isUnsupported, retryAfterOf } from '../transport/api-error.ts'
+import { isUnsupported, retryAfterOf } from '../transport/objects.ts'
 import { createAssurance, createExpectations, startHeartbeat } from './assurance.ts'
 import { createBackoff, createLiveness, createNextStep, Doubted, type WatchStatus } from './watch-status.ts'
 import { type Collection, list, notOlderThan, isLater, type Revision } from './collection.ts'
 import type { Connection } from '../transport/connection.ts'
-import { follow, NoEndMarker, type Follower, metaOf, type Sink } from './follow.ts'
+import { follow, NoEndMarker, type Follower, metaOf, type Sink, createIntake } from './follow.ts'
 import type { Log } from '../../base/log.ts'
-import { createIntake } from './intake.ts'
 
 export interface ReflectorSettings {
   readonly heartbeatEveryMs: number

@@ -1,7 +1,7 @@
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { isExpired, isFromTheFuture } from '../transport/api-error.ts'
+import { isExpired, isFromTheFuture } from '../transport/objects.ts'
 import type { Revision } from './collection.ts'
 import { doubled } from '../../rules/drain/times.ts'
 

@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
-import { ApiError, parseRetryAfter } from './api-error.ts'
+import { ApiError, parseRetryAfter, createLineSplitter, objectReader } from './objects.ts'
 import type { Credentials } from './credentials.ts'
 import { exchange, Leaving, openSession, type Session } from './session.ts'
-import { createLineSplitter, objectReader } from './objects.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 
 export interface Reply {

@@ -101,7 +101,7 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
         freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem, refused }
         observing.failed(problem)
       }
-      listeners.tell()
+      listeners.notify()
     }
 
     const pause = (): number =>

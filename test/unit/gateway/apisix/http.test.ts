@@ -54,7 +54,7 @@ describe('calls to the Barrier API', () => {
     const url = await serve((_, response) => response.writeHead(302, { location: '/other' }).end())
     expect((await failure(put(url))).status).to.equal(302)
     const denied = await serve((_, response) => response.writeHead(401).end('{"error_msg":"no"}'))
-    expect(await failure(put(denied))).to.include({ code: 'BARRIER_DENIED', said: 'no' })
+    expect(await failure(put(denied))).to.include({ code: 'BARRIER_DENIED', serverMessage: 'no' })
   })
 
   it('report a refused connection and an answer that was cut off', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PodUid } from '../../../../agent/rules/drain/facts.ts'
-import type { ApiError } from '../../../../agent/kubernetes/transport/api-error.ts'
+import type { ApiError } from '../../../../agent/kubernetes/transport/objects.ts'
 import { createPod, live, startRig, until, type Rig } from '../reflect/rig.ts'
 
 const uid = (text: string) => text as PodUid

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { pino } from 'pino'
-import { createIntake } from '../../../../agent/kubernetes/reflect/intake.ts'
+import { createIntake } from '../../../../agent/kubernetes/reflect/follow.ts'
 import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import { createPodStore } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { manualClock } from '../../../build/manual-clock.ts'

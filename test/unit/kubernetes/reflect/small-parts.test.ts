@@ -8,7 +8,7 @@ import {
   parseRetryAfter,
   retryAfterOf,
   watchError
-} from '../../../../agent/kubernetes/transport/api-error.ts'
+} from '../../../../agent/kubernetes/transport/objects.ts'
 import {
   createBackoff,
   combine,

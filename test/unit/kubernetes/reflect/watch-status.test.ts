@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { silent } from '../../../build/apisix.ts'
 import { createLiveness, createNextStep, Doubted } from '../../../../agent/kubernetes/reflect/watch-status.ts'
-import { ApiError } from '../../../../agent/kubernetes/transport/api-error.ts'
+import { ApiError } from '../../../../agent/kubernetes/transport/objects.ts'
 
 describe('whether a watch is live', () => {
   const rig = () => {
