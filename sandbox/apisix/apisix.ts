@@ -28,16 +28,16 @@ export async function startApisix({ hosts, each, ...options }: ApisixOptions): P
   const store = createStore()
   const stores = [store]
   const gateways: Gateway[] = []
+  let made = 0
   const add = async (host: string): Promise<Gateway> => {
-    const own = options.standalone && gateways.length > 0 ? createStore() : store
+    const own = options.standalone && made > 0 ? createStore() : store
     if (own !== store) stores.push(own)
-    const { length } = gateways
     const gateway = await startGateway({
       ...options,
-      ...each?.(length),
+      ...each?.(made),
       store: own,
       host,
-      name: `apisix-${length}`
+      name: `apisix-${made++}`
     })
     gateways.push(gateway)
     return gateway

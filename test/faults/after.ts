@@ -18,7 +18,8 @@ const CLOSED_MS = 10_000
 export async function checkOutcome(
   stage: Stage,
   scenario: Scenario,
-  staying: readonly TestPod[]
+  staying: readonly Pick<TestPod, 'node' | 'name'>[],
+  backup: string | undefined
 ): Promise<readonly string[]> {
   const { rig } = stage
   const violations: string[] = []
@@ -26,7 +27,11 @@ export async function checkOutcome(
     await until(what(), holds, withinMs).catch(() => violations.push(what()))
   }
   const wanted = staying.map(({ node }) => node).toSorted()
-  const nodes = () => rig.nodes(HOLDER).toSorted()
+  const nodes = () =>
+    rig
+      .nodes(HOLDER)
+      .filter(node => node !== backup)
+      .toSorted()
   if (isWritten(scenario.mode))
     await check(
       () => `it does not end well: ${nodes().join(' ')} are listed, not ${wanted.join(' ')}`,
@@ -42,7 +47,7 @@ export async function checkOutcome(
 }
 
 /** Returns the pods that get no request through this gateway. */
-async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readonly string[]> {
+async function unserved(proxy: string, pods: readonly Pick<TestPod, 'name'>[]): Promise<readonly string[]> {
   const missing = new Set(pods.map(({ name }) => name))
   const began = performance.now()
   const tookMs = (now: number) => now - began - stalledMs(began, now)

@@ -41,6 +41,11 @@ export const AGENT_FAULTS = {
     const agent = pick(stage.agents, which)
     return (await (agent && stage.wayOf(agent)?.cut())) ?? (() => {})
   },
+  // The API server is away for all agents, and for nobody else.
+  'agent: all blind': async stage => {
+    const mends = await Promise.all(stage.agents.map(async agent => stage.wayOf(agent)?.cut()))
+    return () => Promise.all(mends.map(async mend => mend?.()))
+  },
   // The watches of one agent fall silent, and it does not notice at first.
   'agent: lags': (stage, which) => {
     const agent = pick(stage.agents, which)

@@ -1,8 +1,12 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Barrier } from '../../sandbox/apisix/barrier.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { Worker } from '../../sandbox/apisix/worker.ts'
 import { setClock } from './set-clock.ts'
 import { pick, runningGateway, type Break, type Stage } from './stage.ts'
+
+/** From the end of a gateway in a rolling update until it stops, in ms. */
+const LEAVING_MS = 300
 
 type Cut = Parameters<Gateway['partition']>[0]
 
@@ -45,6 +49,26 @@ const step =
     return barrierOf(runningGateway(stage, which), set(ms))(set(-ms))
   }
 
+const staying = ({ rig, leaving }: Stage) => rig.gateways.filter(one => one.running && !leaving.has(one))
+
+async function join(stage: Stage): Promise<void> {
+  const gateway = await stage.rig.addGateway()
+  stage.ownerWrites()
+  await stage.ready(gateway)
+}
+
+/** The gateway finishes its requests, and gets no new ones, until the returned function ends it. */
+function leave(stage: Stage, gateway: Gateway | undefined): () => Promise<void> {
+  if (!gateway || stage.leaving.has(gateway) || stage.proxies.length < 2) return async () => {}
+  stage.leaving.add(gateway)
+  stage.rig.gatewayIs(gateway, 'terminating')
+  stage.unready(gateway)
+  return async () => {
+    await gateway.stop()
+    stage.rig.gatewayIs(gateway, 'gone')
+  }
+}
+
 export const GATEWAY_FAULTS = {
   'gateway: frozen': (stage, which) => freeze(runningGateway(stage, which)?.workers ?? []),
   'gateway: one worker frozen': (stage, which) => {
@@ -84,24 +108,26 @@ export const GATEWAY_FAULTS = {
     }
   },
   'gateway: joins': async stage => {
-    const gateway = await stage.rig.addGateway()
-    stage.ownerWrites()
-    const serves = stage.ready(gateway)
+    const serves = join(stage)
     // `serves` may fail before it is awaited, and that must not count as an unhandled rejection.
     serves.catch(() => {})
     return () => serves
   },
-  'gateway: leaves': async stage => {
-    const gateway = stage.rig.gateways.findLast(one => one.running && !stage.leaving.has(one))
-    if (!gateway || stage.proxies.length < 2) return () => {}
-    stage.leaving.add(gateway)
-    // The gateway finishes its requests, and gets no new requests.
-    stage.rig.gatewayIs(gateway, 'terminating')
-    stage.unready(gateway)
-    return async () => {
-      await gateway.stop()
-      stage.rig.gatewayIs(gateway, 'gone')
-    }
+  'gateway: leaves': stage => leave(stage, staying(stage).at(-1)),
+  // A rolling update of the gateways: each one leaves once a new one is Ready.
+  'gateway: all roll': stage => {
+    // In standalone mode the agents' only Admin API is that of the first gateway.
+    const old = staying(stage).filter(({ urls }) => urls.admin !== stage.rig.admin.url)
+    const rolled = (async () => {
+      for (const gateway of old) {
+        await join(stage)
+        const end = leave(stage, gateway)
+        await wait(LEAVING_MS)
+        await end()
+      }
+    })()
+    rolled.catch(() => {})
+    return () => rolled
   },
   'gateway: cut off, serves on': partition({ control: 'refused', barrier: 'refused' }),
   'gateway: silent, serves on': partition({ control: 'silent', barrier: 'silent' }),

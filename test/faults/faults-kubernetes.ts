@@ -18,6 +18,8 @@ function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['re
   return restart
 }
 
+let forged = 0
+
 export const KUBERNETES_FAULTS = {
   'API server: away': ({ rig }) => {
     const back = inTurn(rig.kubernetes, { downMs: AWAY_MS })
@@ -56,6 +58,34 @@ export const KUBERNETES_FAULTS = {
     moveServerClock(60_000)
     return () => moveServerClock(-60_000)
   },
+  // A slice of another namespace gives each pod the address of the next one and one that a list has, and says that it ends.
+  'EndpointSlices: forged': ({ rig }) => {
+    const { kubernetes, gateways } = rig
+    forged += 1
+    const [name, elsewhere, all] = [`forged-${forged}`, rig.address(), rig.pods()]
+    const isStandalone = gateways[0]?.urls.admin !== undefined
+    if (!isStandalone) rig.put('upstreams', name, { type: 'roundrobin', nodes: { [`${elsewhere}:80`]: 1 } })
+    const endpoints = all.flatMap(({ namespace, name, uid }, i) =>
+      [all[(i + 1) % all.length]?.ip ?? '', elsewhere].map(address => ({
+        addresses: [address],
+        conditions: { ready: false, serving: false, terminating: true },
+        targetRef: { kind: 'Pod', namespace, name, uid }
+      }))
+    )
+    kubernetes.store.create('endpointslices', {
+      metadata: { namespace: 'evil', name, labels: { 'kubernetes.io/service-name': 'web' } },
+      addressType: 'IPv4',
+      ports: [{ name: 'http', port: 80 }],
+      endpoints
+    })
+    return () => {
+      kubernetes.store.delete('endpointslices', 'evil', name)
+      if (!isStandalone) rig.remove('upstreams', name)
+    }
+  },
+  // Last for the whole run: the pods' grace is the reserve, so their hooks sleep, and the list has a node of a lower priority.
+  'pods: short grace': () => () => {},
+  'owner: lists a backup': () => () => {},
   // As at a host shutdown or lack of memory: the kubelet calls hooks before the API server knows of the end. `play` makes this fault.
   'kubelet: ends pods by itself': () => () => {},
   'API server: clock jumps back': ({ moveServerClock }) => {

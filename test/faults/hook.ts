@@ -7,6 +7,8 @@ const TRIES = 3
 const BETWEEN_MS = 150
 /** The length of the sleep that a hook falls back to. */
 const FALLBACK_MS = 300
+/** A hook that gets a proof is held longer than this if anything delays it. */
+const SOON_MS = 500
 /** A hook that nothing delays is answered in less than this time, even on a busy machine. */
 const LONG_MS = 2000
 /** A hook without an answer after this time counts as never answered, even on a busy machine. */
@@ -19,7 +21,7 @@ const ALL_TRIES_MS = 3000
  * to a sleep. Resolves with the problems of the answers.
  *
  * @param expected `inFlight` returns the number of requests in flight, for which the hook must wait. `mayProve`: the agents know
- *   every gateway. `isUnhurt`: no fault makes the hook wait until its deadline
+ *   every gateway. `isUnhurt`: the hook gets a proof
  */
 export async function askHook(
   { rig, agents }: Stage,
@@ -53,6 +55,8 @@ export async function askHook(
     const heldMs = reply ? reply.ms - stalledMs(reply.calledAt, reply.at) : 0
     if (isUnhurt && reply?.body.result === 'unproved' && heldMs > LONG_MS)
       return [`${pod.name} was held until its deadline: ${reply.body.why}`]
+    if (isUnhurt && reply?.body.result === 'unproved' && i === 0 && reply.ms < SOON_MS)
+      return [`${pod.name} was refused at once: ${reply.body.why}`]
     if (reply?.body.result === 'stays') return [`${pod.name} ends, and was told that it stays`]
     if (reply?.status === 200) return []
     if (reply && reply.status !== 503) return [`the hook of ${pod.name} was answered ${reply.status}`]

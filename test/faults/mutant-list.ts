@@ -82,7 +82,7 @@ export const MUTANTS: readonly Mutant[] = [
     lua: [
       {
         file: 'workers.lua',
-        from: 'process.alive(worker.pid, start) and living or dead',
+        from: 'host.alive(worker.pid, start) and living or dead',
         to: 'living'
       }
     ],
@@ -264,6 +264,44 @@ export const MUTANTS: readonly Mutant[] = [
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'agent: paused', 'before the deletion']
+    }
+  },
+  {
+    name: '6: all agents are blind, and answer by what they knew before',
+    edits: ANSWERS_BY_AN_OLD_WATCH,
+    found: {
+      expected: /ends, and was told that it stays/,
+      only: ['barrier', 'agent: all blind', 'before the deletion']
+    }
+  },
+  {
+    name: '8: believes slices of other namespaces',
+    edits: [{ file: 'kubernetes/facts/slice-store.ts', name: 'podKey', replace: '`${uid}`' }],
+    found: {
+      expected: /was refused at once/,
+      only: ['barrier', 'EndpointSlices: forged', 'before the deletion']
+    }
+  },
+  {
+    name: '8: seals a pod by force whose grace is too short to hold its hook',
+    edits: [{ file: 'round/entries/seal-decision.ts', name: 'desiredEntry.isShort', replace: 'false' }],
+    found: {
+      expected: /nothing was broken, and requests failed/,
+      only: ['barrier', 'pods: short grace']
+    }
+  },
+  {
+    name: '8: takes a backup for a choice of the same standing',
+    lua: [
+      {
+        file: 'offer.lua',
+        from: 'not top or (node.weight ~= 0 and (node.priority or 0) >= top)',
+        to: 'true'
+      }
+    ],
+    found: {
+      expected: /requests were answered by the backup/,
+      only: ['barrier', 'standalone, barrier', 'owner: lists a backup']
     }
   },
   {

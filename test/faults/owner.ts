@@ -34,17 +34,36 @@ export function startSyncs(rig: Rig, owner: Owner): () => void {
   return () => clearInterval(timer)
 }
 
-export function ownerOf(rig: Rig, { mode, form }: Pick<Scenario, 'mode' | 'form'>): Owner {
-  if (isWritten(mode)) return byHand(rig, form)
-  return mode.startsWith('standalone') ? documents(rig) : discovery(rig)
+/** @param backup a node of a lower priority, which stays in the list */
+export function ownerOf(
+  rig: Rig,
+  { mode, form }: Pick<Scenario, 'mode' | 'form'>,
+  backup: Backup | undefined
+): Owner {
+  const nodesOf: NodesOf = pods => [
+    ...arrayOf(pods),
+    ...(backup ? [{ ...backup, weight: 1, priority: -1 }] : [])
+  ]
+  if (isWritten(mode)) return byHand(rig, form, backup && nodesOf)
+  return mode.startsWith('standalone') ? documents(rig, nodesOf) : discovery(rig)
 }
 
-function byHand(rig: Rig, form: 'map' | 'array'): Owner {
+export interface Backup {
+  readonly host: string
+  readonly port: number
+}
+type NodesOf = (pods: readonly TestPod[]) => ReturnType<typeof arrayOf>
+
+function byHand(rig: Rig, form: 'map' | 'array', nodesOf: NodesOf | undefined): Owner {
+  const put = (pods: readonly TestPod[]) => {
+    rig.upstream('web', pods, form)
+    if (nodesOf) rig.put('upstreams', 'web', { type: 'roundrobin', nodes: nodesOf(pods) })
+  }
   return {
-    write: async pods => rig.upstream('web', pods, form),
+    write: async pods => put(pods),
     async add(pod) {
       const known = rig.pods().filter(({ node }) => rig.nodes(HOLDER).includes(node))
-      rig.upstream('web', [...known.filter(({ node }) => node !== pod.node), pod], form)
+      put([...known.filter(({ node }) => node !== pod.node), pod])
     },
     listAlone: pod => listAlone(rig, pod)
   }
@@ -64,7 +83,7 @@ async function listAlone(rig: Rig, pod: TestPod | undefined): Promise<void> {
   }
 }
 
-function documents(rig: Rig): Owner {
+function documents(rig: Rig, nodesOf: NodesOf): Owner {
   let listed: readonly TestPod[] = []
   let alone: TestPod | undefined
   const targets = new Map<string, AdcTarget>()
@@ -77,7 +96,7 @@ function documents(rig: Rig): Owner {
     const pods = listed
     const objects = {
       upstreams: [
-        { id: 'web', type: 'roundrobin', nodes: arrayOf(pods) },
+        { id: 'web', type: 'roundrobin', nodes: nodesOf(pods) },
         ...(alone ? [{ id: OWN, ...ownUpstream(alone) }] : [])
       ],
       services: [],

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../build/apisix.ts'
 import type { TestAgent } from '../build/agent.ts'
-import type { Backend } from '../build/backend.ts'
+import { startBackend, type Backend } from '../build/backend.ts'
 import { get, startLoad } from '../build/load.ts'
 import type { TestPod } from '../build/pods.ts'
-import { SHORT, startRig, type Rig } from '../build/rig.ts'
+import { PORTS, SHORT, startRig, type Rig } from '../build/rig.ts'
 import { stalledMs } from '../build/stall.ts'
 import { checkLeaks, checkOutcome } from './after.ts'
 import { countingClock, type CountingClock } from './counting-clock.ts'
@@ -20,6 +20,7 @@ import {
   has,
   isCounted,
   isOfOneWay,
+  isUnfelt,
   isUnhurt,
   leavesGhosts,
   needsWays,
@@ -30,6 +31,8 @@ import type { Stage } from './stage.ts'
 import { whatAgentsSaid } from './what-agents-said.ts'
 
 const GRACE_SECONDS = 4
+/** A grace that leaves no time to hold a hook, in seconds. */
+const SHORT_GRACE_SECONDS = 1
 const LINGER_MS = 400
 /** How long an entry outlives its drain if a pod of another namespace gets an address meanwhile, in ms. */
 const STRANGER_LINGER_MS = 5000
@@ -100,7 +103,11 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
       ...(scenario.agents === 'two, one leads' && { LEADER_LEASE: 'default/drain' })
     }
   })
-  const owner = ownerOf(rig, scenario)
+  const address = rig.address()
+  const backup = has(scenario, 'owner: lists a backup')
+    ? await startBackend('the backup', address, PORTS.proxy)
+    : undefined
+  const owner = ownerOf(rig, scenario, backup && { host: address, port: PORTS.proxy })
   const endSyncs = startSyncs(rig, owner)
   const hidden = hidesGateway ? await hideGateway(rig) : undefined
   try {
@@ -111,7 +118,8 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
       clocks,
       skew,
       logs,
-      settings: hidden?.settings ?? {}
+      settings: hidden?.settings ?? {},
+      backup: backup && `${address}:${PORTS.proxy}`
     })
   } catch (error) {
     const lines = logs.flatMap((one, agent) => one.map(line => JSON.stringify({ agent, ...line })))
@@ -122,6 +130,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     await Promise.allSettled(mends)
     endSyncs()
     await hidden?.close()
+    await backup?.close()
     await rig.close()
     for (const way of ways.values()) await way.close()
   }
@@ -138,7 +147,8 @@ async function perform(
     clocks,
     skew,
     logs,
-    settings
+    settings,
+    backup
   }: {
     windows: { from: number; to: number }[]
     mends: Promise<unknown>[]
@@ -149,6 +159,8 @@ async function perform(
     logs: TestAgent['lines'][]
     /** Settings of every agent, in addition to those of the rig. */
     settings: Readonly<Record<string, string>>
+    /** The node of a lower priority, if the owner lists one. */
+    backup: string | undefined
   }
 ): Promise<void> {
   const agents: TestAgent[] = []
@@ -232,7 +244,7 @@ async function perform(
   const arrive = async (name: string, ip?: string): Promise<TestPod> => {
     const kind = scenario.stranger === 'none' ? scenario.ownPlace : 'ReplicaSet'
     const pod = rig.pod(name, {
-      graceSeconds: GRACE_SECONDS,
+      graceSeconds: has(scenario, 'pods: short grace') ? SHORT_GRACE_SECONDS : GRACE_SECONDS,
       ...(ip !== undefined && { ip }),
       ...(kind !== 'none' && name !== OTHER && { owner: { kind, name: 'web-1a' }, host: `host-of-${name}` })
     })
@@ -262,7 +274,7 @@ async function perform(
     () => rig.pods().every(({ ip }) => agents.every(one => one.knows(ip))),
     START_MS
   )
-  const listed = ending.length + staying.length
+  const listed = ending.length + staying.length + (backup ? 1 : 0)
   if (isWritten(scenario.mode))
     await until('they list all', () => agents.every(one => one.nodes('upstreams/web') === listed), START_MS)
   await until(
@@ -449,11 +461,15 @@ async function perform(
   rig.kubernetes.faults.endWatches()
   // The owner writes again, because some gateways were unreachable before, or a pod went while no agent saw it.
   if (!isWritten(scenario.mode) || leavesGhosts(scenario)) await owner.write(staying)
-  violations.push(...(await checkOutcome(stage, scenario, staying)))
+  violations.push(...(await checkOutcome(stage, scenario, staying, backup)))
   await releasing(Promise.all(held))
-  const { failures } = await load.stop()
+  const { failures: all, by } = await load.stop()
+  // A gateway that rolls is ended like a process, with its connections. Its answers count.
+  const failures = has(scenario, 'gateway: all roll') ? all.filter(one => /^\d/.test(one)) : all
+  if (isUnfelt(scenario) && by['the backup'])
+    violations.push(`${by['the backup']} requests were answered by the backup, beside pods that serve`)
   // A stuck owner lists only pods that are gone, and here their entries end soon.
-  if (scenario.breaks.length === 0 && !isStuck && failures.length > 0)
+  if (isUnfelt(scenario) && !isStuck && failures.length > 0)
     violations.push(
       `nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')} (${whatAgentsSaid(logs)})`
     )
