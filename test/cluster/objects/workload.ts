@@ -13,8 +13,8 @@ export const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
 /** The preStop hook of the pods. `bare` does nothing; `apisix-drain-hook` is for images without a shell. */
 export type Arm = 'none' | 'bare' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
 
-/** The hook that users copy from docs/install.md. */
-const HOOK = hookOf(readFileSync(join(import.meta.dirname, '../../../docs/install.md'), 'utf8'))
+/** The hook that users copy from the README. */
+const HOOK = hookOf(readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8'))
 
 /** The addition of each arm to the app's container. */
 const CONTAINERS: Readonly<Record<Arm, object>> = {
