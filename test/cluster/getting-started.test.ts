@@ -93,7 +93,7 @@ describe('getting started by the README', () => {
     // An agent that was uninstalled may have left its Lease. A new cluster has no Lease.
     await world().kube('delete', 'lease', 'apisix-drain', IN_NAMESPACE, '--ignore-not-found')
     const own = (service: OwnedService) => Promise.resolve(world().own(service, OWNER_LAG))
-    web = await world().run({ name: 'started', arm: 'none', replicas: REPLICAS }, own)
+    web = await world().run({ name: 'started', arm: 'sleep', replicas: REPLICAS }, own)
     // From here on a Helm release runs the gateways, without the plugin.
     await world().kube('delete', 'deployment', 'apisix', IN_NAMESPACE)
     const values = `--set image=${GATEWAY},apisix.admin.credentials.admin=${world().gateways.admin.key}`
@@ -139,6 +139,10 @@ describe('getting started by the README', () => {
     const proved = async () => (await answers(world()))['drained/barrier'] === REPLICAS
     await eventually('the hooks are answered', proved, WAIT_MS)
     expect(await answers(world())).to.deep.equal({ 'drained/barrier': REPLICAS })
+    // The pods had a plain sleep: the injection has replaced it, and doctor says what that costs.
+    expect(await shell(steps()[3]?.commands.at(-1) ?? '')).to.match(
+      /started-\S+ \(2 pods\): our hook replaces a sleep of 5s, /
+    )
     ran.push({ command: forward, output: '' })
     if (process.env['UPDATE']) writeFileSync(PAGE, firstDrainPage(steps(), ran))
   })

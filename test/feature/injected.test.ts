@@ -85,8 +85,9 @@ describe('feature: injected pods under load', () => {
         {
           ...spec,
           containers: [
-            ...spec.containers.map(({ ports: _, env = [], ...app }) => ({
+            ...spec.containers.map(({ env = [], ...app }) => ({
               ...app,
+              ports: [],
               env: env.map(one => (one.name === 'PORT' ? { ...one, value: String(INNER) } : one))
             })),
             exporter,
@@ -123,16 +124,18 @@ describe('feature: injected pods under load', () => {
       const seen = ready()
       setTimeout(() => (rules = seen), 3000)
     })
-    let [requests, failed, running] = [0, 0, true]
+    let [requests, failed] = [0, 0]
+    const over = new AbortController()
     const calls = (async () => {
-      for (; running; await wait(20)) {
+      while (!over.signal.aborted) {
         const host = rules[requests++ % rules.length] ?? ''
         get({ host, port: OUTER, agent: false }, answer => answer.resume()).on('error', () => failed++)
+        await wait(20)
       }
     })()
     await roll()
     await wait(3500)
-    running = false
+    over.abort()
     await calls
     stop()
     return { requests, failed }
