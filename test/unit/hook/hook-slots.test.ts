@@ -33,8 +33,4 @@ describe('hook slots', () => {
     two.leave()
     expect(slots.waiting).to.equal(1)
   })
-
-  it('is empty at once if no hook waits', async () => {
-    await createHookSlots({ maxHooks: 1, maxHooksPerPod: 1 }).emptied(new AbortController().signal)
-  })
 })
