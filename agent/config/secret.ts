@@ -43,7 +43,7 @@ export function secretFromEnv(name: string, env: Readonly<Record<string, string 
 }
 
 /** Certificates in a file that may be replaced, such as a mounted ConfigMap. */
-export interface Pem {
+interface Pem {
   /** The current text. */
   read(): string
 }

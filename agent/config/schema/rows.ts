@@ -33,7 +33,7 @@ export interface ConfigRow {
 export const ENV_PREFIX = 'APISIX_DRAIN_'
 
 /** Turns `['apisix', 'admin', 'keyFile']` into `APISIX_DRAIN_APISIX_ADMIN_KEY_FILE`. */
-export const envName = (path: readonly string[]) =>
+const envName = (path: readonly string[]) =>
   ENV_PREFIX + path.map(name => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()).join('_')
 
 /** Every section and setting in the order of the schema, each section before its content. */
