@@ -37,7 +37,7 @@ const drainHook = (agentUrl: string): Hook => ({
       '-c',
       `sleep 5 & ${isAtPort(agentUrl) ? '' : 'timeout 24 '}sh -c 'for pause in 0 1 1; do sleep $pause
          curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 ${isAtPort(agentUrl) ? '' : '--interface $POD_IP '}-X POST \
-           "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit
+           "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=app&sleep=5s" && exit
          [ $? = 22 ] && break
        done; false' && kill $! || wait`
     ]

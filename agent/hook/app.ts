@@ -118,6 +118,7 @@ const tooLarge = (): Response =>
 function callOf(c: Context<Env>) {
   return {
     query: new URL(c.req.url).searchParams,
+    isPost: c.req.method === 'POST',
     address: normaliseAddress(c.env.incoming.socket.remoteAddress ?? ''),
     signal: c.req.raw.signal,
     hangUp: () => c.env.incoming.socket.destroy?.()

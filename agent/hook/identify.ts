@@ -25,8 +25,8 @@ export const NAME_THE_POD =
  * | pods that share their host | refused                                               | one of them, or any pod (the kubelet calls too) |
  * | no known pod               | the pod to which Kubernetes gives the address, or 404 | the pod with this address, or any pod           |
  *
- * "Any pod" needs `namespace` and `pod`. Such a call cannot remove a serving pod: the agent drains only pods that
- * Kubernetes reports as Terminating. All callers whose packets a host forwards share its address, so that address alone identifies
+ * "Any pod" needs `namespace` and `pod`. Such a call cannot remove a serving pod: it is believed only where Kubernetes reports
+ * that the pod ends. All callers whose packets a host forwards share its address, so that address alone identifies
  * no pod.
  */
 export async function identify(

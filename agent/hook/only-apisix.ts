@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { fieldsOf } from '../base/read.ts'
 import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
-import { inTime } from '../round/hold/questions.ts'
+import { inTime } from '../round/hold/fresh-watch.ts'
 import { readOptions } from '../rules/drain/annotations.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 

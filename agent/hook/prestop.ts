@@ -4,7 +4,6 @@ import { isOwnLimit, type Ack } from '../rules/drain/ack.ts'
 import type { Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
-import { CannotVouch } from '../round/hold/cannot-vouch.ts'
 import { SHUTTING_DOWN, type HookSlots, type Slot } from './hook-slots.ts'
 import type { HoldRequest, Holds } from '../round/hold/holds.ts'
 import { identify } from './identify.ts'
@@ -34,6 +33,8 @@ export interface PrestopParts {
 
 interface PrestopCall {
   readonly query: URLSearchParams
+  /** A page or a library may be made to send a GET, so only a POST shows that a container stops. */
+  readonly isPost: boolean
   /** Normalised. */
   readonly address: string
   /** Aborts when the caller disconnects. */
@@ -60,10 +61,6 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
     if (call.signal.aborted) {
       metrics.hookAbandoned.inc()
       return new Response(null, { status: CLIENT_GONE })
-    }
-    if (err instanceof CannotVouch) {
-      const explained = { ...parts, log: log.child({ err: err.cause }) }
-      return refused(explained, refuse('cannot-vouch', err.message), call)
     }
     log.error({ err }, 'hook failed')
     return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'), call)
@@ -92,8 +89,9 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   const { atLeastMs } = query.times
   const isBound = atLeastMs !== undefined && !(await parts.isOnlyApisix(pod.namespace))
   const times = { ...query.times, atLeastMs: isBound ? atLeastMs : undefined }
-  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, ...times }
-  const isOwn = !pod.hostNetwork && pod.ips.includes(call.address)
+  const { container } = query
+  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, container, ...times }
+  const isOwn = call.isPost && !pod.hostNetwork && pod.ips.includes(call.address)
   const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
   if ('ok' in answer) {

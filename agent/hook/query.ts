@@ -8,10 +8,11 @@ export interface PrestopQuery {
   readonly times: Pick<Hook, 'timeoutMs' | 'sleepMs' | 'atLeastMs'>
   readonly named: { readonly namespace: string; readonly name: string } | undefined
   readonly uid: string | undefined
+  readonly container: string | undefined
 }
 
 const TIMES = ['timeout', 'sleep', 'atLeast'] as const
-const KNOWN = [...TIMES, 'namespace', 'pod', 'uid']
+const KNOWN = [...TIMES, 'namespace', 'pod', 'uid', 'container']
 /** RFC 1123 subdomain, the form of pod names; a namespace is shorter. A text of another form is refused without a look-up. */
 const KUBERNETES_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 const UID = /^[A-Za-z0-9-]{1,128}$/
@@ -33,7 +34,7 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   const [namespace, name, uid] = [query.get('namespace'), query.get('pod'), query.get('uid')]
   if ((namespace === null) !== (name === null))
     problems.push('namespace and pod go together; give both or none')
-  for (const key of ['namespace', 'pod'])
+  for (const key of ['namespace', 'pod', 'container'])
     if (!KUBERNETES_NAME.test(query.get(key) ?? 'none'))
       problems.push(`${key} is no name that Kubernetes allows`)
   if (uid !== null && !UID.test(uid)) problems.push('uid is no uid')
@@ -43,7 +44,8 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
     ok: true,
     times: { timeoutMs, sleepMs, atLeastMs },
     named: namespace !== null && name !== null ? { namespace, name } : undefined,
-    uid: uid ?? undefined
+    uid: uid ?? undefined,
+    container: query.get('container') ?? undefined
   }
 }
 

@@ -11,11 +11,8 @@ import { createDesired } from './entries/desired.ts'
 import { sealLookAt } from './entries/seal-decision.ts'
 import { createWishes } from './entries/wishes.ts'
 import { remember } from './gather/gather.ts'
-import { createEarlyEnds } from './hold/early-ends.ts'
-import { createFindPod } from './hold/find-pod.ts'
 import { createFreshWatch } from './hold/fresh-watch.ts'
 import { createHooks, type HeldHook } from './hold/hooks.ts'
-import { createQuestions } from './hold/questions.ts'
 import { createMemories, type Memory } from './gather/memory.ts'
 import { observe, type Look } from './gather/observe.ts'
 import { createNotifier, type Observer } from './observer.ts'
@@ -44,8 +41,6 @@ export interface LoopSettings {
   readonly podRanges: readonly string[]
   /** How often the holders are listed again during drains, in ms, as a guard against other writers. */
   readonly guardEveryMs: number
-  /** How late a kubelet may report that it ends a pod by itself, in ms. */
-  readonly kubeletStatusDelayMs: number
   /** How long other namespaces, and owners that are late, may delay the seal of their last node, in ms; default: no bound of its own. */
   readonly foreignHoldMs?: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
@@ -116,19 +111,15 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   })
   const wake = (): void => schedule.wake()
   const replies = createReplies({ sources, drains: store, memories, settings: drainSettings, told, clock })
-  const questions = createQuestions(cluster, clock)
   const freshWatch = createFreshWatch(cluster, clock)
-  const earlyEnds = createEarlyEnds(cluster, questions, clock)
   const hooks = createHooks({
     cluster,
-    questions,
-    clock,
+    freshWatch,
     proven(hook) {
       const ack = replies.atOnce(hook)
       if (ack) schedule.noLaterThan(clock.now() + SHOWN_MS)
       return ack
     },
-    statusDelayMs: settings.kubeletStatusDelayMs,
     wake
   })
   let planned: Plan = NOTHING
@@ -140,7 +131,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   )
 
   function round(now: Millis): void {
-    earlyEnds.look()
     const looks = observe({
       sources,
       world,
@@ -180,11 +170,13 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const onOurClock = drainSettings()
     for (const [uid, { seen }] of looks) {
       const drain = drains.get(uid)
-      const after = drain ? step(drain, seen, now, onOurClock) : begin(seen, now, onOurClock)
+      const after =
+        drain && (drain.phase !== 'undone' || seen.calls.length === 0)
+          ? step(drain, seen, now, onOurClock)
+          : begin(seen, now, onOurClock)
       if (after) next.set(uid, after)
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
-      if (after?.phase === 'undone') hooks.askAgain(uid)
       if (drain && !after) entries.ended(drain, memories.of(uid), now)
     }
     return next
@@ -247,7 +239,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
         await freshWatch(signal)
         return cluster.pods.byIp(ip)
       },
-      find: createFindPod(cluster, questions, clock)
+      async find(namespace, name, signal) {
+        // The agent would never see the end of a pod that no watch covers, so its drain would never end.
+        if (!cluster.pods.byName(namespace, name) && cluster.isWatched(namespace)) await freshWatch(signal)
+        return cluster.pods.byName(namespace, name)
+      }
     },
     vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
     wake,
@@ -258,7 +254,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     observe: observer => void all.push(observer),
     stop() {
       schedule.stop()
-      earlyEnds.stop()
       for (const end of ends) end()
     }
   }

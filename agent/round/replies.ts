@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Ack } from '../rules/drain/ack.ts'
 import { answer, answerProven, type Answer } from '../rules/drain/answer.ts'
 import type { Drain, Hook } from '../rules/drain/drain.ts'
+import { mayStay } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 import type { DrainSettings } from '../rules/drain/seen.ts'
 import type { DrainStore } from './drain-store.ts'
@@ -46,7 +47,8 @@ export function createReplies(options: RepliesOptions): Replies {
     atOnce(hook) {
       const drain = drains.current().get(hook.uid)
       const now = clock.now()
-      const ack = drain && answerProven(hook, drain, now, unsealedSince(drain, sources))
+      // A hook of a container that stops has to be noted, because its seal stands until that container is back.
+      const ack = drain && !mayStay(drain) && answerProven(hook, drain, now, unsealedSince(drain, sources))
       if (!ack) return undefined
       memories.of(hook.uid).hookAt ??= hook.receivedAt
       note(hook, ack, drain, now)

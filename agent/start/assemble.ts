@@ -105,8 +105,6 @@ const GHOST_MS = 3_600_000
 
 /** How long objects of other namespaces hold a pod that is their last node, in ms. Then the barrier seals it. */
 export const FOREIGN_HOLD_MS = 5000
-/** How late a kubelet may report that it ends a pod by itself (shutdown, eviction), in ms. */
-const KUBELET_STATUS_DELAY_MS = 3000
 
 /** The connected parts of the agent: everything but the port, the signals and the exit code. */
 export interface Assembly {
@@ -254,7 +252,6 @@ function settingsOf(config: Config): LoopSettings {
     foreignHoldMs: FOREIGN_HOLD_MS,
     someNamespacesOnly: kubernetes.namespaces.length > 0,
     podRanges: sync.podRanges,
-    guardEveryMs: GUARD_EVERY_MS,
-    kubeletStatusDelayMs: KUBELET_STATUS_DELAY_MS
+    guardEveryMs: GUARD_EVERY_MS
   }
 }

@@ -10,12 +10,11 @@ export interface ContainerState {
   readonly exitCode: number | undefined
 }
 
-/** `status` of a Pod, as plain JSON. */
 export type PodStatus = Readonly<Record<string, unknown>>
 
 const iso = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`
 
-/** The status that a kubelet would report. `at`: time of day in ms. */
+/** The status that a kubelet would report, as plain JSON. `at`: time of day in ms. */
 export function podStatus(
   pod: Pod,
   ip: string,
@@ -48,6 +47,7 @@ export function podStatus(
       imageID: image,
       ready,
       started: startedAt !== undefined,
+      containerID: `sandbox://${startedAt ?? ''}`,
       restartCount,
       lastState: {},
       state:

@@ -32,7 +32,7 @@ export const LAW = {
   'gateway/inventory': 'the holders that exist, and how APISIX is run',
   'gateway/write': 'takes nodes out of holders and puts them in',
   'gateway/barrier': 'keeps the entries in each gateway, and reads its reports',
-  'round/hold': 'the hooks that wait, the refusals, and questions to the API server that anybody can cause',
+  'round/hold': 'the hooks that wait, and the refusals',
   'round/gather': 'gathers the evidence of each drain',
   'round/entries': 'the entries that the gateways should hold, and the pods that take over',
   round: 'decides: one round over all drains at a time',

@@ -51,7 +51,7 @@ export async function startAgent(
   clock: Clock = systemClock
 ): Promise<TestAgent> {
   const { log, lines } = memoryLog()
-  const settings = { guardEveryMs: GUARD_EVERY_MS, kubeletStatusDelayMs: 500, ...differs }
+  const settings = { guardEveryMs: GUARD_EVERY_MS, ...differs }
   const parts = assemble({
     config,
     version: 'test',

@@ -9,10 +9,10 @@ export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, ghostMs: 600_00
 export const seen = (pod: PodFact, differs: Partial<Omit<Seen, 'pod'>> = {}): Seen => ({
   pod,
   gone: false,
-  sliceTerminating: false,
   current: true,
   hookAt: undefined,
-  hookConfirmed: undefined,
+  calls: [],
+  routed: [],
   listed: true,
   verdict: undefined,
   ...differs

@@ -28,6 +28,8 @@ export function callHook(options: {
   readonly from: string
   readonly query?: string
   readonly signal?: AbortSignal | undefined
+  /** Default POST. */
+  readonly method?: 'GET'
 }): Promise<HookReply> {
   const { promise, resolve, reject } = Promise.withResolvers<HookReply>()
   const calledAt = performance.now()
@@ -36,7 +38,7 @@ export function callHook(options: {
       host: options.host ?? '127.0.0.1',
       port: options.port,
       localAddress: options.from,
-      method: 'POST',
+      method: options.method ?? 'POST',
       path: `/v1/prestop${options.query ? `?${options.query}` : ''}`,
       agent: false,
       ...(options.signal && { signal: options.signal })

@@ -11,6 +11,8 @@ export interface Judge {
   /** The pod was deleted just now. */
   ended(pod: TestPod): void
   answered(pod: TestPod, reply: HookReply): void
+  /** A container of the pod is back, so requests may reach it until its next answer. */
+  restarted(pod: TestPod): void
   arrivals(pod: TestPod, backend: Backend): void
   /** Nodes that the test listed by hand, that the agent overwrote within `WINDOW_MS`, and that are still missing. */
   overwritten(): readonly string[]
@@ -48,7 +50,8 @@ export function createJudge(options: {
   const overwritten = new Map<string, string>()
   const unlisted: string[] = []
   const before = new Map<string, Record<string, readonly string[]>>()
-  const promised = new Map<string, { readonly pod: TestPod; readonly at: number }>()
+  const promised: { readonly uid: string; readonly at: number; until: number }[] = []
+  const promiseOf = (uid: string) => promised.find(one => one.uid === uid && one.until === Infinity)
   const backends: { readonly pod: TestPod; readonly backend: Backend }[] = []
 
   /** A pod that stays: it has this address, and the test has not ended it. */
@@ -120,15 +123,20 @@ export function createJudge(options: {
           `the hook of ${pod.name} was answered ${Math.round(at - endsAt)} ms after its deadline, ` +
             `${Math.round(at - calledAt)} ms after its call: ${status} ${body.result ?? body.error}`
         )
-      if (body.evidence === 'barrier' && !promised.has(pod.uid)) promised.set(pod.uid, { pod, at })
+      if (body.evidence === 'barrier' && !promiseOf(pod.uid))
+        promised.push({ uid: pod.uid, at, until: Infinity })
+    },
+    restarted({ uid }) {
+      const promise = promiseOf(uid)
+      if (promise) promise.until = performance.now()
     },
     arrivals: (pod, backend) => void backends.push({ pod, backend }),
     overwritten: () => [...overwritten.values()],
     unlisted: () => unlisted,
     violations() {
       const late = backends.flatMap(({ pod, backend }) => {
-        const promise = promised.get(pod.uid)
-        const after = promise ? backend.arrivals.filter(at => at > promise.at) : []
+        const mine = promised.filter(({ uid }) => uid === pod.uid)
+        const after = backend.arrivals.filter(at => mine.some(one => at > one.at && at < one.until))
         return after.length > 0
           ? [`${after.length} requests reached ${pod.name} after an ack of grade barrier`]
           : []

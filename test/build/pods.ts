@@ -34,6 +34,8 @@ export interface PodOptions {
   readonly hostIp?: string
   /** Its container does not declare the port. */
   readonly declaresNone?: boolean
+  /** A second container, `proxy`, which declares no port. */
+  readonly proxy?: true
   /** Its controller; the group is `apps` unless `apiVersion` names another. A ReplicaSet's name ends with the hash of its template. */
   readonly owner?: { readonly kind: string; readonly name: string; readonly apiVersion?: string }
   readonly labels?: Readonly<Record<string, string>>
@@ -50,7 +52,7 @@ export interface Pods {
   gone(pod: TestPod): void
   isReady(pod: TestPod, ready: boolean): void
   /** One of its containers restarts after a failed liveness probe. */
-  restarted(pod: TestPod, restarts: number): void
+  restarted(pod: TestPod, restarts: number, container?: string): void
   condition(pod: TestPod, type: string, status: 'True' | 'False'): void
   object(pod: TestPod): Pod | undefined
   /** All pods that this object made and that still exist. */
@@ -109,7 +111,8 @@ export function createPods(store: Store, addresses: Addresses): Pods {
             {
               name: 'app',
               ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }]
-            }
+            },
+            ...(options.proxy ? [{ name: 'proxy' }] : [])
           ]
         }
       })
@@ -129,11 +132,13 @@ export function createPods(store: Store, addresses: Addresses): Pods {
     gone: ({ namespace, name, uid }) =>
       void store.delete('pods', namespace, name, { gracePeriodSeconds: 0, preconditions: { uid } }),
     isReady: (pod, ready) => condition(pod, 'Ready', ready ? 'True' : 'False'),
-    restarted: (pod, restartCount) =>
+    restarted: (pod, restartCount, name = 'app') =>
       patch(pod, {
         containerStatuses: [
+          ...(object(pod)?.status.containerStatuses ?? []).filter(one => one.name !== name),
           {
-            name: 'apisix',
+            name,
+            containerID: `containerd://${name}-${restartCount}`,
             ready: true,
             restartCount,
             state: { running: { startedAt: new Date().toISOString() } }

@@ -222,6 +222,10 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
       pods.end(pod, graceSeconds)
       judge.ended(pod)
     },
+    restarted(pod, restarts, container) {
+      judge.restarted(pod)
+      pods.restarted(pod, restarts, container)
+    },
     evicted(pod) {
       judge.ended(pod)
       pods.condition(pod, 'DisruptionTarget', 'True')

@@ -26,7 +26,9 @@ export function waitingDrain(): Drain {
     witnesses: { deletion: 1_000_001, hook: 1_000_040 },
     since: 1_000_001,
     deadline: 1_027_000,
-    restartsAtStart: 0,
+    stops: [],
+    ports: [],
+    isWhole: true,
     phase: 'draining',
     verdict: waiting({
       why: 'the removal is being written',

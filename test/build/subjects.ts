@@ -83,7 +83,8 @@ function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?:
     current = current ? step(current, round, now, settings) : begin(round, now, settings)
     if (!current) return 'none'
     const why = current.phase === 'undone' ? `: ${current.why}` : ` until ${current.deadline}`
-    return `${current.phase}${why} (${Object.keys(current.witnesses).sort().join(', ')})`
+    const ports = current.isWhole ? '' : ` of ${current.ports.join()}`
+    return `${current.phase}${ports}${why} (${Object.keys(current.witnesses).sort().join(', ')})`
   })
 }
 
@@ -161,7 +162,7 @@ function answering(
   given: Facts & {
     hook?: Partial<Hook>
     began?: number | null
-    /** A hook and a `DisruptionTarget` began the drain, and its container was restarted. */
+    /** A hook began the drain, and its container was restarted. */
     undone?: true
     /** A gateway without the seal that the proof rested on. */
     unsealed?: string
@@ -171,8 +172,8 @@ function answering(
 ) {
   const { hook: differs, began = 0, undone = false, settings: other, ...facts } = given
   const settings = { ...DRAIN_SETTINGS, ...other }
-  const fact = seenOf(undone ? { ...facts, pod: { ...facts.pod, restarts: 1 } } : facts)
-  const before = undone ? { ...fact, pod: { ...fact.pod, disruptionTarget: true, restarts: 0 } } : fact
+  const fact = seenOf(undone ? { ...facts, pod: { ...facts.pod, runs: 'app=2' } } : facts)
+  const before = undone ? { ...fact, pod: { ...fact.pod, runs: 'app=1' } } : fact
   const drain = began === null ? undefined : begin(before, began, settings)
   const later = drain && step(drain, fact, now, settings)
   const told = answer(hook(fact.pod, differs), later, fact, now, settings, given.unsealed)

@@ -180,8 +180,7 @@ function startSyncAgent({
       },
       someNamespacesOnly: false,
       podRanges: [],
-      guardEveryMs: 2000,
-      kubeletStatusDelayMs: 3000
+      guardEveryMs: 2000
     },
     clock,
     log,

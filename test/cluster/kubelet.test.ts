@@ -10,8 +10,6 @@ import type { Workload } from './world.ts'
 
 const WAIT_MS = 60_000
 const FALLBACK_MS = 5000
-/** The agent's KUBELET_STATUS_DELAY_MS: how long it holds a hook before it asks again. */
-const HELD_MS = 3000
 /** The timeout is long, because a busy machine is slow to start a probe's program. */
 const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }
 
@@ -45,18 +43,13 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
       await isAskedAgain(web, name)
     }
   })
-  it('a liveness probe fails: the hook takes its own sleep, and the pod goes on under its uid', async () => {
+  it('a liveness probe fails: nothing fails, and the pod goes on under its uid', async () => {
     const observed = await restarted()
-    // The pod gets requests until its container ends. Then the app closes its connections, and nginx does not retry a POST that
-    // it has just sent on one of them. Only such requests fail, and only after the hook has returned.
-    for (const { request, status } of observed.load.failures)
-      expect({ request, status }).to.deep.equal({ request: 'post', status: 502 })
-    for (const at of observed.failedAt) expect(at).to.be.at.least(observed.hooks[0]?.at ?? Infinity)
-    expect(observed.load.failed, 'all were looked at').to.equal(observed.load.failures.length)
+    lostNothing(observed)
     endedInTime(observed, 0)
-    expect(observed.answers).to.deep.equal({ 'stays/none': 1 })
+    expect(observed.answers).to.deep.equal({ 'drained/barrier': 1 })
     expect(observed.hooks).to.have.length(1)
-    expect(observed.hooks[0]?.ms).to.be.within(HELD_MS, HELD_MS + FALLBACK_MS)
+    expect(observed.hooks[0]?.ms).to.be.below(FALLBACK_MS + 1000)
   })
 
   // The probe succeeds while the file is empty or missing, and the app answers.

@@ -21,7 +21,7 @@ const ALL_TRIES_MS = 3000
  * to a sleep. Resolves with the problems of the answers.
  *
  * @param expected `inFlight` returns the number of requests in flight, for which the hook must wait. `mayProve`: the agents know
- *   every gateway. `isUnhurt`: the hook gets a proof
+ *   every gateway. `isUnhurt`: the hook gets a proof. `isWitness`: a barrier exists, so a hook shows an end that no watch shows
  */
 export async function askHook(
   { rig, agents }: Stage,
@@ -30,8 +30,10 @@ export async function askHook(
   {
     inFlight,
     mayProve,
+    isWitness,
     isUnhurt
   }: {
+    readonly isWitness: boolean
     readonly inFlight: () => Promise<number>
     readonly mayProve: boolean
     readonly isUnhurt: boolean
@@ -57,7 +59,7 @@ export async function askHook(
       return [`${pod.name} was held until its deadline: ${reply.body.why}`]
     if (isUnhurt && reply?.body.result === 'unproved' && i === 0 && reply.ms < SOON_MS)
       return [`${pod.name} was refused at once: ${reply.body.why}`]
-    if (reply?.body.result === 'stays') return [`${pod.name} ends, and was told that it stays`]
+    if (isWitness && reply?.body.result === 'stays') return [`${pod.name} ends, and was told that it stays`]
     if (reply?.status === 200) return []
     if (reply && reply.status !== 503) return [`the hook of ${pod.name} was answered ${reply.status}`]
     await wait(BETWEEN_MS)

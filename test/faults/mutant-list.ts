@@ -31,16 +31,6 @@ export interface FoundByTest {
   readonly title: string
 }
 
-/** The edits of an agent that answers a hook from the watch's last data, however old the data is. */
-const ANSWERS_BY_AN_OLD_WATCH = [
-  {
-    file: 'round/hold/hooks.ts',
-    name: 'createHooks.staysNow',
-    replace: 'knownToEnd(pod) ? itEnds(id, cluster.pods.get(pod.uid) ?? pod) : { pod, at: clock.now() }'
-  },
-  { file: 'round/hold/hooks.ts', name: 'createHooks.ask.due', replace: '0' }
-] as const
-
 export const MUTANTS: readonly Mutant[] = [
   {
     name: '1: answers grade barrier with no entry anywhere',
@@ -158,14 +148,6 @@ export const MUTANTS: readonly Mutant[] = [
     found: { expected: /it does not end well/, only: ['barrier', 'API server: slow'] }
   },
   {
-    name: '6: takes the word of a watch that is behind',
-    edits: ANSWERS_BY_AN_OLD_WATCH,
-    found: {
-      expected: /ends, and was told that it stays/,
-      only: ['barrier', 'API server: silent watches', 'before the deletion']
-    }
-  },
-  {
     name: '7: writes a list of nodes that was read before its questions to Kubernetes',
     edits: [
       {
@@ -251,27 +233,29 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
-    name: '6: takes the first word of the API server for its last',
-    edits: [{ file: 'round/hold/hooks.ts', name: 'createHooks.ask.due', replace: '0' }],
+    name: '6: a hook is no witness before a watch shows the end',
+    edits: [{ file: 'round/gather/observe.ts', name: 'observeOne.seen.calls', replace: '[]' }],
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'kubelet: ends pods by itself', 'after the ack']
     }
   },
   {
-    name: '6: a process that was away answers by what it knew before',
-    edits: ANSWERS_BY_AN_OLD_WATCH,
+    name: '6: anybody who names a pod is a witness',
+    edits: [{ file: 'hook/prestop.ts', name: 'answerHook.isOwn', replace: 'true' }],
     found: {
-      expected: /ends, and was told that it stays/,
-      only: ['barrier', 'agent: paused', 'before the deletion']
+      file: 'test/feature/restarts.test.ts',
+      title:
+        'cannot be claimed by a GET, which others can cause, or from an address that is not the pod’s alone'
     }
   },
   {
-    name: '6: all agents are blind, and answer by what they knew before',
-    edits: ANSWERS_BY_AN_OLD_WATCH,
+    name: '6: a container that is Ready counts as back',
+    edits: [{ file: 'rules/drain/eligible.ts', name: 'backAgain.isAnother', replace: 'true' }],
     found: {
-      expected: /ends, and was told that it stays/,
-      only: ['barrier', 'agent: all blind', 'before the deletion']
+      file: 'test/feature/restarts.test.ts',
+      title:
+        'of an app that hangs: its hook takes no longer than its own sleep, and the seal stands until it is back'
     }
   },
   {
@@ -330,30 +314,6 @@ export const MUTANTS: readonly Mutant[] = [
       }
     ],
     found: { file: 'test/feature/complete.test.ts', title: 'and that still serves is polled as before' }
-  },
-  {
-    name: 'P7: a hook that was answered is no witness of what shows later',
-    edits: [{ file: 'round/gather/observe.ts', name: 'observeOne.firstHookAt', replace: 'undefined' }],
-    found: {
-      file: 'test/feature/hooks.test.ts',
-      title: 'the status of a kubelet that comes after the answer still begins the drain'
-    }
-  },
-  {
-    name: 'P7: a drain that is undone leaves its hooks with what was known of them',
-    edits: [{ file: 'round/hold/hooks.ts', name: 'createHooks.askAgain', replace: '{}' }],
-    found: {
-      file: 'test/feature/hooks.test.ts',
-      title: 'an accepted hook is checked again when its drain is undone'
-    }
-  },
-  {
-    name: 'P7: a call that is repeated begins the grace anew',
-    edits: [{ file: 'rules/drain/step.ts', name: 'runsSince', replace: 'at' }],
-    found: {
-      file: 'test/feature/hooks.test.ts',
-      title: 'a hook that is called repeatedly while nothing shows whether the pod ends'
-    }
   },
   {
     name: 'P6: asks once at a time at an address by hand',
@@ -454,7 +414,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'S4: a holder of another namespace holds a pod until its deadline',
     edits: [{ file: 'rules/plan/holder.ts', name: 'isOfOtherNamespace', replace: 'false' }],
     found: {
-      file: 'test/unit/rules/proof/let-go.test.ts',
+      file: 'test/unit/round/entries/let-go.test.ts',
       title: 'are let go where they list no other node, and no other place is'
     }
   },

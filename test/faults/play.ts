@@ -384,6 +384,7 @@ async function perform(
       askHook(stage, pod, i, {
         inFlight: () => inFlightTo(pod),
         mayProve: !hidesGateway,
+        isWitness: scenario.mode.endsWith('barrier'),
         isUnhurt: isUnhurt(scenario)
       })
     )

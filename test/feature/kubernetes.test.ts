@@ -78,17 +78,6 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
     await until('nothing is being drained', () => rig.agent.loop.drains().size === 0)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
-
-  test('a false alarm (DisruptionTarget) drains nothing', async start => {
-    const calm = await start({ applyDelay: () => 5 })
-    const [a, b] = [calm.pod('web-1'), calm.pod('web-2')]
-    calm.upstream('web', [a, b])
-    await calm.settled()
-    calm.condition(a, 'DisruptionTarget', 'True')
-    await until('the agent has seen it', () => calm.agent.pod(a.ip)?.disruptionTarget === true)
-    expect(calm.agent.loop.drains().size).to.equal(0)
-    expect(calm.nodes('upstreams/web')).to.have.length(2)
-  })
 })
 
 describe('feature: the agent itself is restarted in the middle of a drain', () => {

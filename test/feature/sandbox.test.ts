@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { runArm, type Arm } from '../../sandbox/arms.ts'
+import { hookOf, runArm, type Arm } from '../../sandbox/arms.ts'
 import type { ArmName, RunOptions } from '../../sandbox/cli.ts'
 import type { AccessFact } from '../../sandbox/apisix/access-log.ts'
 import type { PodRecord } from '../../sandbox/kubelet/record.ts'
@@ -54,6 +54,30 @@ describe('sandbox: a rolling update under load', () => {
       expect(ok).to.equal(true)
       expect(endedAt - startedAt).to.be.within(2000, 4000)
     }
+  })
+
+  it('loses none when containers restart one after the other, although no probe shows when they serve again', async () => {
+    world = await startWorld({
+      replicas: 3,
+      gateways: 2,
+      workers: 2,
+      seed: 1,
+      evidence: 'barrier',
+      preStop: hookOf('apisix-drain')
+    })
+    await world.startAgent()
+    const load = world.startLoad({ rate: 100, seed: 1, traffic: 'all', timeoutMs: 15_000 })
+    await wait(300)
+    const records = world.kubelet.records()
+    for (const { uid } of [...records, records[0]!]) {
+      await world.kubelet.restart(uid)
+      await wait(500)
+    }
+    const result = await load.stop()
+    expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
+    const hooks = records.flatMap(record => record.hooks)
+    for (const { ok, output } of hooks) expect(ok && JSON.parse(output)).to.include({ evidence: 'barrier' })
+    expect(records.map(({ restarts }) => restarts)).to.deep.equal([2, 1, 1])
   })
 
   it('leaves nothing behind', async () => {

@@ -195,7 +195,11 @@ export function createEntryTable(
     isUntold: () => untold().length > 0,
     isBusy,
     movedAt: () => movedAt,
-    reading: uid => readings.get(uid),
+    reading(uid) {
+      const [put, now] = [stored.get(uid)?.entry, desired().get(uid)]
+      // A report on fewer addresses says nothing about the others.
+      return put && now && !sameNodes(put, now) ? undefined : readings.get(uid)
+    },
     changed(at) {
       for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
       movedAt = at

@@ -7,7 +7,7 @@ const MOST = 20_000
  */
 export function createIntern(most = MOST) {
   const texts = new Map<string, string>()
-  const lists = new Map<string, readonly number[]>()
+  const values = new Map<string, unknown>()
   return {
     text(value: string): string {
       const known = texts.get(value)
@@ -16,13 +16,13 @@ export function createIntern(most = MOST) {
       texts.set(value, value)
       return value
     },
-    numbers(values: readonly number[]): readonly number[] {
-      const key = values.join()
-      const known = lists.get(key)
-      if (known) return known
-      if (lists.size >= most) lists.clear()
-      lists.set(key, values)
-      return values
+    value<T extends object>(value: T): T {
+      const key = JSON.stringify(value)
+      const known = values.get(key)
+      if (known) return known as T
+      if (values.size >= most) values.clear()
+      values.set(key, value)
+      return value
     }
   }
 }

@@ -11,7 +11,8 @@ import type {
   V1Pod,
   V1PodIP,
   V1PodSpec,
-  V1PodStatus
+  V1PodStatus,
+  V1Probe
 } from '@kubernetes/client-node'
 import { LONGEST_VALUE, PREFIX } from '../../rules/drain/annotations.ts'
 import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
@@ -31,7 +32,7 @@ import {
 } from '../../base/read.ts'
 
 /** Kubernetes' own default of `terminationGracePeriodSeconds`. */
-const DEFAULT_GRACE_SECONDS = 30
+const DEFAULT_GRACE_MS = 30_000
 
 const PHASES: ReadonlySet<string> = new Set(['Pending', 'Running', 'Succeeded', 'Failed'])
 
@@ -53,7 +54,8 @@ export function toPodFact(object: unknown): PodFact | undefined {
   const { uid, name, namespace } = identity
   const deletionAt = timeOf(meta.deletionTimestamp)
   if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
-  const { restarts, startedAt } = containersOf(status)
+  const { runs, startedAt } = containersOf(status)
+  const graceMs = toMillis(numberOf(spec.terminationGracePeriodSeconds)) ?? DEFAULT_GRACE_MS
   const labels = fieldsOf(meta.labels)
   const controller = controllerOf(meta.ownerReferences)
   // Listed one by one: spread properties are stored outside of the object, and there are tens of thousands of facts.
@@ -65,14 +67,17 @@ export function toPodFact(object: unknown): PodFact | undefined {
     ready: conditionIsTrue(status.conditions, 'Ready'),
     ips: ipsOf(status),
     hostNetwork: spec.hostNetwork === true,
-    containerPorts: portsOf(spec, 'containerPort'),
-    hostPorts: portsOf(spec, 'hostPort'),
+    containerPorts: portsOf(runningIn(spec), 'containerPort'),
+    containers: intern.value(
+      runningIn(spec).map(one => ({ name: textOf(one.name) ?? '', ports: portsOf([one], 'containerPort') }))
+    ),
+    runs,
+    hostPorts: portsOf(runningIn(spec), 'hostPort'),
     hostIp: internedOf(status.hostIP),
     deletionAt,
     deletionGraceMs: toMillis(numberOf(meta.deletionGracePeriodSeconds)),
-    graceMs: (numberOf(spec.terminationGracePeriodSeconds) ?? DEFAULT_GRACE_SECONDS) * 1000,
-    disruptionTarget: conditionIsTrue(status.conditions, 'DisruptionTarget'),
-    restarts,
+    graceMs,
+    longestGraceMs: Math.max(graceMs, ...runningIn(spec).flatMap(gracesOf)),
     startedAt,
     owner: controller && intern.text(`${controller.kind}/${controller.name}`),
     workload: controller && intern.text(workloadOf(controller, labels)),
@@ -105,34 +110,44 @@ const internedOf = (value: unknown): string | undefined => {
   return text === undefined ? undefined : intern.text(text)
 }
 
-function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort'): readonly number[] {
+/** The containers, and the init containers too, because some of them are sidecars. */
+const runningIn = (spec: FieldsOf<V1PodSpec>): readonly FieldsOf<V1Container>[] =>
+  [...listOf(spec.containers), ...listOf(spec.initContainers)].map(one => fieldsOf<V1Container>(one))
+
+function portsOf(
+  containers: readonly FieldsOf<V1Container>[],
+  which: 'containerPort' | 'hostPort'
+): readonly number[] {
   const ports = new Set<number>()
-  for (const kind of ['containers', 'initContainers'] as const) {
-    for (const container of listOf(spec[kind])) {
-      for (const entry of listOf(fieldsOf<V1Container>(container).ports)) {
-        const port = portOf(fieldsOf<V1ContainerPort>(entry)[which])
-        if (port !== undefined && ports.size <= MOST_PORTS) ports.add(port)
-      }
-    }
+  for (const entry of containers.flatMap(({ ports }) => listOf(ports))) {
+    const port = portOf(fieldsOf<V1ContainerPort>(entry)[which])
+    if (port !== undefined && ports.size <= MOST_PORTS) ports.add(port)
   }
-  return intern.numbers([...ports])
+  return intern.value([...ports])
 }
 
-/** The sum of all restarts, and the latest start. Both change when a container restarts. */
-function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; startedAt: number | undefined } {
-  let restarts = 0
+/** The graces of the probes that restart a container. */
+const gracesOf = ({ livenessProbe, startupProbe }: FieldsOf<V1Container>): number[] =>
+  [livenessProbe, startupProbe].flatMap(
+    probe => toMillis(numberOf(fieldsOf<V1Probe>(probe).terminationGracePeriodSeconds)) ?? []
+  )
+
+/** As much of a containerID as distinguishes two runs. */
+const RUN_DIGITS = 12
+
+/** The runs of the containers, and the latest start. Both change when a container restarts. */
+function containersOf(status: FieldsOf<V1PodStatus>): { runs: string; startedAt: number | undefined } {
+  const runs: string[] = []
   let startedAt: number | undefined
-  for (const kind of ['containerStatuses', 'initContainerStatuses'] as const) {
-    for (const entry of listOf(status[kind])) {
-      const container = fieldsOf<V1ContainerStatus>(entry)
-      restarts += numberOf(container.restartCount) ?? 0
-      const started = timeOf(
-        fieldsOf<V1ContainerStateRunning>(fieldsOf<V1ContainerState>(container.state).running).startedAt
-      )
-      if (started !== undefined && (startedAt === undefined || started > startedAt)) startedAt = started
-    }
+  for (const entry of [...listOf(status.containerStatuses), ...listOf(status.initContainerStatuses)]) {
+    const { name, containerID, state } = fieldsOf<V1ContainerStatus>(entry)
+    const id = textOf(containerID)
+    if (id) runs.push(`${textOf(name)}=${id.slice(-RUN_DIGITS)}`)
+    const { running } = fieldsOf<V1ContainerState>(state)
+    const started = timeOf(fieldsOf<V1ContainerStateRunning>(running).startedAt)
+    if (started !== undefined && (startedAt === undefined || started > startedAt)) startedAt = started
   }
-  return { restarts, startedAt }
+  return { runs: runs.join(' '), startedAt }
 }
 
 /** One bit of the preStop hooks, because whole pods are not kept: `doctor` reads the rest. Init containers end last. */

@@ -16,7 +16,7 @@ export interface PodStore {
    */
   byIp(ip: string): readonly PodFact[]
   byName(namespace: string, name: string): PodFact | undefined
-  /** Pods whose own object shows that they end: deleted, DisruptionTarget, Failed or Succeeded. */
+  /** Pods whose own object shows that they end: deleted, Failed or Succeeded. */
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for at most an hour. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined

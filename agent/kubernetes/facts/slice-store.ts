@@ -13,7 +13,6 @@ import { identityOf } from '../transport/objects.ts'
 import { intern, createMultiMap } from './collections.ts'
 import { MOST_PORTS } from '../../rules/plan/match.ts'
 import { fieldsOf, listOf, portOf, textOf, same } from '../../base/read.ts'
-import type { PodStore } from './pod-store.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The API server accepts no more. */
@@ -83,8 +82,6 @@ type PodName = Pick<PodFact, 'uid' | 'namespace'>
 export interface SliceStore {
   /** Some slice of the pod's namespace marks it as terminating. */
   terminating(pod: PodName): boolean
-  /** Every one of these pods that a slice of its namespace marks as terminating. There may be more marks than pods. */
-  terminatingPods(pods: Pick<PodStore, 'size' | 'values' | 'get'>): readonly PodFact[]
   /** The resolved target ports at which slices list the pod, ascending, and few more than `MOST_PORTS`. They identify the nodes of a hostNetwork pod. */
   portsOf(pod: PodName): readonly number[]
   servicesOf(pod: PodName): readonly ServiceName[]
@@ -119,16 +116,15 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   const byService = createMultiMap<string, EndpointFact>()
 
   /** For each pod, how many endpoints mark it as terminating. */
-  const terminating = new Map<string, { readonly uid: PodUid; count: number }>()
+  const terminating = new Map<string, number>()
   const isTerminating = (pod: PodName) => terminating.has(podKey(pod.namespace, pod.uid))
   const mark = ({ namespace, endpoints }: EndpointFact, by: 1 | -1) => {
     for (const { podUid, terminating: ends } of endpoints) {
       if (!ends || podUid === undefined) continue
       const key = podKey(namespace, podUid)
-      const known = terminating.get(key)
-      if (known) known.count += by
-      else terminating.set(key, { uid: podUid, count: 1 })
-      if (known?.count === 0) terminating.delete(key)
+      const count = (terminating.get(key) ?? 0) + by
+      if (count > 0) terminating.set(key, count)
+      else terminating.delete(key)
     }
   }
   /** The last slices of pods that a Service has dropped. The oldest pods are forgotten first. */
@@ -181,10 +177,6 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     sink: { set, gone },
     store: {
       terminating: isTerminating,
-      terminatingPods: pods =>
-        terminating.size > pods.size
-          ? [...pods.values()].filter(isTerminating)
-          : [...terminating.values()].flatMap(({ uid }) => pods.get(uid) ?? []).filter(isTerminating),
       portsOf: pod => {
         const ports = new Set<number>()
         for (const slice of byPod.get(podKey(pod.namespace, pod.uid))) {

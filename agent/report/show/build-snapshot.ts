@@ -90,7 +90,7 @@ function momentsOfWitnesses(drain: Drain): Moments {
     decidedAt: drain.decidedAt ?? null,
     seenAt: drain.since,
     hookAt: at('hook'),
-    sliceAt: at('slice'),
+    sliceAt: null,
     acceptedAt: null,
     sealedAt: null,
     confirmedAt: null,

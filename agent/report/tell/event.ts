@@ -57,13 +57,13 @@ export interface Regarding {
 
 /** The Event about the pod of a drain. The restart count is part of its name: after a restart, the pod can be drained again. */
 export function eventObject(
-  { pod, uid, restartsAtStart }: Pick<Drain, 'pod' | 'uid' | 'restartsAtStart'>,
+  { pod, uid, stops }: Pick<Drain, 'pod' | 'uid' | 'stops'>,
   text: EventText,
   at: Millis,
   instance: string
 ) {
   const { namespace, name } = pod
-  const said = `${uid} ${restartsAtStart} ${text.reason}`
+  const said = `${uid} ${stops[0]?.run ?? ''} ${text.reason}`
   return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
 }
 

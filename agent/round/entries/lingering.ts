@@ -1,7 +1,7 @@
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
-import { leftOnHost, nodesOf } from '../../rules/plan/match.ts'
+import { deniedNodes, leftOnHost } from '../../rules/plan/match.ts'
 import { NO_SUCCESSORS } from '../../rules/plan/successors.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memory } from '../gather/memory.ts'
@@ -51,10 +51,11 @@ export function createLingering(
     over.set(uid, { ...ended, entry: { uid, nodes, successors, isTaken, state: 'sealed', watch: false } })
   }
   return {
-    add({ phase, pod }, { ports, standing, successors }, now) {
+    add(drain, { ports, standing, successors }, now) {
+      const { phase, pod } = drain
       // The pod of an undone drain still serves.
       if (phase === 'undone') return
-      keep({ pod, memory: { standing, successors }, until: now + lingerMs }, nodesOf(pod, ports))
+      keep({ pod, memory: { standing, successors }, until: now + lingerMs }, deniedNodes(drain, pod, ports))
     },
     adopt({ pod, nodes, standing }, now) {
       keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: now + lingerMs }, nodes)

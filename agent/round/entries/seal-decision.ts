@@ -6,8 +6,8 @@ import { isOver } from '../../rules/drain/eligible.ts'
 import { decidedAt } from '../../rules/drain/step.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
-import { letGoOf } from '../../rules/proof/let-go.ts'
-import { leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
+import { letGoOf } from './let-go.ts'
+import { deniedNodes, leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
 import { LAST_ENDPOINT_MS } from '../../rules/plan/successors.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Memory } from '../gather/memory.ts'
@@ -75,10 +75,11 @@ export function entryContext(
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
 export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredDrain | undefined {
-  // A held hook keeps the memory: the next drain of the pod needs words of its own.
-  if (drain.phase === 'undone') memory.sealing = memory.sealForced = false
-  const nodes = barrierNodes(drain, memory, context.world)
-  if (nodes.length === 0 || drain.phase === 'undone') return undefined
+  const nodes = drain.phase === 'undone' ? [] : barrierNodes(drain, memory, context.world)
+  // The next drain of the pod needs words of its own, and so does one that denies more than before.
+  if (nodes.length === 0 || nodes.length > memory.denied) memory.sealing = memory.sealForced = false
+  memory.denied = nodes.length
+  if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, ...context.successors(drain, memory) }
   // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
   const forcedAt = drain.deadline - SEAL_BEFORE_MS
@@ -193,5 +194,5 @@ function barrierNodes(drain: Drain, memory: Memory, world: World): readonly Node
       hasEnded ||
       (decidedAt(owner) ?? 0) > (decidedAt(drain.pod) ?? Infinity))
   const ips = drain.pod.ips.filter(ip => !world.ownersOf(ip).some(isOthers))
-  return nodesOf({ ...drain.pod, ips }, memory.ports)
+  return deniedNodes(drain, { ...drain.pod, ips }, memory.ports)
 }

@@ -39,6 +39,8 @@ export interface Memory {
    * inventory.
    */
   readonly hidden: Map<string, HiddenPlace>
+  /** How many nodes the entry denied in the last round. */
+  denied: number
   /** All gateways have allowed the seal once, so some may be sealed already. From then on each gateway seals by its own words. */
   sealing: boolean
   /** The seal did not wait for holders of other namespaces. */
@@ -83,6 +85,7 @@ export function createMemories(): Memories {
         successors: NO_SUCCESSORS,
         succeeded: [],
         hidden: new Map(),
+        denied: 0,
         sealing: false,
         letGo: false,
         tookOver: false,

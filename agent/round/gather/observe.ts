@@ -71,17 +71,14 @@ function observeOne(
   const { cluster, inventory } = round.sources
   const drain = round.drains.get(uid)
   const tombstone = cluster.pods.gone(uid)
-  const told = held.find(({ ends }) => ends)?.pod ?? held[0]?.pod
-  const pod = newest(cluster.pods.get(uid), told) ?? tombstone?.fact ?? drain?.pod
+  const pod = cluster.pods.get(uid) ?? held[0]?.pod ?? tombstone?.fact ?? drain?.pod
   if (!pod) return undefined
 
-  const sliceTerminating = cluster.slices.terminating(pod)
   const isHeld = held.length > 0
-  const firstHookAt = round.hooks.witnessOf(pod, round.now)
-  const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : firstHookAt
+  const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
   // Finished Jobs stay for days and are part of every round, so they get no memory.
   const memory = drain || isHeld ? round.memories.of(uid) : undefined
-  if (memory && sliceTerminating) memory.sliceAt ??= round.now
+  if (memory && cluster.slices.terminating(pod)) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
   if (memory) memory.sleepMs = Math.max(memory.sleepMs, ...held.map(({ hook }) => hook.sleepMs ?? 0))
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
@@ -99,12 +96,10 @@ function observeOne(
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
-    sliceTerminating,
     current,
     hookAt,
-    firstHookAt,
-    hookConfirmed: confirmed(held),
-    hookAsked: held.find(({ asked }) => asked)?.asked,
+    calls: round.proof.by === 'barrier' ? held.flatMap(({ stop }) => stop ?? []) : [],
+    routed: round.world.portsOf(pod),
     listed:
       isListed(pod, drain, memory, round.world) ||
       (isOld(inventory.readAt(), endedAt, isJob) ? undefined : false),
@@ -121,17 +116,6 @@ function verdict(
   if (proof.by === 'barrier') return prove(evidence, drain, now, proof)
   if (proof.by === 'observed') return proveByReads(evidence, drain, now, proof)
   return unprovable(evidence, drain, now, proof.by)
-}
-
-/** The newer copy: the API server's answer about a hook can be newer than the watch. A reported deletion is never taken back. */
-function newest(watched: PodFact | undefined, told: PodFact | undefined): PodFact | undefined {
-  if (!watched || !told) return watched ?? told
-  return watched.deletionAt === undefined && told.deletionAt !== undefined ? told : watched
-}
-
-function confirmed(held: readonly HeldHook[]): boolean | undefined {
-  if (held.some(({ ends }) => ends === true)) return true
-  return held.length > 0 && held.every(({ ends }) => ends === false) ? false : undefined
 }
 
 /**

@@ -6,7 +6,7 @@ import type { PodFact } from '../../rules/drain/facts.ts'
 export interface HoldRequest {
   readonly hook: Hook
   readonly pod: PodFact
-  /** The caller is the pod itself, by its address. Absent: the caller only named the pod. */
+  /** The pod itself has sent it: a POST from an address that only this pod has. Absent: somebody has only named the pod. */
   readonly isOwn?: boolean
 }
 
@@ -28,9 +28,6 @@ export interface Holds {
   findByIp(ip: string): readonly PodFact[]
   /** Like `findByIp`, but waits until the watch has shown all that the API server has now. Rejects if that takes too long. */
   freshByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
-  /**
-   * The pod by name, from the watch or else from the API server. `undefined` if the pod does not exist, or if its namespace is not watched.
-   * Rejects if the API server gives no answer in time.
-   */
+  /** The pod by name, like `freshByIp`. `undefined` if the pod does not exist, or if its namespace is not watched. */
   find(namespace: string, name: string, signal: AbortSignal): Promise<PodFact | undefined>
 }

@@ -2,12 +2,10 @@ import type { Ack } from './ack.ts'
 import { SKIP, readOptions } from './annotations.ts'
 import { deadlineOf } from './budget.ts'
 import type { Drain, Hook, Proven } from './drain.ts'
-import { formatDuration } from './duration.ts'
-import { eligible } from './eligible.ts'
+import { eligible, mayStay } from './eligible.ts'
 import type { Millis, PodFact } from './facts.ts'
 import { overdueWords, proved, unproved, type Said } from './proved.ts'
-import type { Asked, DrainSettings, Seen } from './seen.ts'
-import { runsSince } from './step.ts'
+import type { DrainSettings, Seen } from './seen.ts'
 
 /** Either the answer, or a time: ask again at `until`, or earlier if anything changes. */
 export type Answer =
@@ -20,9 +18,13 @@ const CHANGE = {
     'run `apisix-drain doctor`: it says which part of APISIX the agent cannot see, and how to open it',
   deadline: 'give the pod a longer grace period, or a smaller reserve (annotation apisix-drain.io/reserve)',
   gone: 'nothing: the pod is gone',
+  restart: 'nothing: a container that restarts is held no longer than its own sleep',
   stays:
     'nothing, if a container of this pod restarts; if another pod ends, its hook has to name it (`?namespace=…&pod=…`)'
 } as const
+
+/** How late the watch may show that a pod ends, in ms. A container that restarts is held up by that. */
+const WATCH_MS = 2000
 
 /**
  * The present answer for a held hook. Any number of hooks share one drain: those of two containers of a pod, or a repeated call. A call
@@ -40,12 +42,15 @@ export function answer(
 ): Answer {
   const no = (said: Said): Answer => ({ kind: 'ack', ack: unproved(hook, seen.pod, now, said) })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
+  const graceEnd = deadlineOf(seen.pod, hook.receivedAt, settings)
 
-  // The watches show no end of the pod, or no longer. But they report an end by the kubelet late, so the API server's answer decides.
   if (drain === undefined || drain.phase === 'undone')
-    return withoutDrain(hook, seen, now, settings, { no, due })
+    return withoutDrain(hook, seen, now, settings, { no, due, graceEnd })
   const { verdict } = drain
-  const end = due(drain.deadline)
+  // A restart, an eviction and a host's shutdown look alike, so an app that hangs must not hold up its own restart.
+  const isRestart = mayStay(drain)
+  const ownEnd = hook.receivedAt + (hook.sleepMs || WATCH_MS)
+  const end = due(isRestart ? Math.min(graceEnd, ownEnd) : drain.deadline)
   if (verdict.kind === 'proven') {
     const at = earliestOf(hook, drain.pod, verdict)
     if (unsealed === undefined && now >= (verdict.grade === 'barrier' ? Math.min(at, end) : at))
@@ -58,12 +63,15 @@ export function answer(
         : `${unsealed} has not sealed the pod since the proof: it is new, or has restarted`
     return now < end ? { kind: 'wait', until: end, why } : no({ why, change: CHANGE.unproved })
   }
-  if (now < end && drain.phase === 'draining') {
+  // The deadline is that of the first call.
+  const isOpen = drain.phase === 'draining' || (isRestart && drain.phase === 'expired' && !verdict.vain)
+  if (now < end && isOpen) {
     return { kind: 'wait', until: Math.min(end, Math.max(now, verdict.until ?? Infinity)), why: verdict.why }
   }
   if (drain.phase === 'gone')
     return no({ why: `the pod is gone: ${verdict.why}`, change: CHANGE.gone, verdict })
-  const { vain, change = vain ? CHANGE.unproved : CHANGE.deadline } = verdict
+  const inTime = isRestart ? CHANGE.restart : CHANGE.deadline
+  const { vain, change = vain ? CHANGE.unproved : inTime } = verdict
   const why = vain ? verdict.why : `${overdueWords(hook, now)}: ${verdict.why}`
   return no({ why, change, verdict })
 }
@@ -89,36 +97,30 @@ const earliestOf = (
     proof.grade === 'observed' ? proof.removedAt + sleepMs : -Infinity
   )
 
-interface Replies {
-  readonly no: (said: Said) => Answer
-  readonly due: (deadline: Millis) => Millis
-}
-
-/** The answer for a pod without a drain: the pod stays, opted out, is gone, or the API server has not answered yet. */
+/** The answer for a pod without a drain: it stays, opted out, is gone, or the watch has not shown its end yet. */
 function withoutDrain(
   hook: Hook,
   seen: Seen,
   now: Millis,
   settings: DrainSettings,
-  { no, due }: Replies
+  { no, due, graceEnd }: Replies
 ): Answer {
-  const asked = { ...seen, hookAt: seen.hookAt ?? hook.receivedAt }
-  const eligibility = eligible(asked, settings)
+  const eligibility = eligible({ ...seen, hookAt: seen.hookAt ?? hook.receivedAt }, settings)
   if (seen.gone) return no({ why: 'the pod is gone and no holder lists it', change: CHANGE.gone })
   if (!eligibility.ends && eligibility.reason === 'skip')
     return no({ result: 'stays', why: eligibility.why, change: CHANGE.skipped })
-  if (!eligibility.ends && eligibility.reason === 'stays' && seen.hookAsked)
-    return no({
-      result: 'stays',
-      why: `${eligibility.why}; ${askedWords(seen.hookAsked)}`,
-      change: CHANGE.stays
-    })
-  const why = eligibility.ends ? 'the drain is about to begin' : eligibility.why
-  const end = due(deadlineOf(seen.pod, runsSince(hook.receivedAt, seen), settings))
-  return now < end
-    ? { kind: 'wait', until: end, why }
-    : no({ why: `the time was up: ${why}`, change: CHANGE.deadline })
+  const isToBegin = eligibility.ends
+  const why = isToBegin ? 'the drain is about to begin' : eligibility.why
+  // While no watch is live, the end cannot show.
+  const watchMs = seen.current ? WATCH_MS : Math.max(WATCH_MS, hook.sleepMs ?? 0)
+  const until = due(isToBegin ? graceEnd : Math.min(graceEnd, hook.receivedAt + watchMs))
+  if (now < until) return { kind: 'wait', until, why }
+  if (!isToBegin) return no({ result: 'stays', why, change: CHANGE.stays })
+  return no({ why: `the time was up: ${why}`, change: CHANGE.deadline })
 }
 
-const askedWords = ({ at, again }: Asked): string =>
-  again > at ? `asked twice, ${formatDuration(Math.round(again - at))} apart` : 'asked once'
+interface Replies {
+  readonly no: (said: Said) => Answer
+  readonly due: (deadline: Millis) => Millis
+  readonly graceEnd: Millis
+}

@@ -2,7 +2,16 @@ import type { Millis, PodFact, PodUid } from './facts.ts'
 import type { LongLived } from './long-lived.ts'
 
 /** The signs that a pod ends, in no order. The first one starts the drain. */
-export type Witness = 'deletion' | 'hook' | 'disruption' | 'slice' | 'phase' | 'deleted'
+export type Witness = 'deletion' | 'hook' | 'phase' | 'deleted'
+
+/** A container whose hook has called from the pod's own address: the kubelet is about to stop it, whether the pod ends or stays. */
+export interface Stop {
+  /** Absent: the call named no container, so it counts for all. */
+  readonly container: string | undefined
+  /** The run of the container that the status showed at the call (`runOf`). */
+  readonly run: string
+  readonly at: Millis
+}
 
 /** What proves a drain: the barrier of every gateway, or, without the plugin, reads of every gateway (`observed.ts`). */
 export type Grade = 'barrier' | 'observed'
@@ -18,8 +27,11 @@ interface DrainBase {
   readonly since: Millis
   /** When the answer to the hook must have been sent: the end of the grace minus the reserve. */
   readonly deadline: Millis
-  /** Container restarts when the drain began. A higher count means that the pod stays (a liveness restart). */
-  readonly restartsAtStart: number
+  /** The containers that their hooks have reported to stop. */
+  readonly stops: readonly Stop[]
+  /** The ports that these serve, denied one by one. `isWhole`: the whole pod is denied: it ends, or a hook named no container. */
+  readonly ports: readonly number[]
+  readonly isWhole: boolean
 }
 
 /**
@@ -126,6 +138,8 @@ export interface Hook {
   readonly id: string
   readonly uid: PodUid
   readonly receivedAt: Millis
+  /** The container that called: `?container=`. */
+  readonly container?: string | undefined
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined
   /** The sleep that follows a 503, from the hook's start: `?sleep=`. */

@@ -24,6 +24,10 @@ export interface PodFact {
   readonly hostNetwork: boolean
   /** Every `containerPort` of the spec, including those of init containers (sidecars). */
   readonly containerPorts: readonly number[]
+  /** The containers of the spec, without those that only initialise, each with its ports. */
+  readonly containers?: readonly { readonly name: string; readonly ports: readonly number[] }[]
+  /** Which run of each container the status shows, by the end of its containerID: "web=3f2a91c0d1e2 proxy=…". */
+  readonly runs?: string
   /** Ports of the pod's host that lead to the pod (`hostPort`), and the host's address. */
   readonly hostPorts?: readonly number[]
   readonly hostIp?: string | undefined
@@ -33,10 +37,9 @@ export interface PodFact {
   readonly deletionGraceMs: number | undefined
   /** `spec.terminationGracePeriodSeconds`, in ms; 30 s if absent. */
   readonly graceMs: number
-  /** Condition DisruptionTarget: a disruption is about to end the pod. It may be a false alarm. */
-  readonly disruptionTarget: boolean
-  /** Sum of `restartCount`, and the youngest `startedAt`: both change when a container restarts. */
-  readonly restarts: number
+  /** The longest of it and the graces of the probes, in ms. */
+  readonly longestGraceMs?: number
+  /** The youngest `startedAt` of the containers. */
   readonly startedAt: Millis | undefined
   /** The controller that owns the pod ("ReplicaSet/web-5d7f"); for a mirror pod, its host ("Node/…"). */
   readonly owner: string | undefined

@@ -1,20 +1,23 @@
 import { deadlineOf } from './budget.ts'
 import type { Drain, Verdict, Waiting, Witness } from './drain.ts'
-import { eligible, isOver, witnessesOf } from './eligible.ts'
+import { backAgain, eligible, isOver, latestStops, mayStay, servedBy, witnessesOf } from './eligible.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 import { earliest } from './times.ts'
 
 /**
- * The phases of a drain. No phase leads back to an earlier one. A proven drain stays proven, even if a writer puts the node back, because
- * the plan repairs that. A deletion is never undone, whatever an older copy of the pod shows.
+ * The phases of a drain. No phase leads back to an earlier one, unless more of the pod has to be drained. A proven drain stays proven, even
+ * if a writer puts the node back, because the plan repairs that. A deletion is never undone, whatever an older copy of the pod shows.
  *
  *     begin ─► draining ─► proven ──┐
  *                 │ └────► expired ─┤ (proven after all, if evidence comes late)
  *                 │                 ├─► gone ─► forgotten when no holder lists the pod
  *                 └─────────────────┴─► undone ─► forgotten one round later
  */
-type Base = Pick<Drain, 'uid' | 'pod' | 'decidedAt' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
+type Base = Pick<
+  Drain,
+  'uid' | 'pod' | 'decidedAt' | 'witnesses' | 'since' | 'deadline' | 'stops' | 'ports' | 'isWhole'
+>
 
 type Course =
   | { readonly phase: 'draining'; readonly verdict: Verdict }
@@ -32,47 +35,53 @@ export const NOTHING_YET: Waiting = {
   holders: []
 }
 
-/** The drain of a pod that ends; `undefined` if there is no sign of its end, or if the pod opted out. */
+/** The drain of a pod that ends, or of a container that stops; `undefined` if there is no sign of that, or if the pod opted out. */
 export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
-  const eligibility = eligible(seen, settings)
-  if (!eligibility.ends) return undefined
-  const witnesses = record({}, eligibility.witnesses, seen, now)
-  const since = Math.min(...Object.values(witnesses))
-  const base: Base = {
-    uid: seen.pod.uid,
-    pod: seen.pod,
-    decidedAt: decidedAt(seen.pod),
-    witnesses,
-    since,
-    deadline: deadlineOf(seen.pod, witnesses.deletion ?? runsSince(since, seen), settings),
-    restartsAtStart: seen.pod.restarts
-  }
+  if (!eligible(seen, settings).ends) return undefined
+  const base = baseOf(undefined, seen, { now, settings })
   return nextPhase(base, { phase: 'draining', verdict: NOTHING_YET }, seen, now)
 }
 
 /** The drain one round later; `undefined` = forget it. */
 export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
   if (drain.phase === 'undone') return undefined
-  const pod = merge(drain.pod, seen.pod)
-  const witnesses = record(drain.witnesses, witnessesOf({ ...seen, pod }), seen, now)
-  const since = Math.min(drain.since, ...Object.values(witnesses))
-  const due = deadlineOf(pod, witnesses.deletion ?? runsSince(since, seen), settings)
-  const base: Base = {
-    uid: drain.uid,
+  const base = baseOf(drain, seen, { now, settings })
+  const why = whyItStays(base, seen.current, now)
+  if (why !== undefined) return { ...base, phase: 'undone', at: now, why }
+  const grows = base.ports.length > drain.ports.length || (base.isWhole && !drain.isWhole)
+  const was: Course = grows && drain.phase !== 'gone' ? { phase: 'draining', verdict: NOTHING_YET } : drain
+  const next = nextPhase(base, was, grows ? { ...seen, verdict: undefined } : seen, now)
+  return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
+}
+
+function baseOf(
+  was: Drain | undefined,
+  seen: Seen,
+  { now, settings }: { readonly now: Millis; readonly settings: DrainSettings }
+): Base {
+  const pod = was ? merge(was.pod, seen.pod) : seen.pod
+  const witnesses = record(was?.witnesses ?? {}, witnessesOf({ ...seen, pod }), seen, now)
+  const since = Math.min(was?.since ?? Infinity, ...Object.values(witnesses))
+  const due = deadlineOf(pod, witnesses.deletion ?? since, settings)
+  const stops = latestStops(was?.stops ?? [], seen.calls)
+  // What is denied only grows: what a container served before its pod began to end is not lifted in between.
+  const served = servedBy(stops, pod, seen.routed)
+  const isWhole = was?.isWhole === true || !mayStay({ witnesses }) || served === undefined
+  const ports = was?.ports ?? []
+  return {
+    uid: pod.uid,
     pod,
     // When the containers have ended, the kubelet deletes the pod once more, with a grace of 0. That is no new decision.
-    decidedAt: earliest([drain.decidedAt, decidedAt(pod)]),
+    decidedAt: earliest([was?.decidedAt, decidedAt(pod)]),
     witnesses,
     since,
     // Once the deletion is known, the deadline only moves earlier, so facts may arrive in any order. Before that it was only an
     // estimate.
-    deadline: drain.witnesses.deletion === undefined ? due : Math.min(due, drain.deadline),
-    restartsAtStart: drain.restartsAtStart
+    deadline: was?.witnesses.deletion === undefined ? due : Math.min(due, was.deadline),
+    stops,
+    ports: isWhole ? ports : [...new Set([...ports, ...served])],
+    isWhole
   }
-  const stays = whyItStays(base, { ...seen, pod }, now)
-  if (stays !== undefined) return { ...base, phase: 'undone', at: now, why: stays }
-  const next = nextPhase(base, drain, seen, now)
-  return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
 }
 
 /** When Kubernetes decided the deletion, according to this copy of the pod; `undefined`: there is no deletion. */
@@ -93,23 +102,12 @@ function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
     : { ...base, phase: 'expired', at: now, verdict }
 }
 
-/**
- * Why the pod stays after all; `undefined` if it does not. Only a drain that began on a hook can be undone: a container
- * may restart although Kubernetes reported an end.
- */
-function whyItStays(base: Base, seen: Seen, now: Millis): string | undefined {
-  const { pod } = seen
-  const certain = base.witnesses.deletion !== undefined || seen.gone || isOver(pod)
-  if (certain || base.witnesses.deleted !== undefined) return undefined
-  if (pod.restarts > base.restartsAtStart && pod.ready)
-    return 'a container was restarted and the pod is Ready again'
-  // A watch that is behind shows an older pod. So the reason below counts only if the watches of pods and of slices are both live.
-  if (!seen.current) return undefined
-  return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
+/** Why the pod serves on after all; `undefined` if it does not. Only a drain that began on hooks can be undone. */
+function whyItStays(base: Base, isCurrent: boolean, now: Millis): string | undefined {
+  if (!mayStay(base)) return undefined
+  const whys = base.stops.map(stop => backAgain(stop, base.pod, now, isCurrent))
+  return whys.includes(undefined) ? undefined : whys[0]
 }
-
-/** When the grace of a pod that ends without a deletion began. A repeated hook does not restart the grace. */
-export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min(at, firstHookAt ?? at)
 
 /** Whether the drain can be forgotten. While a holder lists the pod, its entry must stay in the gateways, even if the owner is dead. */
 const isForgettable = (goneAt: Millis, { listed }: Seen, now: Millis, settings: DrainSettings): boolean =>
@@ -134,12 +132,11 @@ function record(
  */
 function merge(known: PodFact, latest: PodFact): PodFact {
   const earlier = known.deletionAt !== undefined && known.deletionAt < (latest.deletionAt ?? Infinity)
-  if (!earlier && latest.ips.length > 0 && latest.restarts >= known.restarts) return latest
+  if (!earlier && latest.ips.length > 0) return latest
   return {
     ...latest,
     ips: latest.ips.length > 0 ? latest.ips : known.ips,
     deletionAt: earlier ? known.deletionAt : latest.deletionAt,
-    deletionGraceMs: earlier ? known.deletionGraceMs : latest.deletionGraceMs,
-    restarts: Math.max(known.restarts, latest.restarts)
+    deletionGraceMs: earlier ? known.deletionGraceMs : latest.deletionGraceMs
   }
 }

@@ -27,6 +27,12 @@ export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
   return pod.ips.flatMap(ip => all.map(port => nodeKey(ip, port)))
 }
 
+/** The nodes that a drain denies; see `Drain.ports`. @param pod as it is now */
+export const deniedNodes = (drain: Drain, pod: PodFact, ports: readonly number[]): NodeKey[] => [
+  ...(drain.isWhole ? nodesOf(pod, ports) : []),
+  ...pod.ips.flatMap(ip => drain.ports.map(port => nodeKey(ip, port)))
+]
+
 /**
  * Of the nodes of a pod at its host's address, those that no other pod has taken over. The next pod on the host often has the same ports,
  * but takes them over only once it is up.

@@ -1,17 +1,17 @@
 import type { Drain, Drains } from '../drain/drain.ts'
-import { isOver } from '../drain/eligible.ts'
+import { isOver, mayStay } from '../drain/eligible.ts'
 import type { Change, Kept, Plan } from './change.ts'
 import { endingNodes, isEnding, serves, type Match } from './match.ts'
 import { isServed, turnOf, type Turn } from './turn.ts'
 import type { PlanSettings, World } from './world.ts'
 
 /**
- * The removals that are due now: every node of every ending pod, if it is the agent's turn (`turnOf`), and a node that serves is left. It
+ * The removals that are due now: every node of every pod that Kubernetes says to be ending, if it is the agent's turn (`turnOf`), and a node that serves is left. It
  * reads only the holders that list an ending pod. The order of holders, nodes and drains does not change the result.
  */
 export function plan(world: World, drains: Drains, settings: PlanSettings): Plan {
   const matches = [...drains.values()]
-    .filter(drain => isEnding(drain))
+    .filter(drain => isEnding(drain) && !mayStay(drain))
     .flatMap(drain => endingNodes(world, drains, drain))
   const byHolder = Map.groupBy(matches, match => match.holder.key)
   const changes: Change[] = []

@@ -30,7 +30,9 @@ describe('the hooks in the documentation', () => {
   for (const { page, line } of calls) {
     it(`${page}: names its pod, or shows its token, and uses no proxy: ${line.slice(0, 60)}`, () => {
       expect(line).to.match(/--noproxy "\*"/)
-      expect(line).to.match(/[?]namespace=\$POD_NAMESPACE&pod=\$POD_NAME(?:&sleep=5s)?"|curl -K - /)
+      expect(line).to.match(
+        /[?]namespace=\$POD_NAMESPACE&pod=\$POD_NAME(?:&container=\w+)?(?:&sleep=5s)?"|curl -K - /
+      )
     })
   }
 })

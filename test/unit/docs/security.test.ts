@@ -4,7 +4,6 @@ import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { BODIES } from '../../../agent/hook/inject/server.ts'
 import { hookPolicy, MOST_HOOKS } from '../../../agent/hook/port-policy.ts'
 import { MOST, WITHIN_MS } from '../../../agent/report/page/guesses.ts'
-import { LIMITS } from '../../../agent/round/hold/questions.ts'
 import { FOREIGN_HOLD_MS } from '../../../agent/start/assemble.ts'
 
 /** One row for each figure: a sentence made from the code must be in the row of its actor. */
@@ -17,11 +16,8 @@ describe('SECURITY.md', () => {
     [HOOKS, `${hookPolicy(maxHooks).connections.perAddress} connections from one address`],
     [HOOKS, `Hold ${maxHooksPerPod} hooks in one pod's name, ${maxHooks.toLocaleString('en')} in all`],
     [HOOKS, `${MOST_LINES} lines a minute of refusals`],
-    [HOOKS, `${LIMITS.caller.intervalCap} questions a second`],
     ['who reaches the page port', `${MOST} wrong tokens a minute from one address`],
     ['who reaches the webhook port', `bodies of ${BODIES.each / MI} MiB, ${BODIES.all / MI} MiB at once`],
-    ['a tenant with pods and Services', `${LIMITS.pod.intervalCap} questions a second`],
-    ['who may write EndpointSlices, of one namespace', `${LIMITS.slice.intervalCap} questions a second`],
     ['a tenant with routes in APISIX', `hook for ${FOREIGN_HOLD_MS / 1000} s with an upstream`]
   ]
   for (const [actor, figure] of figures)

@@ -5,7 +5,6 @@ import { readOptions } from '../../../agent/rules/drain/annotations.ts'
 import { parseDuration } from '../../../agent/rules/drain/duration.ts'
 import type { Endpoint, EndpointFact, PodUid, ServiceFact } from '../../../agent/rules/drain/facts.ts'
 import { candidatesOf } from '../../../agent/rules/plan/successors.ts'
-import { systemClock } from '../../../agent/base/clock.ts'
 import { readJson } from '../../../agent/base/read.ts'
 import { polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
 import { review } from '../../../agent/hook/inject/inject.ts'
@@ -19,7 +18,6 @@ import { neighbourhoodOf } from '../../../agent/base/address-ranges.ts'
 import { toEndpointFact, createSliceStore } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { toPodFact } from '../../../agent/kubernetes/facts/pod-fact.ts'
 import { toServiceFact, createServiceStore } from '../../../agent/kubernetes/facts/service-store.ts'
-import { createPodStore } from '../../../agent/kubernetes/facts/pod-store.ts'
 import { parseQuery } from '../../../agent/hook/query.ts'
 import { claimsOf } from '../../../agent/rules/members/claim.ts'
 import { settleClaims } from '../../../agent/rules/members/settle.ts'
@@ -177,7 +175,7 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
     return () => {
       const { store, sink } = createSliceStore()
       for (const fact of facts) sink.set(fact)
-      store.terminatingPods(createPodStore(systemClock).store)
+      store.terminating({ namespace: 'shop', uid: 'u1' as PodUid })
       for (const fact of facts) sink.gone(fact.uid, undefined)
     }
   },

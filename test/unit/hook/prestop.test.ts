@@ -1,6 +1,5 @@
 import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { expect } from 'chai'
-import { CannotVouch } from '../../../agent/round/hold/cannot-vouch.ts'
 import type { Ack } from '../../../agent/rules/drain/ack.ts'
 import { createApp } from '../../../agent/hook/app.ts'
 import { createOnlyApisix } from '../../../agent/hook/only-apisix.ts'
@@ -182,19 +181,6 @@ describe('prestop', () => {
       error: 'cannot-vouch',
       why: 'the pod watch has not synced yet'
     })
-  })
-
-  it('answers 503 if the loop later finds that it cannot vouch', async () => {
-    const { held, parts } = setUp()
-    const { answer, hook } = await held()
-    hook.fail(new CannotVouch('the API server could not be asked', { cause: new Error('a reset') }))
-    const response = await answer
-    expect(response.status).to.equal(503)
-    expect(await json(response)).to.deep.equal({
-      error: 'cannot-vouch',
-      why: 'the API server could not be asked'
-    })
-    expect(parts.lines.at(-1)).to.have.nested.property('err.message', 'a reset')
   })
 
   it('answers 503, and logs the error, if the loop fails', async () => {

@@ -10,16 +10,20 @@ describe('prestop query', () => {
       ok: true,
       times: { timeoutMs: undefined, sleepMs: undefined, atLeastMs: undefined },
       named: undefined,
-      uid: undefined
+      uid: undefined,
+      container: undefined
     })
   })
 
   it('reads every parameter', () => {
-    expect(parse('timeout=2.5s&sleep=5s&atLeast=4s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
+    expect(
+      parse('timeout=2.5s&sleep=5s&atLeast=4s&namespace=shop&pod=web-1.a&uid=0-a&container=app')
+    ).to.deep.equal({
       ok: true,
       times: { timeoutMs: 2500, sleepMs: 5000, atLeastMs: 4000 },
       named: { namespace: 'shop', name: 'web-1.a' },
-      uid: '0-a'
+      uid: '0-a',
+      container: 'app'
     })
   })
 

@@ -99,12 +99,11 @@ describe('still ending', () => {
     expect(await ask(acked, { owners: [], overtaken: true }).answer).to.equal(false)
   })
 
-  it('reads the pod itself if only a condition shows its end, and waits for its deletion: nobody would add the node again', async () => {
-    const facts = seen(pod('old', { disruptionTarget: true }), { hookAt: 0 })
+  it('reads the pod itself if only its hook shows its end, and waits for its deletion: nobody would add the node again', async () => {
+    const facts = seen(pod('old'), { calls: [{ container: undefined, run: 'app=1', at: 0 }] })
     const hinted = begin(facts, 0, DRAIN_SETTINGS) as Drain
     const said = (itself: PodFact) => ask(hinted, { itself, owners: [] }).answer
     expect(await said(pod('old', terminating(0)))).to.equal(true)
-    expect(await said(pod('old', { disruptionTarget: true }))).to.equal(undefined)
     expect(await said(pod('old'))).to.equal(undefined)
     expect(await ask(hinted, { owners: [] }).answer).to.equal(true)
     expect(await ask(hinted, undefined).answer).to.equal(undefined)

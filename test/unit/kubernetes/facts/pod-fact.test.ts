@@ -22,22 +22,34 @@ describe('watch: a pod becomes a fact', () => {
         nodeName: 'host-1',
         hostNetwork: true,
         terminationGracePeriodSeconds: 60,
-        containers: [{ ports: [{ containerPort: 8080, hostPort: 30080 }, { containerPort: 8443 }] }, {}],
-        initContainers: [{ ports: [{ containerPort: 15001 }, { containerPort: 8080 }] }]
+        containers: [
+          {
+            name: 'web',
+            ports: [{ containerPort: 8080, hostPort: 30080 }, { containerPort: 8443 }],
+            livenessProbe: { terminationGracePeriodSeconds: 90 }
+          },
+          {}
+        ],
+        initContainers: [{ name: 'proxy', ports: [{ containerPort: 15001 }, { containerPort: 8080 }] }]
       },
       status: {
         hostIP: '10.9.0.1',
         podIPs: [{ ip: '10.0.0.7' }, { ip: 'fd00::7' }],
-        conditions: [
-          { type: 'Ready', status: 'False' },
-          { type: 'DisruptionTarget', status: 'True' }
-        ],
+        conditions: [{ type: 'Ready', status: 'False' }],
         containerStatuses: [
-          { restartCount: 2, state: { running: { startedAt: '2026-11-21T09:00:00Z' } } },
-          { restartCount: 1, state: { waiting: {} } }
+          {
+            name: 'web',
+            containerID: 'containerd://0123456789abcdef',
+            state: { running: { startedAt: '2026-11-21T09:00:00Z' } }
+          },
+          { name: 'new', state: { waiting: {} } }
         ],
         initContainerStatuses: [
-          { restartCount: 4, state: { running: { startedAt: '2026-11-21T09:30:00Z' } } }
+          {
+            name: 'proxy',
+            containerID: 'containerd://fedcba9876543210',
+            state: { running: { startedAt: '2026-11-21T09:30:00Z' } }
+          }
         ]
       }
     })
@@ -50,13 +62,18 @@ describe('watch: a pod becomes a fact', () => {
       ips: ['10.0.0.7', 'fd00::7'],
       hostNetwork: true,
       containerPorts: [8080, 8443, 15001],
+      containers: [
+        { name: 'web', ports: [8080, 8443] },
+        { name: '', ports: [] },
+        { name: 'proxy', ports: [15001, 8080] }
+      ],
+      runs: 'web=456789abcdef proxy=ba9876543210',
       hostPorts: [30080],
       hostIp: '10.9.0.1',
       deletionAt: Date.parse('2026-11-21T10:00:30Z'),
       deletionGraceMs: 30_000,
       graceMs: 60_000,
-      disruptionTarget: true,
-      restarts: 7,
+      longestGraceMs: 90_000,
       startedAt: Date.parse('2026-11-21T09:30:00Z'),
       owner: 'ReplicaSet/web-5d7f',
       workload: 'ReplicaSet.apps/web-<pod-template-hash>',
@@ -182,13 +199,14 @@ describe('watch: a pod becomes a fact', () => {
       ips: [],
       hostNetwork: false,
       containerPorts: [],
+      containers: [],
+      runs: '',
       hostPorts: [],
       hostIp: undefined,
       deletionAt: undefined,
       deletionGraceMs: undefined,
       graceMs: 30_000,
-      disruptionTarget: false,
-      restarts: 0,
+      longestGraceMs: 30_000,
       startedAt: undefined,
       owner: undefined,
       workload: undefined,
@@ -241,7 +259,6 @@ describe('watch: a pod becomes a fact', () => {
   it('distinguishes pods that are ending from pods that have ended', () => {
     expect(saysThatItEnds(pod('a'))).to.equal(false)
     expect(saysThatItEnds(pod('a', { deletionAt: 1 }))).to.equal(true)
-    expect(saysThatItEnds(pod('a', { disruptionTarget: true }))).to.equal(true)
     expect(saysThatItEnds(pod('a', { phase: 'Failed' }))).to.equal(true)
     expect(isOver(pod('a', { deletionAt: 1 }))).to.equal(false)
     expect(isOver(pod('a', { phase: 'Succeeded' }))).to.equal(true)

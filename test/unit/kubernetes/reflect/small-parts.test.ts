@@ -196,12 +196,12 @@ describe('watch: small parts', () => {
 
   it('intern: equal values are one object, and the number kept is bounded', () => {
     const intern = createIntern(2)
-    const ports = intern.numbers([80, 443])
-    expect(intern.numbers([80, 443])).to.equal(ports)
+    const ports = intern.value([80, 443])
+    expect(intern.value([80, 443])).to.equal(ports)
     expect(['x', 'y', 'z', 'x'].map(text => intern.text(text))).to.deep.equal(['x', 'y', 'z', 'x'])
-    intern.numbers([1])
-    intern.numbers([2])
-    expect(intern.numbers([80, 443])).not.to.equal(ports)
+    intern.value([1])
+    intern.value([2])
+    expect(intern.value([80, 443])).not.to.equal(ports)
   })
 
   it('collections: paths and queries', () => {

@@ -34,7 +34,7 @@ describe('snapshot', () => {
   })
 
   it('shows every phase of a drain', () => {
-    const { pod: fact, uid, witnesses, since, deadline, restartsAtStart } = waitingDrain()
+    const { pod: fact, uid, witnesses, since, deadline, stops, ports, isWhole } = waitingDrain()
     const base = {
       pod: { ...fact, deletionAt: undefined },
       uid,
@@ -42,7 +42,9 @@ describe('snapshot', () => {
       witnesses,
       since,
       deadline,
-      restartsAtStart
+      stops,
+      ports,
+      isWhole
     }
     const proven = {
       kind: 'proven',

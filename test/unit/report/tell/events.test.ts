@@ -8,8 +8,8 @@ import { manualClock } from '../../../build/manual-clock.ts'
 import { memoryLog } from '../../../build/serve.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 
-const { pod, uid, decidedAt, witnesses, since, deadline, restartsAtStart } = waitingDrain()
-const base = { pod, uid, decidedAt, witnesses, since, deadline, restartsAtStart }
+const { pod, uid, decidedAt, witnesses, since, deadline, stops, ports, isWhole } = waitingDrain()
+const base = { pod, uid, decidedAt, witnesses, since, deadline, stops, ports, isWhole }
 const moments = { ...drainView(waitingDrain(), undefined, 0).moments, confirmedAt: since + 41 }
 const confirmed = { name: 'apisix-0', grade: 'barrier', at: 5, why: '' } as const
 const behind = { name: 'apisix-1', grade: undefined, at: undefined, why: 'no connection' } as const
@@ -92,7 +92,7 @@ describe('event', () => {
     const text = eventText({ ...base, phase: 'undone', at: 1, why }, moments)!
     expect(text.note).to.have.length(1000)
     const long = eventObject(
-      { uid, pod: { ...pod, name: 'p'.repeat(253) }, restartsAtStart },
+      { uid, pod: { ...pod, name: 'p'.repeat(253) }, stops },
       text,
       1_700_000_000_123.25,
       'agent-0'
@@ -121,7 +121,7 @@ describe('the name of an Event', () => {
     const others = [
       nameOf(PROVEN, undone),
       nameOf({ ...PROVEN, uid: 'another' as typeof uid }),
-      nameOf({ ...PROVEN, restartsAtStart: restartsAtStart + 1 })
+      nameOf({ ...PROVEN, stops: [{ container: 'web', run: 'web=2', at: 0 }] })
     ]
     expect(new Set([nameOf(PROVEN), ...others]).size).to.equal(4)
   })

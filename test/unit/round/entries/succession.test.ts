@@ -137,7 +137,7 @@ describe('the successors of a pod that nothing can follow yet', () => {
         return found
       }
       expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
-      pods[1] = { ...web('b', B), restarts: 1 }
+      pods[1] = { ...web('b', B), startedAt: 1 }
       expect(round(), 'a change that does not matter').to.deep.equal({ 8080: [`${B}:8080`] })
       pods[1] = web('b', B, change)
       expect(round(), JSON.stringify(change)).to.equal(NO_SUCCESSORS)

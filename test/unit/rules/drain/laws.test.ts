@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { answer } from '../../../../agent/rules/drain/answer.ts'
 import { deadlineOf } from '../../../../agent/rules/drain/budget.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
+import { mayStay } from '../../../../agent/rules/drain/eligible.ts'
 import type { DrainSettings, Seen } from '../../../../agent/rules/drain/seen.ts'
 import { begin, step } from '../../../../agent/rules/drain/step.ts'
 import { DRAIN_SETTINGS, drainOf, hook, proven, seen, waiting } from '../../../build/drain.ts'
@@ -16,13 +17,19 @@ const seenArb: fc.Arbitrary<Seen> = fc
     deletion: fc.option(fc.record({ at: time, grace: fc.integer({ min: 0, max: 90 }) }), { nil: undefined }),
     phase: fc.constantFrom('Running' as const, 'Running' as const, 'Failed' as const),
     ready: fc.boolean(),
-    restarts: fc.nat(2),
-    disruptionTarget: fc.boolean(),
+    runs: fc.constantFrom('app=1', 'app=1', 'app=2 web=1'),
     gone: fc.constantFrom(false, false, false, true),
-    sliceTerminating: fc.boolean(),
     current: fc.constantFrom(true, true, false),
     hookAt: fc.option(time, { nil: undefined }),
-    hookConfirmed: fc.constantFrom(undefined, true, false),
+    routed: fc.constantFrom([], [80]),
+    calls: fc.array(
+      fc.record({
+        container: fc.constantFrom(undefined, 'app', 'web'),
+        run: fc.constantFrom('app=1', 'app=2'),
+        at: time
+      }),
+      { maxLength: 2 }
+    ),
     listed: fc.constantFrom(undefined, true, false),
     verdict: fc.oneof(
       fc.constant(undefined),
@@ -36,9 +43,13 @@ const seenArb: fc.Arbitrary<Seen> = fc
       time.map(at => proven({ at }))
     )
   })
-  .map(({ deletion, phase, ready, restarts, disruptionTarget, ...rest }) => {
+  .map(({ deletion, phase, ready, runs, ...rest }) => {
     const ends = deletion ? terminating(deletion.at, deletion.grace) : {}
-    return seen(pod('web-1', { phase, ready, restarts, disruptionTarget, ...ends }), rest)
+    const containers = [
+      { name: 'app', ports: [8080] },
+      ...(runs.includes('web') ? [{ name: 'web', ports: [] }] : [])
+    ]
+    return seen(pod('web-1', { phase, ready, runs, containers, ...ends }), rest)
   })
 
 const settingsArb: fc.Arbitrary<DrainSettings> = fc.record({
@@ -80,9 +91,14 @@ const law = (
   )
 
 describe('laws of drains', () => {
-  it('a proven drain keeps its verdict until the drain is forgotten', () =>
+  /** More of the pod has to be denied than before. */
+  const grows = (before: Drain, drain: Drain): boolean =>
+    drain.ports.length > before.ports.length || (drain.isWhole && !before.isWhole)
+
+  it('a proven drain keeps its verdict until it is forgotten, or has to deny more', () =>
     law(({ before, drain }) => {
       if (before === undefined || drain === undefined || before.phase === 'undone') return
+      if (before.phase !== 'gone' && grows(before, drain)) return
       if (before.verdict.kind === 'proven' && drain.phase !== 'undone')
         expect(drain.verdict).to.equal(before.verdict)
     }))
@@ -90,7 +106,8 @@ describe('laws of drains', () => {
   it('no phase leads back to an earlier one', () => {
     const order = { draining: 0, expired: 1, proven: 2, gone: 3, undone: 4 }
     law(({ before, drain }) => {
-      if (before && drain) expect(order[drain.phase]).to.be.at.least(order[before.phase])
+      if (before && drain && !grows(before, drain))
+        expect(order[drain.phase]).to.be.at.least(order[before.phase])
       if (before?.phase === 'undone') expect(drain).to.equal(undefined)
     })
   })
@@ -103,12 +120,18 @@ describe('laws of drains', () => {
       expect(drain.pod.deletionAt).to.be.at.most(before.pod.deletionAt as number)
     }))
 
-  it('no drain begins while Kubernetes shows that the pod stays, hook or not', () =>
+  it('what is denied only grows', () =>
+    law(({ before, drain }) => {
+      if (!before || !drain) return
+      expect(drain.ports).to.include.members([...before.ports])
+      if (before.isWhole) expect(drain.isWhole).to.equal(true)
+    }))
+
+  it('no drain begins while Kubernetes shows that the pod stays, unless the pod itself calls', () =>
     law(({ before, drain, facts }) => {
       const { pod } = facts
       const ends = pod.deletionAt !== undefined || pod.phase === 'Failed' || facts.gone
-      const hinted = pod.disruptionTarget || facts.hookConfirmed === true
-      if (before === undefined && !ends && !hinted) expect(drain).to.equal(undefined)
+      if (before === undefined && !ends && facts.calls.length === 0) expect(drain).to.equal(undefined)
     }))
 
   it('every hook is answered by the deadline, and never waits beyond it', () =>
@@ -118,8 +141,8 @@ describe('laws of drains', () => {
         timeoutMs: 7_000
       })
       // The deadline of a drain that was undone does not count, so the deadline comes from the pod.
-      const end =
-        drain && drain.phase !== 'undone' ? drain.deadline : deadlineOf(facts.pod, held.receivedAt, settings)
+      const ends = drain && drain.phase !== 'undone' && !mayStay(drain)
+      const end = ends ? drain.deadline : deadlineOf(facts.pod, held.receivedAt, settings)
       const told = answer(held, drain, facts, now, settings)
       if (told.kind === 'wait') {
         expect(now).to.be.below(end)
@@ -142,7 +165,7 @@ describe('laws of drains', () => {
   it('order and repetition of facts do not change the outcome', () => {
     const stale = pod('web-1')
     const facts = [
-      seen(stale, { hookAt: 0, hookConfirmed: true }),
+      seen(stale, { hookAt: 0, calls: [{ container: undefined, run: 'app=1', at: 0 }] }),
       seen(stale),
       seen(pod('web-1', terminating(0, 60))),
       seen(pod('web-1', terminating(0, 10))),

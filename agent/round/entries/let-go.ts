@@ -1,6 +1,6 @@
-import { HOLD_ALL, type LetGo } from './seal.ts'
-import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
-import { isOfOtherNamespace, type Holder } from '../plan/holder.ts'
+import { HOLD_ALL, type LetGo } from '../../rules/proof/seal.ts'
+import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
+import { isOfOtherNamespace, type Holder } from '../../rules/plan/holder.ts'
 
 /** A holder that lists a pod, or has listed it since its drain began. */
 export interface ListedIn {

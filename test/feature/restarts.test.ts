@@ -1,0 +1,107 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { callHook } from '../build/hook.ts'
+import { serving } from '../build/pair.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide, type Start } from '../build/side-by-side.ts'
+
+const OWNER = { kind: 'ReplicaSet', name: 'web-1a2b' }
+
+describe('feature: a container restarts, and its pod stays', () => {
+  const test = sideBySide({ barrier: true, gateways: 2 })
+
+  async function three(start: Start, options: Parameters<Rig['pod']>[1] = {}) {
+    const rig = await start()
+    const pods = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, { owner: OWNER, ...options }))
+    const backends = await serving(rig, ...pods)
+    const [old] = pods as [TestPod]
+    for (const pod of pods) rig.restarted(pod, 0)
+    await until('the agent has seen the runs', () => pods.every(({ ip }) => rig.agent.pod(ip)?.runs !== ''))
+    return { rig, old, backends }
+  }
+  const sealed = (rig: Rig) => rig.gateways.map(gateway => gateway.barrier?.entries.size)
+  const lifted = (rig: Rig) => until('the seal is lifted', () => sealed(rig).every(size => size === 0))
+
+  test('of three pods under requests, twice in a row with two agents: nothing fails, and no list is written', async start => {
+    const { rig, old, backends } = await three(start)
+    const first = rig.agent
+    const agents = [first, await rig.startAgent()]
+    await until('the second agent is ready', () => agents[1]!.missing().length === 0)
+    const load = rig.load(50)
+    let app = backends[0]!
+    for (const [restarts, agent] of [...agents, ...agents].entries()) {
+      const { status, body } = await rig.hook(old, 'container=app&sleep=10m', undefined, agent)
+      expect([status, body.result, body.evidence]).to.deep.equal([200, 'drained', 'barrier'])
+      expect(sealed(rig)).to.deep.equal([1, 1])
+      await app.close()
+      app = await rig.serve(old)
+      rig.restarted(old, restarts + 1)
+      await lifted(rig)
+      const before = load.result.by[old.name] ?? 0
+      await until('the pod gets requests again', () => (load.result.by[old.name] ?? 0) > before)
+    }
+    expect((await load.stop()).failures).to.deep.equal([])
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('of a proxy that serves nothing: its app goes on, ten times', async start => {
+    const { rig, old } = await three(start, { proxy: true })
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => rig.hook(old, 'container=proxy&sleep=1s'))
+    )
+    for (const { status, body } of answers) expect([status, body.result]).to.deep.equal([503, 'stays'])
+    expect(sealed(rig)).to.deep.equal([0, 0])
+  })
+
+  test('of a proxy that serves something else: only its app stays in service', async start => {
+    const { rig, old } = await three(start, { proxy: true })
+    const { status } = await rig.hook(old, 'container=app&sleep=10m')
+    expect(status).to.equal(200)
+    const [gateway] = rig.gateways
+    const [entry] = gateway!.barrier!.entries.all()
+    expect([entry?.ip, entry?.port]).to.deep.equal([old.ip, old.port])
+    rig.end(old)
+    await until('the whole pod is sealed', () => gateway!.barrier!.entries.look(old.ip, 1) === 'sealed')
+    expect((await rig.hook(old, 'container=proxy')).body).to.include({ result: 'drained' })
+  })
+
+  test('of an app that hangs: its hook takes no longer than its own sleep, and the seal stands until it is back', async start => {
+    const { rig, old, backends } = await three(start)
+    const asked = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    const more = [1, 2, 3].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
+    await until('one of them waits at the pod', () => backends[0]!.open > 0)
+    const { status, body, ms, ranMs } = await rig.hook(old, 'container=app&sleep=1s')
+    expect([status, body.result]).to.deep.equal([503, 'unproved'])
+    expect(body.change).to.contain('no longer than its own sleep')
+    expect(ms).to.be.at.least(990)
+    expect(ranMs).to.be.below(2000)
+    await until('it is sealed', () => sealed(rig).every(size => size === 1))
+    rig.restarted(old, 0)
+    expect(sealed(rig), 'the same run').to.deep.equal([1, 1])
+    for (const one of backends) one.release()
+    await Promise.all([asked, ...more])
+    rig.isReady(old, false)
+    rig.restarted(old, 1)
+    await until('the agent has seen it', () => rig.agent.pod(old.ip)?.runs?.endsWith('app-1') === true)
+    expect(sealed(rig), 'not Ready yet').to.deep.equal([1, 1])
+    rig.isReady(old, true)
+    await lifted(rig)
+  })
+
+  test('cannot be claimed by a GET, which others can cause, or from an address that is not the pod’s alone', async start => {
+    const { rig, old } = await three(start)
+    const host = rig.pod('host-agent', { hostNetwork: true })
+    await rig.settled()
+    const { port } = rig.agent
+    const query = 'namespace=shop&pod=web-1&container=app&sleep=1s'
+    const forged = await Promise.all([
+      callHook({ port, from: old.ip, query, method: 'GET' }),
+      callHook({ port, from: host.ip, query }),
+      callHook({ port, from: rig.address(), query })
+    ])
+    for (const { status, body } of forged) expect([status, body.result]).to.deep.equal([503, 'stays'])
+    expect(rig.agent.loop.drains().size).to.equal(0)
+    expect(sealed(rig)).to.deep.equal([0, 0])
+  })
+})
