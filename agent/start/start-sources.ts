@@ -96,6 +96,17 @@ export function startSources(options: SourceOptions): StartedSources {
   mode.onChange(() => void inventory.refresh())
   const drains = createDrainStore(worldFrom({ cluster, inventory }, syncSettings.podRanges))
   const asking = createAsking({ cluster, clock, log: part('writer') })
+  const barrier =
+    apisix.barrier &&
+    createBarrierKeeper({
+      api: barrierOptions(apisix.barrier),
+      wrap: api => meters.barrier(api),
+      clock,
+      log: part('barrier'),
+      knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
+      answers,
+      ttlMs: apisix.barrier.ttlMs
+    })
   const { ghosts, sync } = startUpkeep({
     config,
     cluster,
@@ -103,6 +114,7 @@ export function startSources(options: SourceOptions): StartedSources {
     leader,
     mode,
     asking,
+    barrier,
     log: part('sync'),
     drains,
     events
@@ -125,17 +137,6 @@ export function startSources(options: SourceOptions): StartedSources {
         log: part('probe')
       })
     : undefined
-  const barrier =
-    apisix.barrier &&
-    createBarrierKeeper({
-      api: barrierOptions(apisix.barrier),
-      wrap: api => meters.barrier(api),
-      clock,
-      log: part('barrier'),
-      knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
-      answers,
-      ttlMs: apisix.barrier.ttlMs
-    })
   const stopVanished = watchVanished({ cluster, barrier, probe }, clock, part('watch'))
   inventory.start()
   return {
@@ -167,7 +168,7 @@ export async function stopSources(sources: StartedSources): Promise<void> {
   sources.hangUp()
 }
 
-interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
+interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode' | 'barrier'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
   readonly log: Log
@@ -177,7 +178,7 @@ interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader'
 
 /** The parts that look at holders apart from drains. */
 export function startUpkeep(options: UpkeepOptions): UpkeepParts {
-  const { config, cluster, inventory, leader, mode, asking, log, drains: store, events } = options
+  const { config, cluster, inventory, leader, mode, asking, barrier, log, drains: store, events } = options
   const { podRanges, allow } = config.sync
   const known = { cluster, inventory, drains: () => store.current(), isPodRange: addressRanges(podRanges) }
   const ghosts = createGhosts({
@@ -185,6 +186,7 @@ export function startUpkeep(options: UpkeepOptions): UpkeepParts {
     hasRanges: podRanges.length > 0,
     everywhere: config.kubernetes.namespaces.length === 0,
     afterMs: config.ghosts.afterMs,
+    inherited: () => barrier?.takeInheritedHosts() ?? [],
     log
   })
   if (allow.length === 0) return { sync: undefined, ghosts }

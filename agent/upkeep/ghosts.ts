@@ -18,6 +18,8 @@ interface GhostsOptions {
   /** Whether pods of all namespaces are watched. Otherwise an address may belong to a pod that is not watched. */
   readonly everywhere: boolean
   readonly afterMs: number
+  /** The addresses of pods that ended before this agent started, as the gateways remember them; each once. */
+  readonly inherited: () => Iterable<string>
   readonly log: Log
 }
 
@@ -33,10 +35,10 @@ export interface Ghosts {
 const REMEMBERED = 50_000
 
 export function createGhosts(options: GhostsOptions): Ghosts {
-  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, log } = options
+  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, inherited, log } = options
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
-  const told = new Set<string>()
+  let told = new Set<string>()
   let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
   let lookedAt: Millis = 0
   let readAt: Millis | undefined
@@ -64,11 +66,12 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       if (!fact.hostNetwork) for (const ip of fact.ips) ended.set(ip, at)
     }
     lookedAt = now
-    for (const ip of ended.keys()) if (cluster.pods.byIp(ip).length > 0) ended.delete(ip)
-    for (const ip of ended.keys()) {
-      if (ended.size <= REMEMBERED) break
-      ended.delete(ip)
+    for (const ip of inherited()) {
+      ended.set(ip, now)
+      readAt = undefined
     }
+    for (const ip of ended.keys())
+      if (ended.size > REMEMBERED || cluster.pods.byIp(ip).length > 0) ended.delete(ip)
   }
   const candidates = (): Iterable<Holder> => {
     if (hasRanges) return inventory.holders().values()
@@ -83,11 +86,12 @@ export function createGhosts(options: GhostsOptions): Ghosts {
     for (const host of free.keys()) if (!listed.has(host)) free.delete(host)
     for (const host of listed) if (!free.has(host)) free.set(host, now)
   }
-  const say = (holder: Holder, { node, evidence }: Ghost): void => {
+  /** Logs a ghost, unless the last listing had it, and returns its name. */
+  const say = (holder: Holder, { node, evidence }: Ghost): string => {
     const name = `${holder.key} ${node.key}`
-    if (told.has(name)) return
-    told.add(name)
-    log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
+    if (!told.has(name))
+      log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
+    return name
   }
 
   return {
@@ -106,12 +110,8 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       age(looked, known, now)
       const all = looked.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
       const haunted = all.filter(({ list }) => list.length > 0)
-      for (const { holder, list } of haunted) for (const ghost of list) say(holder, ghost)
       ghosts = new Map(haunted.map(({ holder, list }) => [holder.key, list]))
-      const names = new Set(
-        haunted.flatMap(({ holder, list }) => list.map(({ node }) => `${holder.key} ${node.key}`))
-      )
-      for (const name of told) if (!names.has(name)) told.delete(name)
+      told = new Set(haunted.flatMap(({ holder, list }) => list.map(ghost => say(holder, ghost))))
     },
     found: () => ghosts
   }

@@ -140,6 +140,7 @@ function startSyncAgent({
     stop() {}
   }
   const parts = startUpkeep({
+    barrier: undefined,
     config: settings,
     cluster,
     inventory,

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { systemClock } from '../../agent/base/clock.ts'
+import { sentenceOf } from '../../agent/dashboard/model/headline.ts'
 import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { Hook } from '../../sandbox/kubernetes/objects.ts'
 import * as manifests from '../../sandbox/manifests.ts'
@@ -149,6 +150,29 @@ describe('dashboard on the sandbox', function () {
     })
     expect(Math.min(...late)).to.be.within(-5, 50)
   }
+})
+
+describe('dashboard after a restart of the agent', function () {
+  this.timeout(60_000)
+  let world: World
+  before(async () => {
+    world = await startWorld({ replicas: 2, gateways: 2, workers: 1, seed: 1, preStop })
+  })
+  after(() => world.close())
+
+  it('still says that an upstream with a dead owner lists no pod that serves (E2)', async () => {
+    const agent = await world.startAgent()
+    const head = async () =>
+      sentenceOf((await (await fetch(`${world.agentUrl}/api/state`)).json()) as Snapshot).head
+    const isTold = async () => (await head()).endsWith(' lists no pod that serves.')
+    await waitFor('all is well', async () => (await head()) === 'All is well.', 10_000)
+    world.delayOwner(600_000)
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
+    await waitFor('it is told', isTold, 10_000)
+    await agent.close()
+    await world.startAgent()
+    await waitFor('it is told again', isTold, 20_000)
+  })
 })
 
 /** Adds a Ready gateway at whose address nothing listens. Returns its name. */

@@ -143,7 +143,9 @@ function unserved({ holders }: Snapshot): Trouble | undefined {
     head,
     rest: successors
       ? `Gateways with the plugin use its successors ${successors} until the owner has listed one.`
-      : 'Gateways answer 503 until the owner has listed one that serves.'
+      : nobody.length > 0
+        ? 'Gateways answer 503 until the owner has listed one that serves.'
+        : 'Gateways use the successors that their entries name, or answer 503, until the owner has listed one that serves.'
   }
 }
 

@@ -36,6 +36,8 @@ export interface BarrierKeeper {
   entries(): readonly BarrierEntry[]
   /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
   takeInherited(): readonly InheritedEntry[]
+  /** The addresses of these entries, each once. */
+  takeInheritedHosts(): ReadonlySet<string>
   /** Resolves once the gateways know this agent's answers. Rejects when the signal aborts. */
   handOver(signal: AbortSignal): Promise<void>
   /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
@@ -202,6 +204,7 @@ export function createBarrierKeeper({
     isKnown: mayChange,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs, true)),
     takeInherited: () => inheritance.take(),
+    takeInheritedHosts: () => inheritance.takeHosts(),
     async handOver(signal) {
       for (const lane of lanes.all()) lane.look()
       while (lanes.all().some(lane => lane.isUntold())) await clock.sleep(20, signal)

@@ -16,6 +16,8 @@ interface Inheritance {
   read(id: string, list: readonly BarrierState[]): void
   /** The entries that were read since the last call. */
   take(): readonly InheritedEntry[]
+  /** Their addresses, also each once: the pods of such entries have ended. */
+  takeHosts(): ReadonlySet<string>
 }
 
 /**
@@ -26,6 +28,7 @@ interface Inheritance {
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
   const known = new Set<string>()
   let found = new Map<PodUid, InheritedEntry>()
+  let hosts = new Set<string>()
 
   const add = (entries: readonly BarrierState[]): void => {
     for (const { uid, ip, port, state, ttl, successors = {} } of entries) {
@@ -35,6 +38,7 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
       const putAt = Math.min(now() - Math.max(ttlMs - ttl * 1000, 0), known?.putAt ?? Infinity)
       const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
       found.set(pod, { uid: pod, nodes, putAt })
+      hosts.add(ip)
     }
     if (found.size > 0) tell()
   }
@@ -48,6 +52,11 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
     take() {
       const taken = [...found.values()]
       found = new Map()
+      return taken
+    },
+    takeHosts() {
+      const taken = hosts
+      hosts = new Set()
       return taken
     }
   }
