@@ -116,6 +116,12 @@ describe('places that hide a pod', () => {
     expect(hiding(['api.blog'], { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal(['api.blog'])
   })
 
+  it('are outer addresses of its Services; a NodePort that no list has hides nothing', () => {
+    const services = [service('web', { external: ['192.0.2.1', 'lb.example.com'], nodePorts: [30090] })]
+    const nodes = ['192.0.2.1:80', '192.0.2.2:80', 'lb.example.com:80']
+    expect(hiding(nodes, { services })).to.have.members(['192.0.2.1:80', 'lb.example.com:80'])
+  })
+
   it('are NodePorts at any address that is no pod’s, and the hostPort at the pod’s own host', () => {
     const nodes = [
       '10.9.0.1:30080',
