@@ -274,6 +274,7 @@ describe('dashboard, as it is read', function () {
     await page.getByText('3 drains', { exact: true }).waitFor()
     await tabTo(/^shop \/ Deployment web$/)
     await press('ArrowDown')
+    await until(page, 'document.activeElement.dataset.lane !== undefined')
     const lane = await label()
     await press('Enter')
     const detail = page.getByRole('complementary')
