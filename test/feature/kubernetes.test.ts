@@ -44,29 +44,6 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
       expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     })
 
-  test('a pod whose end only its endpoint shows is not counted as staying while the pod watch is down', async start => {
-    const rig = await start({ applyDelay: () => 5 })
-    const [old, next, fresh] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('web-3')]
-    rig.service('web', [old, next, fresh])
-    rig.upstream('web', [old, next, fresh])
-    await rig.settled()
-    const undo = rig.kubernetes.faults.hang({ path: /\/pods/, watch: true })
-    rig.kubernetes.faults.dropConnections()
-    rig.end(old)
-    rig.service('web', [old, next, fresh])
-    const drained = () => [...rig.agent.loop.drains().values()].map(({ pod }) => pod.name).toSorted()
-    await until('its endpoint is heard of', () => drained().includes('web-1'))
-    rig.gone(old)
-    rig.end(next)
-    rig.service('web', [next, fresh])
-    await until('so is the next one', () => drained().includes('web-2'))
-    expect(drained()).to.deep.equal(['web-1', 'web-2'])
-    expect([...rig.agent.loop.drains().values()].map(({ phase }) => phase)).to.not.include('undone')
-    undo()
-    rig.kubernetes.faults.dropConnections()
-    await until('it is over', () => !drained().includes('web-1'))
-  })
-
   test('a pod that disappeared while the API server was down is forgotten, and its node removed', async start => {
     const rig = await start({ applyDelay: () => 5 })
     const [old, fresh] = await pair(rig)
