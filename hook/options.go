@@ -17,10 +17,12 @@ type options struct {
 	// atLeast is the sleep that the hook replaces, if it covered other traffic than that of APISIX too.
 	atLeast time.Duration
 	// quiet is 0 without a quiet window.
-	quiet   time.Duration
-	pod     pod
-	logFile string
-	fail    bool
+	quiet time.Duration
+	pod   pod
+	// container is the caller: if only that one stops, only its ports are drained.
+	container string
+	logFile   string
+	fail      bool
 }
 
 // pod is the caller, as far as the environment tells. Without these values the agent knows only the caller's address,
@@ -31,7 +33,7 @@ type pod struct{ name, namespace, uid string }
 type setting struct{ flag, env, byDefault string }
 
 var settings = struct {
-	url, budget, fallback, atLeast, connectTimeout, quiet, pod, namespace, uid, log setting
+	url, budget, fallback, atLeast, connectTimeout, quiet, pod, namespace, uid, container, log setting
 }{
 	url:            setting{"url", "APISIX_DRAIN_URL", "http://apisix-drain.apisix:8080"},
 	budget:         setting{"budget", "APISIX_DRAIN_BUDGET", "24s"},
@@ -42,6 +44,7 @@ var settings = struct {
 	pod:            setting{"pod", "POD_NAME", ""},
 	namespace:      setting{"namespace", "POD_NAMESPACE", ""},
 	uid:            setting{"uid", "POD_UID", ""},
+	container:      setting{"container", "APISIX_DRAIN_CONTAINER", ""},
 	log:            setting{"log", "APISIX_DRAIN_LOG", ""},
 }
 
@@ -53,7 +56,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	values := map[string]string{}
 	value := func(s setting) { flags.Func(s.flag, "", func(text string) error { values[s.flag] = text; return nil }) }
 	for _, s := range []setting{settings.url, settings.budget, settings.fallback, settings.atLeast, settings.connectTimeout,
-		settings.quiet, settings.pod, settings.namespace, settings.uid, settings.log} {
+		settings.quiet, settings.pod, settings.namespace, settings.uid, settings.container, settings.log} {
 		value(s)
 	}
 	fail := flags.Bool("fail", false, "")
@@ -106,6 +109,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	name, byFlag := get(settings.pod)
 	namespace, byOtherFlag := get(settings.namespace)
 	result.pod.uid, _ = get(settings.uid)
+	result.container, _ = get(settings.container)
 	if name != "" && namespace != "" {
 		result.pod.name, result.pod.namespace = name, namespace
 	} else if byFlag == "--pod" || byOtherFlag == "--namespace" {

@@ -58,6 +58,9 @@ func request(options options, left time.Duration) string {
 	if options.pod.uid != "" {
 		query.Set("uid", options.pod.uid)
 	}
+	if options.container != "" {
+		query.Set("container", options.container)
+	}
 	if options.fallback > 0 {
 		query.Set("sleep", milliseconds(options.fallback))
 	}

@@ -25,13 +25,14 @@ func TestTargets(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	asked := options{
-		target:   target{"agent", "8080", "agent:8080", "/a"},
-		pod:      pod{"web-1", "shop", "u-1"},
-		fallback: 5 * time.Second,
-		atLeast:  1500 * time.Millisecond,
+		target:    target{"agent", "8080", "agent:8080", "/a"},
+		pod:       pod{"web-1", "shop", "u-1"},
+		container: "app",
+		fallback:  5 * time.Second,
+		atLeast:   1500 * time.Millisecond,
 	}
 	want := strings.Join([]string{
-		"POST /a/v1/prestop?atLeast=1500ms&namespace=shop&pod=web-1&sleep=5000ms&timeout=23500ms&uid=u-1 HTTP/1.1",
+		"POST /a/v1/prestop?atLeast=1500ms&container=app&namespace=shop&pod=web-1&sleep=5000ms&timeout=23500ms&uid=u-1 HTTP/1.1",
 		"Host: agent:8080",
 		"User-Agent: apisix-drain-hook/dev",
 		"Accept: application/json",

@@ -17,6 +17,8 @@ If no agent answers, or nothing could be proved, it sleeps until --fallback has 
                           connected for this long
   --pod, --namespace, --uid                                  POD_NAME, POD_NAMESPACE,      none: its address, which the
                           who asks (downward API)            POD_UID                       agent believes of few pods
+  --container NAME        whose hook this is: if only it      APISIX_DRAIN_CONTAINER        none: the whole pod
+                          stops, only its ports are drained
   --log FILE              write the lines there too          APISIX_DRAIN_LOG              none; /proc/1/fd/2 is the log of
                                                                                            the container
   --fail                  exit with 1 after a fallback       -                             off

@@ -27,7 +27,9 @@ const helperFor = (budget: number, fallback: number) => [
   '--budget',
   `${budget}s`,
   '--fallback',
-  `${fallback}s`
+  `${fallback}s`,
+  '--container',
+  'web'
 ]
 
 /** The policy of the real chart on a real API server. Pods are only created as dry runs, which admission handles like real pods. */
@@ -230,12 +232,12 @@ describe('injected hooks', () => {
       const sleeps = { lifecycle: { preStop: { exec: { command: ['sleep', '4'] } } } }
       const spec = await pod('shop', { containers: [main('web'), main('slow', sleeps)] })
       expect(commandOf(spec, 'slow')?.[2]).to.match(
-        /^sleep 4 .*for pause in 0 1; .*&sleep=4s&atLeast=4s" && exit/
+        /^sleep 4 .*for pause in 0 1; .*&container=slow&sleep=4s&atLeast=4s" && exit/
       )
       expect(commandOf(spec)).to.deep.equal([
         'sh',
         '-c',
-        `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause; curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit; [ $? = 22 ] && break; done; false' && kill $! || wait`
+        `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause; curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=web&sleep=5s" && exit; [ $? = 22 ] && break; done; false' && kill $! || wait`
       ])
       expect({ volumes: spec.volumes, initContainers: spec.initContainers }).to.deep.equal({
         volumes: undefined,

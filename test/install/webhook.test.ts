@@ -201,6 +201,8 @@ onEachKubernetes('the webhook that adds hooks', version => {
         `${budget}s`,
         '--fallback',
         `${seconds}s`,
+        '--container',
+        'web',
         '--at-least',
         `${seconds}s`
       ])

@@ -65,7 +65,9 @@ export function inject(pod: unknown, settings: InjectSettings): Injection {
   const operations = [
     ...targets.flatMap(({ path, container, sleep }) => [
       ...missing(container, path, 'lifecycle', {}),
-      add(`${path}/lifecycle/preStop`, { exec: { command: commandFor(settings, grace, sleep) } }),
+      add(`${path}/lifecycle/preStop`, {
+        exec: { command: commandFor(settings, grace, { container: nameOf(container), sleep }) }
+      }),
       ...appended(container, path, 'volumeMounts', mounts, 'mountPath'),
       ...appended(container, path, 'env', WHO_ASKS, 'name')
     ]),
@@ -129,8 +131,10 @@ function chosen(spec: Fields, named: ReadonlySet<string> | undefined): readonly 
   const sidecars = targetsOf(spec, 'initContainers').filter(
     ({ container }) => container['restartPolicy'] === 'Always'
   )
-  return [...main, ...sidecars].filter(({ container }) => named.has(textOf(container['name']) ?? ''))
+  return [...main, ...sidecars].filter(({ container }) => named.has(nameOf(container)))
 }
+
+const nameOf = (container: Fields): string => textOf(container['name']) ?? ''
 
 const targetsOf = (spec: Fields, list: 'containers' | 'initContainers'): Target[] =>
   listOf(spec[list])

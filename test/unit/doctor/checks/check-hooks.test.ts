@@ -8,13 +8,14 @@ describe('doctor: hooks of a pod', () => {
     spec: { [where]: [{ name: 'app', lifecycle: { preStop } }, { name: 'plain' }] }
   })
   const URL = 'http://agent:8080/v1/prestop'
+  const OF = { container: 'app', sleep: 0 }
 
   const cases: [what: string, preStop: unknown, longestMs: number | undefined][] = [
     ['curl -m', exec(`curl -m 25 ${URL}`), 25_000],
     ['curl -fsSm', exec(`curl -fsSm 25 ${URL}`), 25_000],
     ['curl --max-time', exec(`curl --max-time 2.5 ${URL}`), 2500],
     ['as documented until 0.1', exec(`curl -fsS --connect-timeout 2 -m 24 ${URL} || sleep 5`), 29_000],
-    ['as documented', exec(commandFor({ hook: 'curl', url: URL }, 30)[2] ?? ''), 24_000],
+    ['as documented', exec(commandFor({ hook: 'curl', url: URL }, 30, OF)[2] ?? ''), 24_000],
     ['timeout with a signal and a unit', exec(`timeout -k 1 -s KILL 20s curl ${URL}`), 20_000],
     ['timeout where -m may be used again', exec(`timeout 24 sh -c 'curl -m 30 ${URL}'`), 24_000],
     ['?timeout=', exec(`curl "${URL}?uid=a&timeout=10s"`), 10_000],
@@ -46,7 +47,7 @@ describe('doctor: hooks of a pod', () => {
 
   const NAMED = `${URL}?namespace=$POD_NAMESPACE&pod=$POD_NAME`
   const injected = (hook: 'curl' | 'helper') => ({
-    exec: { command: commandFor({ hook, url: URL }, 30) }
+    exec: { command: commandFor({ hook, url: URL }, 30, OF) }
   })
   const calls: [what: string, preStop: unknown, named: boolean, followsProxy: boolean][] = [
     ['curl by address alone', exec(`curl ${URL}`), false, true],

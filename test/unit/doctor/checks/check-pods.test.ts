@@ -135,7 +135,12 @@ describe('doctor: pods and their hooks', () => {
       preStop: unknown = line(`${CALL} -m 20 "${URL}&atLeast=5s" || sleep 5`)
     ) => raw(name, preStop, more)
     const helper = {
-      exec: { command: commandFor({ hook: 'helper', url: 'http://apisix-drain.apisix:8080' }, 30, 15) }
+      exec: {
+        command: commandFor({ hook: 'helper', url: 'http://apisix-drain.apisix:8080' }, 30, {
+          container: 'app',
+          sleep: 15
+        })
+      }
     }
     const alone = replaces('d')
     expect(

@@ -67,7 +67,7 @@ describe('inject', () => {
     const { value } = operations.find(({ path }) => path.endsWith('/preStop')) ?? {}
     const { exec } = value as { exec: { command: string[] } }
     expect(exec.command[2]).to.match(
-      /^sleep 5 & timeout 24 .* curl -fsS -m 24 --noproxy "\*" .*\/v1\/prestop\?namespace=\$POD_NAMESPACE&pod=\$POD_NAME&sleep=5s" && exit/
+      /^sleep 5 & timeout 24 .* curl -fsS -m 24 --noproxy "\*" .*\/v1\/prestop\?namespace=\$POD_NAMESPACE&pod=\$POD_NAME&container=web&sleep=5s" && exit/
     )
   })
 
