@@ -122,8 +122,8 @@ const FLAGS = {
 } as const
 type Flag = keyof typeof FLAGS
 
-const NOT_OF_A_RUN: readonly string[] = ['proxy', 'admin', 'control', 'port', 'only', 'help']
-const RUN = (Object.keys(FLAGS) as Flag[]).filter(flag => !NOT_OF_A_RUN.includes(flag))
+const NOT_OF_A_RUN: ReadonlySet<string> = new Set(['proxy', 'admin', 'control', 'port', 'only', 'help'])
+const RUN = (Object.keys(FLAGS) as Flag[]).filter(flag => !NOT_OF_A_RUN.has(flag))
 /** The flags that are valid with each value of `--only` (`run`: without `--only`). */
 const MEANT = {
   run: RUN,
