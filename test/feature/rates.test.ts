@@ -40,7 +40,6 @@ const put = (rig: Rig, fields: JsonObject) => {
 const list = (rig: Rig, ...pods: readonly TestPod[]) => put(rig, { nodes: arrayOf(pods) })
 
 const registry = (type: string): Source => ({
-  hides: `its nodes are found by ${type}`,
   options: { discovery: true },
   make(rig, old) {
     rig.discovery?.register(type, 'WEB', arrayOf([old]))
