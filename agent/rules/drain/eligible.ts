@@ -93,11 +93,12 @@ export function servedBy(
   { containers = [] }: PodFact,
   routed: readonly number[]
 ): readonly number[] | undefined {
-  const ports = stops.map(stop => {
-    const own = containers.find(({ name }) => name === stop.container)
+  const served = new Set<number>()
+  for (const { container } of stops) {
+    const own = containers.find(({ name }) => name === container)
     if (!own || containers.length === 1) return undefined
-    if (own.ports.length > 0) return own.ports
-    return routed.filter(port => !containers.some(other => other.ports.includes(port)))
-  })
-  return ports.includes(undefined) ? undefined : [...new Set(ports.flatMap(of => of ?? []))]
+    const undeclared = () => routed.filter(port => !containers.some(({ ports }) => ports.includes(port)))
+    for (const port of own.ports.length > 0 ? own.ports : undeclared()) served.add(port)
+  }
+  return [...served]
 }
