@@ -107,12 +107,13 @@ function useRoving<T>(
       document.removeEventListener('pointerdown', follow)
     }
   }, [])
-  const wanted = useRef(false)
+  /** The row that the last key leads to, until it is drawn: the next key may come before. */
+  const wanted = useRef<string>()
   useLayoutEffect(() => {
     // The browser drops the focus of a row that is scrolled away or moved.
     const isLost = focused.current && document.activeElement === document.body
-    if (!wanted.current && !isLost) return
-    wanted.current = false
+    if (wanted.current === undefined && !isLost) return
+    wanted.current = undefined
     box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true })
   })
   return {
@@ -120,13 +121,12 @@ function useRoving<T>(
     onFocus: (key: string) => isStop && setActive(key),
     onKeyDown: (event: KeyboardEvent) => {
       if (!isStop || stop === undefined || event.altKey || event.ctrlKey || event.metaKey) return
-      const to = targetOf(event.key, items, items.indexOf(stop), isStop, rows - 1)
+      const from = items.find(item => keyOf(item) === wanted.current) ?? stop
+      const to = targetOf(event.key, items, items.indexOf(from), isStop, rows - 1)
       if (to === undefined) return
       event.preventDefault()
-      const item = items[to]
-      if (item === undefined) return
-      wanted.current = true
-      setActive(keyOf(item))
+      wanted.current = keyOf(items[to] as T)
+      setActive(wanted.current)
       scrollTo(to)
     }
   }
