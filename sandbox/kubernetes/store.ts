@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { withDefaults, withSpecDefaults } from './defaults.ts'
 import { decideDeletion, isFinished, wholeSeconds, type DeleteOptions } from './deletion.ts'
 import { MODIFIED_MEANWHILE, alreadyExists, conflict, invalid, notFound, tooOld } from './errors.ts'
 import { createHistory, rollBack, type Change, type History } from './history.ts'
+import { freeze, keepSystemFields, keyOf, nameSuffix } from './objects.ts'
 import type { Draft, KubeObject, Meta } from './objects.ts'
 import { strategicMerge } from './patch-strategic.ts'
 import { apiVersionOf, infoOf, type ResourceName, type ResourceTypes } from './resources.ts'
@@ -297,39 +297,4 @@ export function createStore(options: StoreOptions = {}): Store {
     table(resource).get(keyOf(object))?.metadata.uid === object.metadata.uid
 
   return store
-}
-
-/** The key of an object in the store: namespace/name. */
-const keyOf = ({ metadata }: { metadata: Partial<Meta> }): string =>
-  metadata.namespace === undefined ? `${metadata.name}` : `${metadata.namespace}/${metadata.name}`
-
-/** Freezes the value at every depth. */
-function freeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value)
-    for (const inner of Object.values(value)) freeze(inner)
-  }
-  return value
-}
-
-const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
-/** The random end of a generated name (`generateName`). */
-const nameSuffix = (): string => Array.from(randomBytes(5), byte => ALPHABET[byte % ALPHABET.length]).join('')
-
-/** Restores the fields that a client cannot change by writing the object. */
-function keepSystemFields(given: Partial<Meta>, current: Meta): Meta {
-  const { deletionTimestamp: _, deletionGracePeriodSeconds: __, generateName: ___, ...rest } = given
-  const { generateName, generation, deletionTimestamp, deletionGracePeriodSeconds } = current
-  return {
-    ...rest,
-    name: current.name,
-    ...(current.namespace === undefined ? {} : { namespace: current.namespace }),
-    ...(generateName === undefined ? {} : { generateName }),
-    uid: current.uid,
-    resourceVersion: current.resourceVersion,
-    creationTimestamp: current.creationTimestamp,
-    ...(generation === undefined ? {} : { generation }),
-    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    ...(deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds })
-  }
 }

@@ -48,7 +48,7 @@ export function withPast(history: History, drain: DrainView): History {
 const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean => verdict?.places === 0
 
 /** Whether its deadline, or its end, came before a proof; unless it was the last endpoint, or nothing led to it. */
-export const isUnproved = ({ phase, verdict, unlisted }: DrainView): boolean =>
+const isUnproved = ({ phase, verdict, unlisted }: DrainView): boolean =>
   phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint && !unlisted
 
 /**

@@ -73,7 +73,7 @@ interface Heard {
 }
 
 /** The answer of another agent; empty if the text is not one. */
-export function answerOf({ uid, text, at }: Heard): readonly AckView[] {
+function answerOf({ uid, text, at }: Heard): readonly AckView[] {
   const { success, data } = told.safeParse(parsed(text))
   if (!success) return []
   const { namespace, pod: name, by, ...rest } = data

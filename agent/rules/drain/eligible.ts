@@ -70,7 +70,7 @@ export const mayStay = ({ witnesses: { deletion, deleted, phase } }: Pick<Drain,
 export function backAgain(stop: Stop, pod: PodFact, now: Millis, isCurrent: boolean): string | undefined {
   if (!pod.ready) return undefined
   const isAnother = runOf(pod, stop.container) !== stop.run
-  if (isAnother && (pod.startedAt ?? Infinity) + SKEW_MS > stop.at)
+  if (isAnother && (pod.startedAt ?? -Infinity) + SKEW_MS > stop.at)
     return 'a container was restarted and the pod is Ready again'
   // A watch that is behind shows an older pod.
   const isOver = isCurrent && now >= stop.at + (pod.longestGraceMs ?? pod.graceMs) + NOT_STOPPED_MS

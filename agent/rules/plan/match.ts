@@ -70,12 +70,12 @@ export function endingNodes(world: World, drains: Drains, drain: Drain): Match[]
 }
 
 /** Every pod object that this node leads to; several if an IP is shared or was given out again. */
-export function podsAt(world: World, node: HolderNode): PodFact[] {
+function podsAt(world: World, node: HolderNode): PodFact[] {
   return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
 }
 
 /** The pods of `podsAt` that do not end. Pods that opted out of drains count too. */
-export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
+function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
   return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
 
