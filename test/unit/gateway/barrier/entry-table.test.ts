@@ -97,6 +97,8 @@ describe('the entries of one gateway', () => {
     expect(table.due(6)).eql([])
     table.reported([entry()], { entries: [state()] }, at(7), 7)
     expect(table.reading(A)).include({ readAfterSeal: true })
+    desired.set(A, entry({ nodes: ['10.0.0.1', '10.0.0.2'] }))
+    expect(table.reading(A), 'a report on fewer addresses proves nothing').equal(undefined)
   })
 
   it('that are sealed are due at once for their first successors and for a lost one, and else with the next renewal', () => {
