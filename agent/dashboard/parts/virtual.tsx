@@ -108,7 +108,7 @@ function useRoving<T>(
     }
   }, [])
   /** The row that the last key leads to, until it is drawn: the next key may come before. */
-  const wanted = useRef<string>()
+  const wanted = useRef<string | undefined>(undefined)
   useLayoutEffect(() => {
     // The browser drops the focus of a row that is scrolled away or moved.
     const isLost = focused.current && document.activeElement === document.body
