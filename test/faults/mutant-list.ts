@@ -555,7 +555,7 @@ export const MUTANTS: readonly Mutant[] = [
       }
     ],
     found: {
-      file: 'test/unit/sandbox/apisix/gateway.test.ts',
+      file: 'test/unit/plugin/api.test.ts',
       title: 'fetches the current entries at its start, and is ready only then'
     }
   },

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { createServer, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
+import { readSecret } from '../../../agent/hook/barrier-entries.ts'
 import {
   eventually,
   httpNode,
@@ -133,6 +134,27 @@ describe('the Barrier API, in the VM', () => {
     ]
     expect(replies.map(({ status }) => status)).to.deep.equal([400, 404, 405, 413, 401])
     for (const { body } of replies) expect(JSON.parse(body)).to.have.property('error_msg')
+  })
+
+  it('fetches the current entries at its start, and is ready only then', async () => {
+    let release = (): void => {}
+    const tokens: (string | undefined)[] = []
+    const agent = createServer((incoming, response) => {
+      tokens.push(incoming.headers.authorization)
+      release = () => response.end(JSON.stringify({ entries: [entry()] }))
+    })
+    await new Promise<void>(resolve => agent.listen(0, '127.0.0.1', resolve))
+    all.add({ close: () => agent.close() })
+    const { port } = agent.address() as { port: number }
+    const fetchEntries = { url: `http://127.0.0.1:${port}`, timeoutMs: 5000 }
+    const starting = all.add(await testGateway({ fetchEntries }))
+    const status = async () => (await starting.barrier('GET', 'ready')).status
+    await eventually(() => tokens.length === 1)
+    expect(await status()).to.equal(503)
+    release()
+    await eventually(async () => (await status()) === 200)
+    expect(starting.gateway.barrier?.entries.look('127.0.0.1', 80)).to.equal('draining')
+    expect(tokens).to.deep.equal([`Bearer ${readSecret(TOKEN)}`])
   })
 
   it("keeps off the shortcut of APISIX's plugin ai; a worker that takes it is unfit", async () => {

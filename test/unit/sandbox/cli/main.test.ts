@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { parseCommand } from '../../../../sandbox/cli.ts'
-import { eventually } from '../kubelet/harness.ts'
+import { until } from '../../../build/apisix.ts'
 
 const main = fileURLToPath(new URL('../../../../sandbox/main.ts', import.meta.url))
 const run = (...args: string[]) =>
@@ -50,7 +50,7 @@ describe('sandbox: one stand-in alone', () => {
     const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let output = ''
     child.stdout.on('data', chunk => (output += String(chunk)))
-    await eventually('it says where it is', () => output.includes('try'))
+    await until('it says where it is', () => output.includes('try'), 60_000)
     return {
       output,
       async stop() {
