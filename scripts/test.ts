@@ -1,15 +1,17 @@
 /**
- * `npm test` runs every suite. Each suite ends with a line `N passed, N failed`. Suites that need the cores run one after another, alone.
- * Then the others run, beside the suite that mostly waits.
+ * `npm test` runs every suite. Suites that need the cores run one after another, alone. Then the others run, beside the suite that mostly
+ * waits. Each prints its closing lines (`N passed, N failed`), and its output goes into a file. That of a failed suite is printed at the end.
  * The end names each suite that this machine cannot run, with the missing packages. With CI=true such a suite is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { createWriteStream, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { delimiter, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { failuresOf } from './tests/failures.ts'
+import { closingLinesOf, failuresOf } from './tests/failures.ts'
+
+/** The whole output of each suite, `<suite>.log`. */
+const LOGS = join(import.meta.dirname, '../node_modules/.cache/tests')
 
 interface Suite {
   readonly name: string
@@ -182,35 +184,50 @@ const QUICK: Suite = {
   needs: [debian('luacheck', 'lua-check')]
 }
 
-/**
- * Runs the steps of a suite until one fails. Resolves with the lines that name the failures, or with `undefined` if all steps succeed.
- *
- * @param held receives the output; without it, the terminal does
- */
-async function run(suite: Suite, held?: string[]): Promise<readonly string[] | undefined> {
-  const head = `\n== ${suite.name}: ${suite.what}\n`
-  if (held) held.push(head)
-  else process.stdout.write(head)
+const logOf = ({ name }: Suite) => join(LOGS, `${name}.log`)
+
+interface Outcome {
+  readonly suite: Suite
+  readonly result: string
+  /** The lines that name the failures. */
+  readonly why?: readonly string[]
+}
+
+/** Runs a suite, until one of its steps fails, and prints how it ended. */
+async function outcomeOf(suite: Suite): Promise<Outcome> {
+  const missing = suite.needs.filter(need => !need.isMet())
+  if (missing.length > 0) {
+    const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
+    const result = `not run: needs ${needs}`
+    console.log(`== ${suite.name}: ${result}`)
+    return { suite, result }
+  }
+  const began = performance.now()
+  const log = createWriteStream(logOf(suite))
+  let why: readonly string[] | undefined
+  const closing: string[] = []
   for (const [program = '', ...args] of suite.steps) {
-    // A program shows progress and colours only if it writes to the terminal itself, not through a pipe.
-    const kind = process.stdout.isTTY && !held ? 'inherit' : 'pipe'
-    const child = spawn(program, args, { stdio: ['inherit', kind, kind] })
+    const child = spawn(program, args, { stdio: ['inherit', 'pipe', 'pipe'] })
     let output = ''
-    const pass = (from: Readable | null, to: NodeJS.WritableStream) =>
-      from?.setEncoding('utf8').on('data', (text: string) => {
-        if (held) held.push(text)
-        else to.write(text)
+    for (const from of [child.stdout, child.stderr])
+      from.setEncoding('utf8').on('data', (text: string) => {
+        log.write(text)
         output += text
       })
-    pass(child.stdout, process.stdout)
-    pass(child.stderr, process.stderr)
     const end: unknown = await once(child, 'close').then(
       ([code, signal]) => code ?? signal,
       (error: Error) => error.message
     )
-    if (end !== 0) return [...failuresOf(output), `${program} ${args.join(' ')} ended with ${String(end)}`]
+    closing.push(...closingLinesOf(output))
+    if (end === 0) continue
+    why = [...failuresOf(output), `${program} ${args.join(' ')} ended with ${String(end)}`]
+    break
   }
-  return undefined
+  await new Promise<void>(resolve => void log.end(resolve))
+  const result = why ? 'FAILED' : 'passed'
+  const seconds = Math.round((performance.now() - began) / 1000)
+  console.log([`== ${suite.name}: ${result}, ${seconds} s`, ...closing].join('\n'))
+  return { suite, result, ...(why && { why }) }
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { help: { type: 'boolean' } } })
@@ -235,44 +252,16 @@ const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join
 console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
 if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
   console.log('the first time Kubernetes is built from its Go modules, which takes a quarter of an hour more')
-if (others.length > 0 && beside.length > 0)
-  console.log(
-    `${beside.map(({ name }) => name).join(', ')} runs beside the others; its output comes at its end`
-  )
-
-interface Outcome {
-  readonly suite: Suite
-  readonly result: string
-  readonly seconds?: number
-  readonly why?: readonly string[]
-}
-
-async function outcomeOf(suite: Suite, held?: string[]): Promise<Outcome> {
-  const missing = suite.needs.filter(need => !need.isMet())
-  if (missing.length > 0) {
-    const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
-    return { suite, result: `not run: needs ${needs}` }
-  }
-  const began = performance.now()
-  const why = await run(suite, held)
-  const seconds = Math.round((performance.now() - began) / 1000)
-  return why === undefined ? { suite, result: 'passed', seconds } : { suite, result: 'FAILED', seconds, why }
-}
-
+mkdirSync(LOGS, { recursive: true })
+console.log(`the output of each suite: ${relative('', LOGS)}/<suite>.log`)
 const outcome: Outcome[] = []
 for (const suite of alone) outcome.push(await outcomeOf(suite))
-const waiting = beside.map(suite => {
-  const held = others.length > 0 ? [] : undefined
-  return { held, ended: outcomeOf(suite, held) }
-})
+const waiting = beside.map(outcomeOf)
 for (const suite of others) outcome.push(await outcomeOf(suite))
-for (const { held, ended } of waiting) {
-  outcome.push(await ended)
-  process.stdout.write(held?.join('') ?? '')
-}
-console.log('\n== suites')
-for (const { suite, result, seconds } of outcome)
-  console.log(`${suite.name.padEnd(9)} ${result}${seconds === undefined ? '' : `, ${seconds} s`}`)
+outcome.push(...(await Promise.all(waiting)))
+for (const { suite, why } of outcome)
+  if (why) console.log(`\n== ${suite.name}: ${suite.what}\n${readFileSync(logOf(suite), 'utf8')}`)
+// CI keeps only the end of a log.
 for (const { suite, why } of outcome) if (why) console.log(`\n== ${suite.name} failed\n${why.join('\n')}`)
 const bad = outcome.filter(({ result }) => result === 'FAILED' || (process.env['CI'] && result !== 'passed'))
 process.exit(bad.length === 0 ? 0 : 1)

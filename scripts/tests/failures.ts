@@ -1,4 +1,4 @@
-/** The most lines that one suite may show after `== suites`: CI keeps only the last 4,000 characters of a log. */
+/** The most lines that one suite may show at the end: CI keeps only the last 4,000 characters of a log. */
 const MOST_LINES = 12
 /** The longest such line, in characters. */
 const MOST_CHARACTERS = 240
@@ -22,3 +22,6 @@ export function failuresOf(output: string): string[] {
     ...(more > 0 ? [`and ${more} more`] : [])
   ]
 }
+
+/** The lines `N passed, N failed` of an output. */
+export const closingLinesOf = (output: string): string[] => output.match(/^\d+ passed, \d+ failed.*$/gm) ?? []

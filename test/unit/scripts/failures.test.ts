@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { failuresOf } from '../../../scripts/tests/failures.ts'
+import { closingLinesOf, failuresOf } from '../../../scripts/tests/failures.ts'
 
 describe('the end of a failed run', () => {
   it('names each failure of every program, once', () => {
@@ -47,7 +47,7 @@ describe('the end of a failed run', () => {
       const args = ['--no-config', '--reporter', './test/reporter.mjs', spec]
       const { stdout, status } = spawnSync('mocha', args, { encoding: 'utf8' })
       expect([failuresOf(stdout), status]).eql([['failed: two fails: first (test/two.test.cjs:4)'], 1])
-      expect(stdout).to.match(/\n1 passed, 1 failed\n$/)
+      expect(closingLinesOf(stdout)).eql(['1 passed, 1 failed'])
     } finally {
       rmSync(directory, { recursive: true, force: true })
     }
