@@ -11,6 +11,7 @@ const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080', AT_SIGTERM } = pr
 const send = (message: AppMessage) => void process.send?.(message, undefined, undefined, () => {})
 const report = createReport(send)
 const app = createApp(POD_NAME, arrival => report.arrival(arrival), AT_SIGTERM === 'drop' ? 'drop' : 'finish')
+app.server.on('request', (_, response) => response.once('close', () => report.answered(now())))
 
 async function end() {
   send({ type: 'term', at: now() })

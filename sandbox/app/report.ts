@@ -10,7 +10,7 @@ export interface Arrival {
 /** A message of the app to the kubelet stand-in, over IPC. */
 export type AppMessage =
   | { readonly type: 'ready'; readonly at: number }
-  | { readonly type: 'arrivals'; readonly list: readonly Arrival[] }
+  | { readonly type: 'arrivals'; readonly list: readonly Arrival[]; readonly answeredAt: number }
   | { readonly type: 'term'; readonly at: number }
   | { readonly type: 'end'; readonly served: number; readonly afterTerm: number }
 
@@ -20,18 +20,25 @@ const BATCH_MS = 100
 /** Collects arrivals and hands them over in batches. Call `flush` before the process ends. */
 export function createReport(send: (message: AppMessage) => void) {
   let batch: Arrival[] = []
+  let answeredAt = 0
   let timer: NodeJS.Timeout | undefined
   const flush = () => {
     clearTimeout(timer)
+    if (timer) send({ type: 'arrivals', list: batch, answeredAt })
     timer = undefined
-    if (batch.length > 0) send({ type: 'arrivals', list: batch })
     batch = []
   }
+  const later = () => (timer ??= setTimeout(flush, BATCH_MS))
   return {
     flush,
     arrival(arrival: Arrival) {
       batch.push(arrival)
-      timer ??= setTimeout(flush, BATCH_MS)
+      later()
+    },
+    /** A request is over, answered or broken off. */
+    answered(at: number) {
+      answeredAt = at
+      later()
     }
   }
 }

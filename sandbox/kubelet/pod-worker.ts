@@ -57,7 +57,9 @@ export function startPod(pod: Pod, { store, images, ip, changed }: PodWorkerDeps
   }
 
   const heard = (message: AppMessage) => {
-    if (message.type === 'arrivals') record.arrivals.push(...message.list)
+    if (message.type !== 'arrivals') return
+    record.arrivals.push(...message.list)
+    record.answeredAt = message.answeredAt
   }
 
   const launch = (spec: ContainerSpec, env: Readonly<Record<string, string>>): Container => {

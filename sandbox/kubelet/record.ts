@@ -24,6 +24,8 @@ export interface PodRecord {
   goneAt: number | undefined
   /** Every request that reached the app, in order. */
   readonly arrivals: Arrival[]
+  /** When the app's last request was over. */
+  answeredAt: number
   restarts: number
 }
 
@@ -40,5 +42,6 @@ export const newRecord = (
   exits: [],
   goneAt: undefined,
   arrivals: [],
+  answeredAt: 0,
   restarts: 0
 })

@@ -44,12 +44,10 @@ export function podStatus(
     containerStatuses: containers.map(({ name, image, ready, restartCount, startedAt, exitCode }) => ({
       name,
       image,
-      imageID: image,
       ready,
       started: startedAt !== undefined,
       containerID: `sandbox://${startedAt ?? ''}`,
       restartCount,
-      lastState: {},
       state:
         exitCode !== undefined
           ? { terminated: { exitCode, finishedAt: iso(at) } }

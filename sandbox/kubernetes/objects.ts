@@ -7,7 +7,6 @@ export interface OwnerReference {
   readonly name: string
   readonly uid: string
   readonly controller?: boolean
-  readonly blockOwnerDeletion?: boolean
 }
 
 export interface Meta {
@@ -48,7 +47,6 @@ export interface Condition {
   readonly message?: string
   readonly lastTransitionTime?: string
   readonly lastUpdateTime?: string
-  readonly lastProbeTime?: string | null
 }
 
 interface ContainerPort {
@@ -97,11 +95,9 @@ interface ContainerStatus {
   readonly ready: boolean
   readonly restartCount: number
   readonly image?: string
-  readonly imageID?: string
   readonly started?: boolean
   readonly containerID?: string
   readonly state?: Readonly<Record<string, unknown>>
-  readonly lastState?: Readonly<Record<string, unknown>>
 }
 
 export interface PodStatus {

@@ -48,7 +48,6 @@ export interface LoadCounts {
 }
 
 export interface LoadResult extends LoadCounts {
-  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
   /** The first failures, for diagnosis. */
   readonly failures: readonly LoadFailure[]
 }

@@ -1,4 +1,3 @@
-import { summary } from '../percentile.ts'
 import type { LoadCounts, LoadFailure, LoadResult, RequestKind } from './options.ts'
 import type { Outcome } from './send.ts'
 
@@ -17,7 +16,6 @@ export function createTally() {
     upload: none(),
     websocket: none()
   }
-  const latencies: number[] = []
   const failures: LoadFailure[] = []
   let sent = 0
   let requests = 0
@@ -30,7 +28,6 @@ export function createTally() {
     ended(request: RequestKind, outcome: Outcome, sentAt: number, at: number) {
       requests++
       byRequest[request].requests++
-      latencies.push(at - sentAt)
       if (outcome.ok) return
       failed++
       byRequest[request].failed++
@@ -38,6 +35,6 @@ export function createTally() {
       const { kind, status, pod, detail } = outcome
       if (failures.length < KEPT) failures.push({ sentAt, at, request, kind, status, pod, detail })
     },
-    result: (): LoadResult => ({ ...counts(), latencyMs: summary(latencies), failures })
+    result: (): LoadResult => ({ ...counts(), failures })
   }
 }

@@ -24,8 +24,6 @@ const backendName = ({ namespace, name, port }: OwnedService): string =>
 
 const idOf = (name: string): string => crc32(name).toString(16)
 
-export const adcId = (rule: OwnedService): string => idOf(ruleName(rule))
-
 /** A route's name adds the number of the match in its rule, and its id follows from that name. */
 export const adcRouteId = (rule: OwnedService): string => idOf(`${ruleName(rule)}-0`)
 

@@ -152,7 +152,7 @@ const ask = (url: string, path: string) =>
   )
 const NAMED = '/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 
-const HOOKS: Record<HookArm, ((agentUrl: string) => Hook) | undefined> = {
+export const HOOKS: Record<HookArm, ((agentUrl: string) => Hook) | undefined> = {
   'no-hook': undefined,
   'sleep-5': () => shell('sleep 5'),
   'sleep-15': () => shell('sleep 15'),

@@ -11,8 +11,7 @@ export const referenceTo = (owner: KubeObject): OwnerReference => ({
   kind: owner.kind ?? '',
   name: owner.metadata.name,
   uid: owner.metadata.uid,
-  controller: true,
-  blockOwnerDeletion: true
+  controller: true
 })
 
 /** "shop/web": the key of a work queue. */
