@@ -24,4 +24,5 @@ export function failuresOf(output: string): string[] {
 }
 
 /** The lines `N passed, N failed` of an output. */
-export const closingLinesOf = (output: string): string[] => output.match(/^(?:\w+: )?\d+ passed, \d+ failed.*$/gm) ?? []
+export const closingLinesOf = (output: string): string[] =>
+  output.match(/^(?:\w+: )?\d+ passed, \d+ failed.*$/gm) ?? []
