@@ -17,6 +17,8 @@ const (
 	lastPause  = time.Second
 	// An agent that was silent for this long held the hook. If that agent then disconnects, the hook asks another one.
 	heldAtLeast = time.Second
+	// An address always has this time to accept a connection.
+	leastConnect = 300 * time.Millisecond
 )
 
 // A held hook is silent, so the kernel probes the agent's host. A dead host is detected after six seconds.
@@ -24,14 +26,22 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interva
 
 // ask tries one address after another until an agent answers. If none answers, ask retries for as long as the fallback
 // would sleep. An agent may hold the hook for the whole budget. If it breaks off, one more round follows in any case.
-func ask(ctx context.Context, options options, started time.Time) (answer, error) {
-	tries := 0
+func ask(ctx context.Context, given options, started time.Time) (answer, error) {
+	tries, wasHeld := 0, false
+	// A host that drops all packets must not delay the end of the fallback, unless an agent has held the hook until now.
+	timely := func() options {
+		its := given
+		if !wasHeld {
+			its.connectTimeout = min(its.connectTimeout, max(its.fallback-time.Since(started), leastConnect))
+		}
+		return its
+	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		addresses, failure := resolve(ctx, options)
-		wasHeld := false
+		addresses, failure := resolve(ctx, timely())
+		isHeld := false
 		for _, address := range addresses {
 			tries++
-			said, held, err := exchange(ctx, options, address, started)
+			said, held, err := exchange(ctx, timely(), address, started)
 			if err == nil {
 				return said, nil
 			}
@@ -40,12 +50,13 @@ func ask(ctx context.Context, options options, started time.Time) (answer, error
 				return answer{}, failure
 			}
 			// The connection has the same deadline, and may notice it first.
-			if ctx.Err() != nil || time.Since(started) >= options.budget {
-				return answer{}, fmt.Errorf("no answer from %s within the budget of %s", address, options.budget)
+			if ctx.Err() != nil || time.Since(started) >= given.budget {
+				return answer{}, fmt.Errorf("no answer from %s within the budget of %s", address, given.budget)
 			}
-			wasHeld = wasHeld || held >= heldAtLeast
+			isHeld = isHeld || held >= heldAtLeast
 		}
-		giveUp := !wasHeld && time.Since(started)+pause >= options.fallback
+		wasHeld = isHeld
+		giveUp := !wasHeld && time.Since(started)+pause >= given.fallback
 		if giveUp || ctx.Err() != nil {
 			return answer{}, fmt.Errorf("no answer (%d tries): %w", tries, failure)
 		}

@@ -39,7 +39,7 @@ const drainHook = (agentUrl: string): Hook => ({
          curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 ${isAtPort(agentUrl) ? '' : '--interface $POD_IP '}-X POST \
            "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=app&sleep=5s" && exit
          [ $? = 22 ] && break
-       done; false' && kill $! || wait`
+       done; false' && kill $! 2>/dev/null || wait`
     ]
   }
 })

@@ -120,26 +120,16 @@ describe('hook', () => {
     expect(ms).to.be.at.least(1500)
   })
 
-  it('sleeps as long as the sleep that it replaces if no agent listens', async () => {
-    const { code, stderr, ms } = await runHook(['--url', 'http://127.0.0.1:1', '--fallback', '700ms'])
-    expect(code).to.equal(0)
-    expect(stderr).to.match(
-      RegExp(
-        `^apisix-drain-hook: no answer \\(\\d tries\\): 127\\.0\\.0\\.1:1 connection refused; ${SLEPT}\n$`
-      )
-    )
-    expect(ms).to.be.within(700, SOON)
-  })
-
-  it('sleeps if the name does not resolve', async () => {
-    const { code, stderr, ms } = await runHook(
-      ['--url', 'http://agent.invalid', '--fallback', '600ms', '--connect-timeout', '300ms'],
-      {}
-    )
-    expect(code).to.equal(0)
-    expect(stderr).to.contain('no answer (0 tries): lookup agent.invalid')
-    expect(ms).to.be.within(600, SOON)
-  })
+  for (const [what, url, said] of [
+    ['no agent listens', 'http://127.0.0.1:1', String.raw`\d tries\): 127\.0\.0\.1:1 connection refused`],
+    ['the name does not resolve', 'http://agent.invalid', String.raw`0 tries\): lookup agent\.invalid.*`]
+  ] as const)
+    it(`sleeps as long as the sleep that it replaces if ${what}`, async () => {
+      const { code, stderr, ms } = await runHook(['--url', url, '--fallback', '700ms'])
+      expect(code).to.equal(0)
+      expect(stderr).to.match(RegExp(`^apisix-drain-hook: no answer \\(${said}; ${SLEPT}\n$`))
+      expect(ms).to.be.within(700, SOON)
+    })
 
   for (const [status, error] of [
     [400, 'bad-request'],

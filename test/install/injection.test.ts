@@ -237,7 +237,7 @@ describe('injected hooks', () => {
       expect(commandOf(spec)).to.deep.equal([
         'sh',
         '-c',
-        `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause; curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=web&sleep=5s" && exit; [ $? = 22 ] && break; done; false' && kill $! || wait`
+        `sleep 5 & timeout 24 sh -c 'for pause in 0 1 1; do sleep $pause; curl -fsS -m 24 --noproxy "*" --connect-timeout 0.7 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=web&sleep=5s" && exit; [ $? = 22 ] && break; done; false' && kill $! 2>/dev/null || wait`
       ])
       expect({ volumes: spec.volumes, initContainers: spec.initContainers }).to.deep.equal({
         volumes: undefined,

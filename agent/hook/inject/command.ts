@@ -30,5 +30,5 @@ export function commandFor(
   const call = `curl -fsS -m ${budget} --noproxy "*" --connect-timeout 0.7 -X POST "${named}"`
   // curl returns 22 for an HTTP error, which no further try changes.
   const tries = `for pause in ${pauses}; do sleep $pause; ${call} && exit; [ $? = 22 ] && break; done; false`
-  return ['sh', '-c', `sleep ${fallback} & timeout ${budget} sh -c '${tries}' && kill $! || wait`]
+  return ['sh', '-c', `sleep ${fallback} & timeout ${budget} sh -c '${tries}' && kill $! 2>/dev/null || wait`]
 }
