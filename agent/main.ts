@@ -16,7 +16,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (command.kind === 'wrong') return complain([command.problem], `${command.problem} (see --help)\n`)
 
   if (command.kind === 'status' && command.url !== undefined) {
-    const { otherAgent, status } = await import('./doctor/run-status.ts')
+    const { otherAgent, status } = await import('./doctor/status-report.ts')
     return status(otherAgent(command.url, command.tokenFile), command.json)
   }
 
@@ -31,7 +31,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (command.kind === 'doctor')
     return (await import('./doctor/wire-checks.ts')).diagnose(loaded.config, command.json)
   if (command.kind === 'status') {
-    const { ownAgent, status } = await import('./doctor/run-status.ts')
+    const { ownAgent, status } = await import('./doctor/status-report.ts')
     return status(ownAgent(loaded.config), command.json)
   }
   return (await import('./start/run.ts')).run(loaded.config, version)

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { Document, isScalar, parseDocument, visit, type Tags } from 'yaml'
 import type { PluginValuesFlags } from '../start/cli.ts'
-import { LISTENS } from './plugin-server.ts'
-import { mergePluginValues } from './plugin-values.ts'
+import { LISTENS, mergePluginValues } from './plugin-values.ts'
 
 /** Helm reads YAML 1.1, but sexagesimal numbers and dates as text. */
 const yaml = (unwanted: RegExp) => ({

@@ -1,4 +1,4 @@
-import { clean } from '../base/read.ts'
+import { clean, fieldsOf, listOf, textOf } from '../base/read.ts'
 import { systemClock, type Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { createAdminApi, type AdminApi } from '../gateway/apisix/admin-api.ts'
@@ -11,17 +11,15 @@ import { createConnection, type Connection } from '../kubernetes/transport/conne
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, leasePlace } from '../start/wire.ts'
-import { checkAdmin } from './checks/check-admin.ts'
-import { examine, formatDiagnosis, type Step } from './doctor.ts'
-import { listGateways, pagesOf } from './reads.ts'
 import { checkGateways, checkOthers } from './checks/check-gateways.ts'
-import { checkHidden, checkSync } from './checks/check-holders.ts'
-import { checkInjection } from './checks/check-injection.ts'
-import { createClusterLists } from './checks/cluster-lists.ts'
+import { checkAdmin, checkHidden, checkSync } from './checks/check-holders.ts'
+import { fail, wordsOf, createClusterLists, type Check, type Finding } from './checks/cluster-lists.ts'
+import { checkInjection, checkPods } from './checks/check-pods.ts'
 import { everyWorkerCoversL4 } from '../round/gather/hidden-places.ts'
 import { createLists } from '../gateway/inventory/lists.ts'
-import { checkPods } from './checks/check-pods.ts'
 import { checkKubernetes, checkNamespaces, checkRbac } from './rights/check-rbac.ts'
+import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-store.ts'
+import type { GatewayFact } from '../rules/drain/facts.ts'
 
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */
 export interface DoctorClients {
@@ -126,4 +124,141 @@ export async function diagnose(config: Config, json: boolean): Promise<number> {
     barrier?.close()
     await connection.close()
   }
+}
+
+interface Diagnosis {
+  /** No check failed. Warnings are allowed. */
+  readonly healthy: boolean
+  readonly findings: readonly Finding[]
+  /** Checks that were not made, with the failed check that explains them. */
+  readonly skipped: readonly { readonly name: string; readonly because: string }[]
+}
+
+/** A check, and the names of the checks that must succeed first. */
+export interface Step {
+  readonly name: string
+  readonly check: Check
+  readonly after?: readonly string[]
+}
+
+/** A check that takes longer than this has failed, in ms. */
+const CHECK_MS = 30_000
+
+/**
+ * Runs all checks in parallel, each after the checks that it needs. If a check fails, the checks that need it are skipped, so the
+ * failure is reported once. The findings come in the order of the checks. Never rejects.
+ */
+export async function examine(steps: readonly Step[], clock: Clock): Promise<Diagnosis> {
+  const results = new Map<Step, Promise<Result>>()
+  const take = async (step: Step): Promise<Result> => {
+    for (const need of steps.filter(({ name }) => step.after?.includes(name))) {
+      const { findings = [], skipped } = (await results.get(need)) ?? {}
+      const failed =
+        skipped?.because ?? (findings.some(({ level }) => level === 'fail') ? need.name : undefined)
+      if (failed !== undefined) return { skipped: { name: step.name, because: failed } }
+    }
+    return { findings: await bounded(step.name, step.check, clock) }
+  }
+  for (const step of steps) results.set(step, take(step))
+  const all = await Promise.all(results.values())
+  const findings = all.flatMap(result => result.findings ?? [])
+  const skipped = all.flatMap(result => result.skipped ?? [])
+  return { healthy: findings.every(finding => finding.level !== 'fail'), findings, skipped }
+}
+
+interface Result {
+  readonly findings?: readonly Finding[]
+  readonly skipped?: Diagnosis['skipped'][number]
+}
+
+async function bounded(name: string, check: Check, clock: Clock): Promise<readonly Finding[]> {
+  const late = new AbortController()
+  const { promise: overdue, resolve } = Promise.withResolvers<readonly Finding[]>()
+  const cancel = clock.alarm(clock.now() + CHECK_MS, () => {
+    late.abort(new Error('the check took too long'))
+    const change = 'look at the network between the agent and what is checked'
+    resolve([fail(name, `no answer within ${CHECK_MS / 1000} s`, change)])
+  })
+  try {
+    return await Promise.race([overdue, check(late.signal)])
+  } catch (err) {
+    return [
+      fail(name, `cannot be checked: ${wordsOf(err)}`, 'correct what the message names, then try again')
+    ]
+  } finally {
+    cancel()
+  }
+}
+
+const MARKS = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const
+
+/** Plain lines for a terminal: no colours, no fixed width. */
+export function formatDiagnosis({ healthy, findings, skipped }: Diagnosis): string {
+  const lines = findings.flatMap(({ name, level, what, change }) => [
+    `${MARKS[level]}  ${name}: ${what}`,
+    ...(change === '' ? [] : [`        -> ${change}`])
+  ])
+  const left = Map.groupBy(skipped, ({ because }) => because)
+  for (const [because, checks] of left) {
+    const names = [...new Set(checks.map(({ name }) => name))].join(', ')
+    lines.push(`skip  ${names}: not checked, because ${because} failed`)
+  }
+  const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
+  const verdict = healthy ? 'the agent can work here' : 'the agent cannot work here as configured'
+  const warnings = `${count('warn')} ${count('warn') === 1 ? 'warning' : 'warnings'}`
+  return `${lines.join('\n')}\n\n${count('ok')} ok, ${warnings}, ${count('fail')} failed: ${verdict}\n`
+}
+
+const PAGE = 500
+/** Accepts gateways at loopback addresses too (`local`), because operators run the doctor on the machine of a local cluster. */
+const readGatewayPod = gatewayPodReader(true)
+
+/** The gateways that the configuration selects. @throws Error if the API server cannot list them */
+export async function listGateways(
+  { apisix }: Config,
+  connection: Pick<Connection, 'request'>,
+  signal: AbortSignal
+): Promise<GatewayFact[]> {
+  const source = apisix.gateways
+  if (source.kind === 'static') return source.gateways.map(staticGateway)
+  const gateways: GatewayFact[] = []
+  for await (const pods of listPages(podsIn(source.namespace).path, connection, signal, source.selector)) {
+    for (const pod of pods) {
+      const found = readGatewayPod(pod)
+      if (found && !found.ended) gateways.push(found.gateway)
+    }
+  }
+  return gateways
+}
+
+/** The objects of one kind in these namespaces, page by page. If `namespaces` is empty: in all namespaces. */
+export async function* pagesOf(
+  namespaces: readonly string[],
+  collection: (namespace: string | undefined) => Collection,
+  connection: Pick<Connection, 'request'>,
+  signal: AbortSignal
+): AsyncIterable<readonly unknown[]> {
+  const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  for (const namespace of scopes) yield* listPages(collection(namespace).path, connection, signal)
+}
+
+/** @throws Error on any status but 200 */
+async function* listPages(
+  path: string,
+  connection: Pick<Connection, 'request'>,
+  signal: AbortSignal,
+  labelSelector?: string
+): AsyncIterable<readonly unknown[]> {
+  let next: string | undefined
+  do {
+    const query = new URLSearchParams({
+      limit: String(PAGE),
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(next !== undefined && { continue: next })
+    })
+    const { status, json } = await connection.request('GET', `${path}?${query.toString()}`, undefined, signal)
+    if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
+    yield listOf(fieldsOf(json)['items'])
+    next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
+  } while (next !== undefined)
 }

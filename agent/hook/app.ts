@@ -1,12 +1,11 @@
 import { Hono, type Context } from 'hono'
-import type { Readiness } from '../report/snapshot/readiness.ts'
-import { normaliseAddress, type Connection } from '../report/page/address.ts'
+import type { Readiness, Snapshot } from '../report/snapshot/snapshot.ts'
+import { normaliseAddress, type Connection } from '../report/page/guard.ts'
 import { addDashboard, type DashboardParts } from '../report/page/dashboard.ts'
 import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'
 import type { Vouch } from '../round/hold/holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
 import { ALWAYS, reply } from '../round/hold/reply.ts'
-import type { Snapshot } from '../report/snapshot/snapshot.ts'
 
 export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { normaliseAddress } from '../report/page/address.ts'
+import { normaliseAddress } from '../report/page/guard.ts'
 import type { ConnectionLimits } from './port-policy.ts'
 
 /** All connections from one address. */

@@ -5,14 +5,14 @@ import { refuse, type Refusal } from '../round/hold/refusal.ts'
 
 /** How a caller identifies itself. */
 export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {
-  /** Normalised (`address.ts`). */
+  /** Normalised (`guard.ts`). */
   readonly address: string
 }
 
-export type Identity = { readonly ok: true; readonly pod: PodFact } | Refusal
+type Identity = { readonly ok: true; readonly pod: PodFact } | Refusal
 
 /** The remedy in refusals of a caller whose address may be that of a proxy or a NAT. */
-export const NAME_THE_POD =
+const NAME_THE_POD =
   'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
 
 /**

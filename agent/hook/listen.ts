@@ -6,7 +6,7 @@ import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { limitConnections } from './connections.ts'
 import type { PortPolicy } from './port-policy.ts'
-import type { Connection } from '../report/page/address.ts'
+import type { Connection } from '../report/page/guard.ts'
 
 export interface Listening {
   /** The dashboard attaches its upgrade handler here. */

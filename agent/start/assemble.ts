@@ -2,31 +2,25 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
-import { type Log, createRare } from '../base/log.ts'
-import { loadAssets } from '../report/page/assets.ts'
-import type { DashboardParts } from '../report/page/dashboard.ts'
-import { onceASecond, createExposition } from '../report/metrics/exposition.ts'
+import { createRare, type Log } from '../base/log.ts'
+import { loadAssets, type DashboardParts } from '../report/page/dashboard.ts'
+import { onceASecond, createExposition, meter, metered } from '../report/metrics/round-metrics.ts'
 import { createGuard } from '../report/page/guard.ts'
 import type { Listening } from '../hook/listen.ts'
-import type { Snapshot } from '../report/snapshot/snapshot.ts'
+import { createReadiness, type Snapshot, type Readiness } from '../report/snapshot/snapshot.ts'
 import { createStream, type Stream } from '../report/page/stream.ts'
 import type { Sources } from '../round/gather/sources.ts'
-import { type Readiness, createReadiness } from '../report/snapshot/readiness.ts'
 import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
-import { meter } from '../report/metrics/round-metrics.ts'
-import { narrate } from '../report/tell/drain-log.ts'
+import { logDrains, emitEvents, createEvents, type Events } from '../report/tell/events.ts'
 import type { ProofSettings } from '../rules/proof/evidence.ts'
 import { LOAD_IT } from '../rules/proof/verdict.ts'
 import { createFirsts } from '../round/hold/reply.ts'
 import { upkeepObserver, type UpkeepParts } from '../upkeep/upkeep.ts'
-import { tell } from '../report/tell/drain-events.ts'
-import { createAnswers } from '../report/tell/told-answer.ts'
+import { createAnswers } from '../report/show/record.ts'
 import { createViews } from '../report/show/views.ts'
-import { metered } from '../report/metrics/client-metrics.ts'
 import { createMetrics } from '../report/metrics/metrics.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
-import { createEvents, type Events } from '../report/tell/events.ts'
 import { createHookSlots, type HookSlots } from '../hook/hook-slots.ts'
 import { createOnlyApisix } from '../hook/only-apisix.ts'
 import { MOST_HOOKS } from '../hook/port-policy.ts'
@@ -167,10 +161,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     log: log.child({ part: 'loop' }),
     observers: [
       meter(metrics, clock),
-      narrate(log.child({ part: 'drain' })),
+      logDrains(log.child({ part: 'drain' })),
       views.observer,
       upkeepObserver(sources, sources.writer, () => clock.now()),
-      ...(events ? [tell(events, sources.leader, clock)] : [])
+      ...(events ? [emitEvents(events, sources.leader, clock)] : [])
     ]
   })
   const page = createPage({

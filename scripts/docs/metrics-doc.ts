@@ -1,4 +1,4 @@
-import { MOST, OTHER } from '../../agent/report/metrics/gateway-names.ts'
+import { MOST, OTHER } from '../../agent/report/metrics/metric-registry.ts'
 import { createMetrics } from '../../agent/report/metrics/metrics.ts'
 
 const code = (name: string) => `\`${name}\``

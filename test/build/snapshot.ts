@@ -1,7 +1,7 @@
 import { GATEWAY } from './gateway.ts'
 import { waiting } from './drain.ts'
 import type { Drain } from '../../agent/rules/drain/drain.ts'
-import { EMPTY } from '../../agent/report/show/history.ts'
+import { EMPTY } from '../../agent/report/show/record.ts'
 import type { SnapshotSources } from '../../agent/report/snapshot/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
@@ -58,7 +58,8 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     watches: [{ kind: 'pods', state: 'live', lastEventAt: 1_000_001, objects: 1, problem: '' }],
     gateways: [
       {
-        gateway: GATEWAY,
+        ...GATEWAY,
+        host: null,
         available: 'observed',
         why: 'our plugin is not configured',
         control: { lastSuccessAt: 1_000_050, lastAttemptAt: 1_000_050, problem: '' },

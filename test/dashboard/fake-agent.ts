@@ -1,6 +1,6 @@
 import { systemClock } from '../../agent/base/clock.ts'
 import type { DashboardConfig } from '../../agent/config/config.ts'
-import { loadAssets } from '../../agent/report/page/assets.ts'
+import { loadAssets } from '../../agent/report/page/dashboard.ts'
 import { createGuard } from '../../agent/report/page/guard.ts'
 import { createApp } from '../../agent/hook/app.ts'
 import { listen } from '../../agent/hook/listen.ts'

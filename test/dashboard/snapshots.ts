@@ -1,6 +1,5 @@
 import { buildSnapshot } from '../../agent/report/show/build-snapshot.ts'
-import type { HolderView } from '../../agent/report/snapshot/holder-view.ts'
-import type { ArrivalView, GatewayView, Snapshot } from '../../agent/report/snapshot/snapshot.ts'
+import type { HolderView, ArrivalView, GatewayView, Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { DrainLag, DrainView } from '../../agent/report/snapshot/drain-view.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { NO_MOMENTS, sources } from '../build/snapshot.ts'

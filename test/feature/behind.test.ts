@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { sentenceOf } from '../../agent/dashboard/model/headline.ts'
-import type { HolderView } from '../../agent/report/snapshot/holder-view.ts'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
+import type { HolderView, Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { ranMs, until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import type { Rig } from '../build/rig.ts'

@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises'
-
 import { expect } from 'chai'
 import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'

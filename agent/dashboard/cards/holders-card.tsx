@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { HolderView } from '../../report/snapshot/holder-view.ts'
+import type { HolderView } from '../../report/snapshot/snapshot.ts'
 import { count, formatAge, formatMs } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
 import {

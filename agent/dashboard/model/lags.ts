@@ -1,6 +1,5 @@
 import type { LagSample } from '../../report/snapshot/drain-view.ts'
-import type { HolderView } from '../../report/snapshot/holder-view.ts'
-import type { ArrivalView, Snapshot } from '../../report/snapshot/snapshot.ts'
+import type { HolderView, ArrivalView, Snapshot } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from './format.ts'
 import type { Lane } from './lanes.ts'
 

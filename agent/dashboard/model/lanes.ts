@@ -1,6 +1,5 @@
 import { longLivedWords } from '../../rules/drain/long-lived.ts'
-import type { DrainView } from '../../report/snapshot/drain-view.ts'
-import { latestDecision, lagOf } from '../../report/snapshot/lag.ts'
+import { latestDecision, lagOf, type DrainView } from '../../report/snapshot/drain-view.ts'
 import { formatMs } from './format.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { HolderView } from '../../report/snapshot/holder-view.ts'
+import type { HolderView } from '../../report/snapshot/snapshot.ts'
 import { count, formatAge, formatMs } from './format.ts'
 import type { Lane } from './lanes.ts'
 import type { Tone } from './words.ts'

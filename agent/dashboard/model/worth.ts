@@ -1,6 +1,5 @@
 import type { GatewayView, Snapshot } from '../../report/snapshot/snapshot.ts'
-import type { DrainView } from '../../report/snapshot/drain-view.ts'
-import { latestDecision } from '../../report/snapshot/lag.ts'
+import { latestDecision, type DrainView } from '../../report/snapshot/drain-view.ts'
 import { standingOf, workloadOf } from './lanes.ts'
 
 /** The fewest drains for a result. With fewer drains, "99.9 %" is only the longest of them, which is no basis for a sleep. */

@@ -3,8 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { isOtherWire, meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
-import type { ClusterLists } from './cluster-lists.ts'
-import { fail, ok, warn, type Check, type Finding } from './finding.ts'
+import { fail, ok, warn, type ClusterLists, type Check, type Finding } from './cluster-lists.ts'
 
 export interface GatewayCalls {
   list(signal: AbortSignal): Promise<readonly GatewayFact[]>

@@ -3,8 +3,8 @@ import { settleClaims } from '../../rules/members/settle.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
 import type { LeadsTo } from '../../rules/plan/leads-to.ts'
 import { createServiceStore } from '../../kubernetes/facts/service-store.ts'
-import { ok, warn, type Check } from './finding.ts'
-import type { ClusterLists } from './cluster-lists.ts'
+import { ok, warn, fail, type Check, type ClusterLists, type Finding } from './cluster-lists.ts'
+import type { Mode } from '../../gateway/inventory/mode.ts'
 
 const HIDDEN = 'hidden'
 
@@ -64,4 +64,38 @@ export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string
   const others = count > pods.length ? ' and others' : ''
   const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`
   return `${holder}${name === null ? '' : ` (${name})`}: ${why}; it may lead to ${led}`
+}
+
+const NAME = 'admin-api'
+
+const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
+  etcd: () => ok(NAME, 'the Admin API takes our key; APISIX runs with etcd'),
+  standalone: why =>
+    warn(
+      NAME,
+      why,
+      'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
+    ),
+  denied: why =>
+    fail(
+      NAME,
+      why,
+      '401: give the agent the key that APISIX has: in its chart apisix.admin.credentials.admin, or the Secret of credentials.secretName, or deployment.admin.admin_key of apisix.fullCustomConfig; 403: add the network of the pods to apisix.admin.allow.ipList'
+    ),
+  unreachable: why =>
+    fail(
+      NAME,
+      why,
+      'correct that; apisix.admin.url must be an Admin API of APISIX, which the agent can reach'
+    )
+}
+
+/** Checks that the Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
+export function checkAdmin(
+  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>
+): Check {
+  return async signal => {
+    const { mode, why } = await detect(signal)
+    return [FINDINGS[mode](why)]
+  }
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { LeasePlace } from '../../kubernetes/lead/elector.ts'
-import { fail, ok, warn, type Check, type Finding } from '../checks/finding.ts'
-import type { ClusterLists } from '../checks/cluster-lists.ts'
+import { fail, ok, warn, type Check, type Finding, type ClusterLists } from '../checks/cluster-lists.ts'
 
 /** One call to the API server. Resolves with any status; rejects if there is no answer. `transport/connection.ts` implements it. */
 type AskKubernetes = (

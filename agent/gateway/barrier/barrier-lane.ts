@@ -14,7 +14,7 @@ import type { BarrierReading } from '../../rules/proof/evidence.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** The work of `BarrierKeeper` for one gateway. A slow gateway delays only its own lane. */
-export interface BarrierLane {
+interface BarrierLane {
   /** Call it when the desired entries have changed. */
   readonly look: () => void
   /** Takes the gateway's list of its entries. Entries that are not as they were put are put again at once. */

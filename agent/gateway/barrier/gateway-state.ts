@@ -19,7 +19,7 @@ export interface GatewayState {
   readonly aheadMs: number
 }
 
-export interface GatewayStateReader {
+interface GatewayStateReader {
   state(): GatewayState
   stop(): Promise<void>
 }

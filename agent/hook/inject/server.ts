@@ -25,7 +25,7 @@ export const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
  * Returns a function that reads the body of a request. If the bodies that are being read exceed `all` together, the oldest request is
  * ended: a real caller sends its body in milliseconds. The function rejects with TooLong, or with the error of the connection.
  */
-export function createBodies({ each, all }: typeof BODIES): (request: IncomingMessage) => Promise<Buffer> {
+function createBodies({ each, all }: typeof BODIES): (request: IncomingMessage) => Promise<Buffer> {
   /** The bytes of each body so far, the oldest first. */
   const held = new Map<IncomingMessage, number>()
   let sum = 0

@@ -9,9 +9,11 @@ import type { Observer } from '../../round/observer.ts'
 import { followedService, type Followed } from '../../upkeep/expected.ts'
 import type { Sync } from '../../upkeep/sync.ts'
 import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
-import { createDifferences, type Compared } from './differences.ts'
+import { createDifferences, holderClock, QUIET, type Compared, type HolderClock } from './differences.ts'
 import { serviceName } from '../../rules/members/claim.ts'
-import { holderClock, QUIET, type HolderClock } from './holder-clock.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
+import type { Ghost } from '../../rules/members/ghost-nodes.ts'
+import type { Memory } from '../../round/gather/memory.ts'
 
 /**
  * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
@@ -230,4 +232,37 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     },
     all: () => shown.values()
   }
+}
+
+interface World {
+  readonly holders: ReadonlyMap<HolderKey, Holder>
+  /** The ghosts of the last listing, whether the agent drained their pods or not. */
+  readonly found: ReadonlyMap<HolderKey, readonly Ghost[]>
+  readonly drains: Iterable<Drain>
+  readonly memory: (uid: Drain['uid']) => Memory
+}
+
+/** The ghosts of each holder, each once with its earliest time: nodes that outlived a drained pod, and those of the last listing. */
+export function listedGhosts({
+  holders,
+  found,
+  drains,
+  memory
+}: World): ReadonlyMap<HolderKey, ReadonlyMap<NodeKey, Millis>> {
+  const all = new Map<HolderKey, Map<NodeKey, Millis>>()
+  const add = (key: HolderKey, node: NodeKey, since: Millis) => {
+    const nodes = all.get(key) ?? new Map<NodeKey, Millis>()
+    all.set(key, nodes.set(node, Math.min(since, nodes.get(node) ?? Infinity)))
+  }
+  for (const drain of drains) {
+    if (drain.phase !== 'gone') continue
+    for (const { holder, node, removedAt } of memory(drain.uid).places.values())
+      if (removedAt === undefined) add(holder.key, node, drain.at)
+  }
+  for (const [key, ghosts] of found) {
+    // A later read of the holder may not list it any more.
+    const listed = new Set(holders.get(key)?.nodes.map(node => node.key))
+    for (const { node, since } of ghosts) if (listed.has(node.key)) add(key, node.key, since)
+  }
+  return all
 }

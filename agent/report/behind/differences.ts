@@ -1,11 +1,16 @@
 import { addressOf } from '../../gateway/apisix/nodes.ts'
-import type { EndpointFact, Millis, NodeKey } from '../../rules/drain/facts.ts'
+import type { EndpointFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Clocks } from '../../rules/members/behind.ts'
-import type { Holder } from '../../rules/plan/holder.ts'
+import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import { same } from '../../base/read.ts'
 import { missingFrom, type Followed } from '../../upkeep/expected.ts'
 import type { Sync } from '../../upkeep/sync.ts'
+import type { HolderView, BehindView } from '../snapshot/snapshot.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
+import { latestDecision } from '../snapshot/drain-view.ts'
+import { momentsOf } from '../snapshot/moments.ts'
+import type { Memory } from '../../round/gather/memory.ts'
 
 /** A holder as it was last compared with Kubernetes. */
 export interface Compared {
@@ -103,3 +108,88 @@ const readyIn = (slices: readonly EndpointFact[]): ReadonlySet<string> =>
   )
 
 const hostOf = (node: NodeKey): string => addressOf(node).host
+
+/** How far a holder is behind Kubernetes now, and how long the gateways took to follow its last change. */
+export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind' | 'lags'>
+
+/** The clock of a holder that is not behind, and has no lags. */
+export const QUIET: HolderClock = { missing: [], notReady: [], behind: null, lags: [] }
+
+/**
+ * Keeps only the results of readings that began after the change: an earlier reading may just be old.
+ *
+ * @param readAt when the holders were read last
+ * @param isSynced whether the agent fills the holder, so that no other owner is to blame
+ */
+export function holderClock(
+  { holder, clocks }: Pick<Compared, 'holder' | 'clocks'>,
+  readAt: Millis,
+  isSynced: () => boolean
+): HolderClock {
+  const { waiting, lags } = clocks
+  const owner = clocks.owes !== undefined && clocks.owes < readAt ? clocks.owes : null
+  if (clocks.nodes.size + waiting.size + lags.length === 0 && owner === null) return QUIET
+  const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
+  const gateways = [...waiting].flatMap(([gateway, { since, why, evidence }]) =>
+    why === '' ? [] : [{ gateway, since, why, evidence }]
+  )
+  if (owner === null && gateways.length === 0) return lags.length === 0 ? QUIET : { ...QUIET, lags }
+  const isListed = ({ node }: { readonly node: NodeKey }) => holder.nodes.some(({ key }) => key === node)
+  const since = Math.min(owner ?? Infinity, ...gateways.map(one => one.since))
+  const cause = owner === null ? 'gateways' : isSynced() ? 'sync' : 'owner'
+  return {
+    missing: nodes.filter(one => !isListed(one)),
+    notReady: nodes.filter(isListed),
+    behind: { since, owner, cause, gateways },
+    lags
+  }
+}
+
+type GatewayBehind = BehindView['gateways'][number]
+
+/**
+ * The gateways that have not sealed an ending pod yet, by holder that lists or listed it. Such a gateway is behind from Kubernetes'
+ * decision until it seals the pod; without the plugin, until it was seen without the pod. A last endpoint that is held as planned is
+ * not behind.
+ */
+export function unsealedIn(
+  drains: readonly Drain[],
+  memory: (uid: PodUid) => Memory
+): ReadonlyMap<HolderKey, readonly GatewayBehind[]> {
+  const found = new Map<HolderKey, GatewayBehind[]>()
+  for (const drain of drains) {
+    if (drain.phase !== 'draining' || drain.verdict.kind !== 'waiting' || drain.verdict.lastEndpoint) continue
+    const late = drain.verdict.gateways.filter(({ sealedAt, at }) => (sealedAt ?? at) === undefined)
+    if (late.length === 0) continue
+    const since = latestDecision(momentsOf(drain, memory(drain.uid)))
+    const { namespace, name } = drain.pod
+    for (const { key } of drain.verdict.holders) {
+      const behind = late.map(({ name: gateway, why, grade }) => ({
+        gateway,
+        since,
+        why: `${namespace}/${name} ends: ${why}`,
+        evidence: grade === 'observed' ? ('observed' as const) : ('barrier' as const)
+      }))
+      found.set(key, [...(found.get(key) ?? []), ...behind])
+    }
+  }
+  return found
+}
+
+/** A holder's clock together with the gateways that have not sealed a pod there. Each gateway once, with the oldest change. */
+export function withUnsealed(
+  clock: HolderClock,
+  unsealed: readonly GatewayBehind[] | undefined
+): HolderClock {
+  if (!unsealed) return clock
+  const { behind } = clock
+  const oldest = new Map<string, GatewayBehind>()
+  for (const one of [...(behind?.gateways ?? []), ...unsealed])
+    if (one.since < (oldest.get(one.gateway)?.since ?? Infinity)) oldest.set(one.gateway, one)
+  const gateways = [...oldest.values()]
+  const since = Math.min(behind?.since ?? Infinity, ...gateways.map(one => one.since))
+  return {
+    ...clock,
+    behind: { since, owner: behind?.owner ?? null, cause: behind?.cause ?? 'gateways', gateways }
+  }
+}

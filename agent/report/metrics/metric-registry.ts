@@ -1,4 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Ack } from '../../rules/drain/ack.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
+import type { LongLived } from '../../rules/drain/long-lived.ts'
+import type { Kept } from '../../rules/plan/change.ts'
 
 /** The values of each label, as a list or in words. They are bounded: never a pod, a uid or an address. */
 type Labels<L extends string> = Readonly<Record<L, readonly string[] | string>>
@@ -76,5 +80,106 @@ export function createMetricRegistry() {
       labelNames: Object.keys(labels) as L[],
       registers: [registry]
     }
+  }
+}
+
+/** The keys of a record that has every member of a union, and no other. */
+export const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
+
+/** What proves a drain, or that nothing does. */
+export const EVIDENCE = ['barrier', 'observed', 'none'] as const satisfies readonly Ack['evidence'][]
+/** The evidence that each result of a hook can have. */
+export const ANSWERS: Readonly<Record<Ack['result'], readonly Ack['evidence'][]>> = {
+  drained: ['barrier', 'observed'],
+  unproved: ['none'],
+  stays: ['none']
+}
+/** The phases of a drain. */
+export const PHASES = keysOf({
+  draining: 1,
+  proven: 1,
+  expired: 1,
+  undone: 1,
+  gone: 1
+} satisfies Record<Drain['phase'], unknown>)
+/** The kinds of requests that do not end by themselves. */
+export const LONG_LIVED = keysOf({
+  upgraded: 1,
+  sse: 1,
+  streams: 1
+} satisfies Record<Exclude<keyof LongLived, 'oldestMs'>, unknown>)
+/** Why the node of an ending pod stays listed. */
+export const KEPT_REASONS = keysOf({
+  'last-node': 1,
+  discovery: 1,
+  standalone: 1,
+  owner: 1,
+  'fixed-address': 1,
+  'dry-run': 1,
+  'address-unknown': 1
+} satisfies Record<Kept['why'], 1>)
+/** The decisions of the plugin about requests. */
+export const DECISIONS = ['moved', 'succeeded', 'refused', 'bypassed', 'late', 'error'] as const
+export const RESULTS = keysOf(ANSWERS)
+export const DIRECTIONS = ['removal', 'arrival'] as const
+export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
+export const OK = ['ok', 'error'] as const
+export const ADMIN_CALLS = ['list', 'get', 'patch', 'put', 'standalone'] as const
+export const BARRIER_CALLS = ['put', 'remove', 'inflight', 'state', 'entries'] as const
+/** The label values of a first rollout in most clusters: the histogram series that begin with 0. */
+export const USUAL_RESULTS = ['drained', 'unproved'] as const satisfies readonly Ack['result'][]
+
+/** Why a routed workload has no safe hook. */
+export const UNSAFE = ['without', 'bare', 'early'] as const
+
+/** The label of gateways without a series of their own. */
+export const OTHER = 'other'
+/** How many gateways have series of their own at a time. */
+export const MOST = 20
+
+/** The values of the label `gateway`. Their number is bounded, although each rollout of gateways brings new names. */
+interface GatewayNames {
+  /** The gateways that exist now. A name that is gone keeps its series until a new one needs the place. */
+  keep(present: readonly string[]): void
+  /** The name itself, or `other` if all places are taken. */
+  labelOf(name: string): string
+}
+
+/** `begin` and `forget` are called when a name gets a place, and when it loses its place. */
+export function createGatewayNames(
+  begin: (name: string) => void,
+  forget: (name: string) => void
+): GatewayNames {
+  const named = new Set<string>()
+  let existing: ReadonlySet<string> = new Set()
+  let shared = false
+
+  const hasRoom = (): boolean => {
+    if (named.size < MOST) return true
+    const gone = [...named].find(name => !existing.has(name))
+    if (gone === undefined) return false
+    named.delete(gone)
+    forget(gone)
+    return true
+  }
+  const labelOf = (name: string): string => {
+    if (named.has(name)) return name
+    if (!hasRoom()) {
+      // Only if there are more gateways than places: otherwise it would be an empty series in every scrape.
+      if (!shared) begin(OTHER)
+      shared = true
+      return OTHER
+    }
+    named.add(name)
+    begin(name)
+    return name
+  }
+
+  return {
+    keep(present) {
+      existing = new Set(present)
+      for (const name of present) labelOf(name)
+    },
+    labelOf
   }
 }

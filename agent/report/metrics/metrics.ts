@@ -1,7 +1,9 @@
 import { ERRORS } from '../../base/errors.ts'
 import { REFUSALS } from '../../round/hold/refusal.ts'
-import { createGatewayNames, MOST, OTHER } from './gateway-names.ts'
 import {
+  createGatewayNames,
+  MOST,
+  OTHER,
   ADMIN_CALLS,
   ANSWERS,
   BARRIER_CALLS,
@@ -16,9 +18,10 @@ import {
   RESULTS,
   UNSAFE,
   USUAL_RESULTS,
-  WATCHES
-} from './metric-labels.ts'
-import { combinations, createMetricRegistry } from './metric-registry.ts'
+  WATCHES,
+  combinations,
+  createMetricRegistry
+} from './metric-registry.ts'
 
 /** Seconds. From a barrier's round trip (a millisecond) to the longest timeout of a call. */
 const CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]

@@ -1,9 +1,9 @@
 import type { Context, Hono } from 'hono'
-import type { Asset, Assets } from './assets.ts'
-import { SESSION_COOKIE, SESSION_SECONDS, type Guard } from './guard.ts'
-import { normaliseAddress, type Connection } from './address.ts'
+import { SESSION_COOKIE, SESSION_SECONDS, normaliseAddress, type Guard, type Connection } from './guard.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { state } from './state.ts'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 export interface DashboardParts {
   readonly guard: Guard
@@ -113,4 +113,65 @@ function send(c: Context<Env>, { body, gzip, type }: Asset, status: number, cach
 function sessionCookie(c: Context<Env>, session: string): string {
   const secure = c.req.header('x-forwarded-proto') === 'https' ? '; Secure' : ''
   return `${SESSION_COOKIE}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_SECONDS}${secure}`
+}
+
+/** One file of the page, as it is sent. */
+interface Asset {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly gzip: Uint8Array<ArrayBuffer> | undefined
+  readonly type: string
+}
+
+/** By file name: `index.html`, `login.html`, and the files that they load, whose names contain a content hash. */
+type Assets = ReadonlyMap<string, Asset>
+
+/** Where `npm run build:dashboard` puts the page. */
+const BUILT_AT = fileURLToPath(new URL('../../../dist/dashboard/', import.meta.url))
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml'
+}
+
+/** Reads the built page once: a request never touches the file system. `undefined` if it has not been built. */
+export function loadAssets(folder = BUILT_AT): Assets | undefined {
+  try {
+    const names = readdirSync(folder)
+    const read = (name: string) => new Uint8Array(readFileSync(join(folder, name)))
+    const assets = names.flatMap((name): [string, Asset][] => {
+      const type = TYPES[name.split('.').at(-1) ?? '']
+      if (type === undefined) return []
+      return [
+        [
+          name,
+          { body: read(name), gzip: names.includes(`${name}.gz`) ? read(`${name}.gz`) : undefined, type }
+        ]
+      ]
+    })
+    return assets.some(([name]) => name === 'index.html') ? new Map(assets) : undefined
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw err
+  }
+}
+
+const texts = new WeakMap<Snapshot, string>()
+
+/** The snapshot as JSON. A snapshot is frozen, so it is serialised once for all requests. */
+export function snapshotText(snapshot: Snapshot): string {
+  const known = texts.get(snapshot)
+  if (known !== undefined) return known
+  const text = JSON.stringify(snapshot)
+  texts.set(snapshot, text)
+  return text
+}
+
+/** `/api/state`: the last round's snapshot; 503 before the first one. */
+function state(snapshot: Snapshot | undefined): Response {
+  if (!snapshot) {
+    return Response.json({ error: 'no-state', why: 'the first round has not ended yet' }, { status: 503 })
+  }
+  return new Response(snapshotText(snapshot), { headers: { 'content-type': 'application/json' } })
 }

@@ -1,7 +1,8 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { DashboardConfig } from '../../config/config.ts'
-import { createGuesses } from './guesses.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { IncomingMessage } from 'node:http'
 
 /** The credentials of a request, and its address. */
 export interface Shown {
@@ -104,3 +105,63 @@ export function isSameSecret(a: string, b: string): boolean {
 /** The text after `Bearer`; `undefined` if there is no such header. */
 export const bearerOf = (authorization: string | undefined): string | undefined =>
   /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+
+/** Bounds how often a token can be guessed from one address. */
+interface Guesses {
+  /** Seconds until the address may try again; 0: now. */
+  waitSeconds(address: string): number
+  wrong(address: string): void
+}
+
+/** Wrong tokens that one address may send within a minute; then it must wait until the minute is over. */
+export const MOST = 10
+export const WITHIN_MS = 60_000
+/** How many addresses are remembered; beyond that, the oldest is forgotten. */
+const ADDRESSES = 1000
+
+interface Tries {
+  readonly since: Millis
+  readonly count: number
+}
+
+/** Behind a proxy all users share its address, and ten wrong tokens a minute among them: still enough for people. */
+function createGuesses(clock: Pick<Clock, 'now'>): Guesses {
+  const tries = new Map<string, Tries>()
+  const current = (address: string): Tries | undefined => {
+    const known = tries.get(address)
+    if (known && clock.now() - known.since < WITHIN_MS) return known
+    tries.delete(address)
+    return undefined
+  }
+  return {
+    waitSeconds(address) {
+      const known = current(address)
+      if (!known || known.count < MOST) return 0
+      return Math.max(1, Math.ceil((known.since + WITHIN_MS - clock.now()) / 1000))
+    },
+    wrong(address) {
+      const { since, count } = current(address) ?? { since: clock.now(), count: 0 }
+      tries.set(address, { since, count: count + 1 })
+      const [oldest] = tries.keys()
+      if (tries.size > ADDRESSES && oldest !== undefined) tries.delete(oldest)
+    }
+  }
+}
+
+/** The part of the connection that handlers get. `@hono/node-server` sets it; tests pass their own. */
+export interface Connection {
+  readonly incoming: {
+    readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'> &
+      Partial<Pick<IncomingMessage['socket'], 'destroy'>>
+  }
+}
+
+/**
+ * A socket's address in the form of `status.podIPs`. An IPv4 address that a dual-stack listener sees as `::ffff:10.0.0.7`
+ * becomes `10.0.0.7`. A zone (`fe80::1%eth0`) is dropped, and hex digits become lower case.
+ */
+export function normaliseAddress(address: string): string {
+  const [plain = ''] = address.toLowerCase().split('%', 1)
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)
+  return mapped?.[1] ?? plain
+}

@@ -3,10 +3,9 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { normaliseAddress } from './address.ts'
-import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
+import { normaliseAddress, isOwnOrigin, type Guard, type Shown } from './guard.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { snapshotText } from './state.ts'
+import { snapshotText } from './dashboard.ts'
 
 interface StreamOptions {
   readonly server: Server

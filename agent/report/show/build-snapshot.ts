@@ -4,25 +4,37 @@ import type { Drain, Witness } from '../../rules/drain/drain.ts'
 import { deepFreeze } from '../../config/load.ts'
 import {
   SNAPSHOT_VERSION,
-  type GatewayView,
   type Reach,
   type Snapshot,
-  type SnapshotSources
+  type SnapshotSources,
+  type GatewayView,
+  type PluginCounts,
+  type HolderView
 } from '../snapshot/snapshot.ts'
 import type { DrainMore, DrainView, Moments } from '../snapshot/drain-view.ts'
+import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
+import { slowestOf } from '../../rules/members/applied.ts'
+import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Sources } from '../../round/gather/sources.ts'
+import type { Inventory } from '../../gateway/inventory/inventory.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
+import { isEnding } from '../../rules/plan/match.ts'
+import type { Memory } from '../../round/gather/memory.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { LeadsTo } from '../../rules/plan/leads-to.ts'
+import { everyHidden, type HiddenParts } from '../../round/gather/hidden-places.ts'
 
 /**
  * The sources as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
  * since the last round costs nothing.
  */
 export function buildSnapshot(sources: SnapshotSources): Snapshot {
-  const gateways = sources.gateways.map(gatewayView)
   return deepFreeze({
     version: SNAPSHOT_VERSION,
     at: sources.now,
     agent: sources.agent,
     watches: sources.watches,
-    gateways,
+    gateways: sources.gateways,
     inventory: { ...sources.inventory },
     holders: sources.holders,
     hidden: sources.hidden,
@@ -41,10 +53,6 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
     arrivals: sources.arrivals,
     totals: { ...sources.totals }
   })
-}
-
-function gatewayView({ gateway, ...rest }: SnapshotSources['gateways'][number]): GatewayView {
-  return { ...gateway, ...rest, host: gateway.host ?? null }
 }
 
 /** The view of one drain, during and after it. */
@@ -116,3 +124,132 @@ export const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot[
   lease: lease ?? null,
   why
 })
+
+/** The evidence that a gateway can give now, or why it can give none. */
+export function gatewayView(
+  gateway: GatewayFact,
+  { barrier, probe }: Pick<Sources, 'barrier' | 'probe'>,
+  control: Config['apisix']['control']
+): GatewayView {
+  const state = barrier?.state(gateway.id)
+  const doubt = barrier?.doubt(gateway.id) ?? ''
+  const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
+  const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
+  const read = probe?.freshness(gateway.id)
+  const canObserve = !barrier && control.enabled && !read?.problem
+  return {
+    ...gateway,
+    host: gateway.host ?? null,
+    available: fit ? 'barrier' : canObserve ? 'observed' : null,
+    why: fit
+      ? ''
+      : barrier
+        ? state?.problem || unfit || 'its barrier was not read yet'
+        : 'no barrier is configured',
+    control: read ?? null,
+    barrier: state
+      ? {
+          lastSuccessAt: state.lastSuccessAt ?? null,
+          lastAttemptAt: state.lastAttemptAt ?? null,
+          problem: state.problem || unfit
+        }
+      : null,
+    instance: state?.told?.instance ?? null,
+    plugin: state?.told?.plugin ?? null,
+    counts: state?.told ? countsOf(state.told) : null,
+    workers: (state?.told?.workers ?? []).map(worker => ({
+      id: worker.id ?? -1,
+      revision: worker.revision ?? 0,
+      appliedAt: worker.applied ? worker.applied * 1000 : null
+    })),
+    applied: appliedIn(state?.told?.workers ?? [])
+  }
+}
+
+const countsOf = ({ counts }: BarrierGateway): PluginCounts => {
+  const { moved, succeeded, refused, bypasses } = counts
+  return { moved, succeeded, refused, bypasses }
+}
+
+/** By kind of object, the revision of the slowest worker that serves. */
+function appliedIn(workers: BarrierGateway['workers']): Readonly<Record<string, number>> {
+  const serving = workers.filter(({ exiting }) => exiting !== true)
+  const kinds = new Set(serving.flatMap(({ revisions }) => Object.keys(revisions)))
+  return Object.fromEntries([...kinds].map(kind => [kind, slowestOf(serving, kind)]))
+}
+
+type OnSuccessors = NonNullable<HolderView['onSuccessors']>
+
+/**
+ * The holders without a node that serves: every node that would get requests there is to be sealed. Its entry may name successors
+ * that the owner has not listed yet. Discovery is left out, because no listing has its nodes.
+ */
+export function holdersOnSuccessors(
+  drains: readonly Drain[],
+  memory: (uid: PodUid) => Memory,
+  inventory: Pick<Inventory, 'holders'>
+): ReadonlyMap<HolderKey, OnSuccessors> {
+  const sealed = new Map<HolderKey, Map<NodeKey, OnSuccessors>>()
+  for (const drain of drains) {
+    const { places, successors, sealing } = memory(drain.uid)
+    const nodes = [...new Set(Object.values(successors).flat())]
+    if (!isEnding(drain) || (drain.phase === 'draining' && !sealing)) continue
+    for (const { holder, node, removedAt } of places.values()) {
+      if (removedAt !== undefined || holder.discovery) continue
+      const known = sealed.get(holder.key) ?? new Map<NodeKey, OnSuccessors>()
+      sealed.set(holder.key, known.set(node, { since: drain.since, nodes }))
+    }
+  }
+  return new Map(
+    [...sealed].flatMap(([key, known]) => {
+      const listed = inventory.holders().get(key)?.nodes ?? []
+      const chosen = listed.some(({ weight }) => weight > 0)
+        ? listed.filter(({ weight }) => weight > 0)
+        : listed
+      const found = chosen.map(node => known.get(node.key)).filter(one => one !== undefined)
+      if (found.length === 0 || found.length < chosen.length) return []
+      return [
+        [key, { since: sinceWhen(found), nodes: [...new Set(found.flatMap(({ nodes }) => nodes))].sort() }]
+      ]
+    })
+  )
+}
+
+/** When the last pod that the place lists began to end. */
+const sinceWhen = (found: readonly OnSuccessors[]): Millis => Math.max(...found.map(({ since }) => since))
+
+/** The pause after a search, as a multiple of its duration. With 10,000 pods a search takes up to 100 ms, and something always changes. */
+const REST = 100
+
+interface HiddenViewParts {
+  readonly cluster: HiddenParts['cluster']
+  readonly inventory: HiddenParts['inventory'] & Pick<Sources['inventory'], 'version' | 'readAt'>
+}
+
+/**
+ * The places that hide pods, for a snapshot. It searches again after the holders or the watched objects have changed, and returns the
+ * same list until then.
+ */
+export function createHiddenView(
+  parts: HiddenViewParts,
+  clock: Pick<Clock, 'now'>,
+  coversL4: () => boolean = () => false
+): () => readonly LeadsTo[] {
+  let found: readonly LeadsTo[] = []
+  let of: string | undefined
+  let restUntil: Millis = -Infinity
+  return () => {
+    const { cluster, inventory } = parts
+    if (inventory.readAt() === undefined) return found
+    const watched = cluster.parts().map(({ synced, counters: { events, lists } }) => [synced, events, lists])
+    const isCovered = coversL4()
+    const version = JSON.stringify([inventory.version(), isCovered, ...watched])
+    const from = clock.now()
+    if (version === of || from < restUntil) return found
+    found = everyHidden(parts, isCovered)
+    of = version
+    const to = clock.now()
+    restUntil = to + REST * (to - from)
+    return found
+  }
+}

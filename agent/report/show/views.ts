@@ -2,38 +2,37 @@ import { hostname } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/config.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { Millis, PodUid, PodFact } from '../../rules/drain/facts.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { Observer } from '../../round/observer.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import type { Readiness } from '../snapshot/readiness.ts'
-import { buildSnapshot, drainView, leaderView, reachOf } from './build-snapshot.ts'
+import type { Readiness, HolderView, Snapshot, HooksView } from '../snapshot/snapshot.ts'
+import {
+  buildSnapshot,
+  drainView,
+  leaderView,
+  reachOf,
+  gatewayView,
+  holdersOnSuccessors,
+  createHiddenView
+} from './build-snapshot.ts'
 import type { Vouch } from '../../round/hold/holds.ts'
-import type { HolderView } from '../snapshot/holder-view.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
-import { same } from '../../base/read.ts'
-import { createAfterAck } from './after-ack.ts'
-import { createArrivals } from './arrivals-view.ts'
-import { createBehind } from '../behind/behind-view.ts'
-import type { HolderClock } from '../behind/holder-clock.ts'
-import { unsealedIn, withUnsealed } from '../behind/unsealed.ts'
-import { listedGhosts } from '../behind/listed-ghosts.ts'
-import { behindGauges, stateGauges } from './gauges.ts'
-import { gatewayView } from './gateway-view.ts'
-import { holdersOnSuccessors } from './succession-view.ts'
-import { createHiddenView } from './hidden-view.ts'
-import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
-import { UNSAFE } from '../metrics/metric-labels.ts'
-import { createHooksView } from './hooks-view.ts'
-import type { Answers } from '../tell/told-answer.ts'
-import { createRecord } from './record.ts'
-import { isRiskless, type Memory } from '../../round/gather/memory.ts'
 import { momentsOf } from '../snapshot/moments.ts'
+import { same } from '../../base/read.ts'
+import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
+import { createArrivals } from './arrivals-view.ts'
+import { createBehind, listedGhosts } from '../behind/behind-view.ts'
+import { unsealedIn, withUnsealed, type HolderClock } from '../behind/differences.ts'
+import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
+import { UNSAFE } from '../metrics/metric-registry.ts'
+import { createRecord, type Answers } from './record.ts'
+import { isRiskless, type Memory } from '../../round/gather/memory.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import { latest } from '../../rules/drain/times.ts'
+import { saysThatItEnds } from '../../rules/drain/eligible.ts'
 
 /** The views of the agent's state, made when a client asks, so that a round need not make them. */
 interface Views {
@@ -237,3 +236,68 @@ const removedFrom =
   ({ places }: Memory) =>
   (key: HolderKey): Millis | undefined =>
     latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))
+
+/** The pause after a count, as a multiple of its duration: pods and holders change all the time. */
+const REST = 100
+/** The most names in each list; the counts include all. */
+const NAMED = 20
+
+interface HooksViewParts {
+  readonly cluster: { readonly pods: { values(): Iterable<PodFact> } }
+  readonly inventory: Pick<Sources['inventory'], 'byHost' | 'readAt'>
+}
+
+/**
+ * Which routed workloads have no hook, a hook without a fallback, or a container without a hook. A pod counts as routed if it is Ready and a holder lists its own
+ * address. So pods on their host's network, which share its address, are not counted, and neither are nodes that APISIX discovers.
+ */
+export function createHooksView(
+  { cluster, inventory }: HooksViewParts,
+  clock: Pick<Clock, 'now'>
+): () => HooksView {
+  let found = viewOf([])
+  let restUntil: Millis = -Infinity
+  return () => {
+    const from = clock.now()
+    if (inventory.readAt() === undefined || from < restUntil) return found
+    const routed: PodFact[] = []
+    for (const pod of cluster.pods.values()) {
+      const isSteady = pod.ready && !pod.hostNetwork && !saysThatItEnds(pod)
+      if (isSteady && pod.ips.some(ip => inventory.byHost(ip).length > 0)) routed.push(pod)
+    }
+    found = viewOf(routed)
+    const to = clock.now()
+    restUntil = to + Math.max(1000, REST * (to - from))
+    return found
+  }
+}
+
+function viewOf(pods: readonly PodFact[]): HooksView {
+  const without = new Map<string, number>()
+  const bare = new Map<string, number>()
+  const early = new Map<string, number>()
+  const routed = new Set<string>()
+  for (const pod of pods) {
+    const name = `${pod.namespace}/${workloadOf(pod)}`
+    routed.add(name)
+    if (pod.hook === 'safe') continue
+    const counts = pod.hook === 'bare' ? bare : pod.hook === 'part' ? early : without
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  const list = (counts: ReadonlyMap<string, number>) =>
+    [...counts]
+      .map(([name, pods]) => ({ name, pods }))
+      .sort((a, b) => b.pods - a.pods || (a.name < b.name ? -1 : 1))
+      .slice(0, NAMED)
+  return {
+    routed: routed.size,
+    without: list(without),
+    bare: list(bare),
+    early: list(early),
+    counts: { without: without.size, bare: bare.size, early: early.size }
+  }
+}
+
+/** A ReplicaSet's name is its Deployment's and a hash. */
+const workloadOf = ({ owner, name }: PodFact): string =>
+  owner === undefined ? `Pod/${name}` : owner.replace(/^ReplicaSet\/(.+)-[a-z0-9]+$/, 'Deployment/$1')

@@ -1,12 +1,11 @@
 import type { ModeState } from '../../gateway/inventory/mode-watch.ts'
 import type { Drain, Grade } from '../../rules/drain/drain.ts'
-import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { Millis, PodUid, NodeKey } from '../../rules/drain/facts.ts'
 import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-view.ts'
-import type { HolderView } from './holder-view.ts'
-import type { HolderKey } from '../../rules/plan/holder.ts'
+import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
 import type { LeadsTo } from '../../rules/plan/leads-to.ts'
-import type { MissingPart } from './readiness.ts'
 import type { Vouch } from '../../round/hold/holds.ts'
+import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
 export const SNAPSHOT_VERSION = 4
@@ -169,7 +168,7 @@ export interface Snapshot {
   /** Places in APISIX that lead to pods without listing them, or that no evidence covers. */
   readonly hidden: readonly LeadsTo[]
   readonly drains: readonly DrainView[]
-  /** Finished drains, answers and lags, as far as they are kept (`history.ts`), newest first. */
+  /** Finished drains, answers and lags, as far as they are kept (`record.ts`), newest first. */
   readonly past: readonly DrainView[]
   /** The finished drains that were not proved, kept for longer. */
   readonly unproved: readonly DrainView[]
@@ -186,7 +185,7 @@ export interface SnapshotSources {
   readonly now: Millis
   readonly agent: Snapshot['agent']
   readonly watches: readonly WatchView[]
-  readonly gateways: readonly (Omit<GatewayView, keyof GatewayFact> & { readonly gateway: GatewayFact })[]
+  readonly gateways: readonly GatewayView[]
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
   readonly hidden: readonly LeadsTo[]
@@ -198,4 +197,80 @@ export interface SnapshotSources {
   readonly history: Pick<Snapshot, 'past' | 'unproved' | 'acks' | 'lags'>
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
+}
+
+/** One holder in three views: EndpointSlices, the Admin API, and each gateway. */
+export interface HolderView {
+  readonly key: HolderKey
+  readonly name: string | null
+  readonly owner: Owner
+  /** `namespace/name` of the one Service that it is known to follow. */
+  readonly service: string | null
+  readonly form: 'map' | 'array' | 'discovery'
+  readonly nodes: readonly NodeKey[]
+  /** Nodes whose pod does not exist any more. */
+  readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Ready endpoints that the holder does not list. */
+  readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Nodes that it lists although their endpoint is not Ready any more, and the pod stays. Only if an ingress controller owns it. */
+  readonly notReady: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** etcd's revision of the object; counted by the agent in standalone mode. */
+  readonly revision: number
+  /** Set while a change of the ready endpoints, or of the object, has not arrived everywhere: see `BehindView`. */
+  readonly behind: BehindView | null
+  /** How long the gateways took to route by the last change, from Kubernetes on. Empty until one was seen from its beginning. */
+  readonly lags: readonly GatewayLag[]
+  /** Set if no listed node serves, with the successors that do; never for discovery. `since`: when the last of its pods began to end. */
+  readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
+}
+
+/** How far a holder is behind Kubernetes. */
+export interface BehindView {
+  /** The oldest change that has not arrived. */
+  readonly since: Millis
+  /** The oldest change that its owner has not written, whatever came later; `null`: none is known. */
+  readonly owner: Millis | null
+  /** The cause: its owner, or the agent's own sync, has not written it; or gateways have not applied it. */
+  readonly cause: 'owner' | 'sync' | 'gateways'
+  /** The gateways that are known to lack a revision of the Admin API, or that have not sealed a pod. `observed`: one worker showed it. */
+  readonly gateways: readonly {
+    readonly gateway: string
+    readonly since: Millis
+    readonly why: string
+    readonly evidence: GatewayLag['evidence']
+  }[]
+}
+
+/** A part that is not ready yet, and the reason. */
+interface MissingPart {
+  readonly part: string
+  readonly why: string
+}
+
+/** One part reports here that it is ready, or why it is not ready. */
+interface ReadinessPart {
+  ready(): void
+  notReady(why: string): void
+}
+
+/** The agent is ready while every registered part reports that it is ready. */
+export interface Readiness {
+  /** Registers a part, which is not ready at first. A second call with the same name returns the same part. */
+  part(name: string): ReadinessPart
+  /** In the order of registration; empty means ready. */
+  missing(): readonly MissingPart[]
+}
+
+export function createReadiness(): Readiness {
+  const reasons = new Map<string, string | undefined>()
+  return {
+    part(name) {
+      if (!reasons.has(name)) reasons.set(name, 'has not reported yet')
+      return {
+        ready: () => void reasons.set(name, undefined),
+        notReady: why => void reasons.set(name, why)
+      }
+    },
+    missing: () => [...reasons].flatMap(([part, why]) => (why === undefined ? [] : [{ part, why }]))
+  }
 }

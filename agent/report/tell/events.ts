@@ -1,8 +1,15 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Log } from '../../base/log.ts'
-import { eventObject, eventText, serviceEvent, type Regarding } from './event.ts'
-import type { Moments } from '../snapshot/drain-view.ts'
+import { idleLagOf, lagOf, type Moments } from '../snapshot/drain-view.ts'
+import { momentsOf } from '../snapshot/moments.ts'
+import { createHash } from 'node:crypto'
+import { formatDuration } from '../../rules/drain/duration.ts'
+import type { Millis } from '../../rules/drain/facts.ts'
+import type { Leader } from '../../kubernetes/lead/elector.ts'
+import type { Observer } from '../../round/observer.ts'
+import { isRiskless } from '../../round/gather/memory.ts'
+import { isDenied } from '../../base/errors.ts'
 
 interface EventsOptions {
   /** Creates an object at the API server. Resolves with any status; rejects if no answer comes in time. */
@@ -78,5 +85,189 @@ export function createEvents({ post, clock, log, instance }: EventsOptions): Eve
       stopped.abort(new Error('the agent is stopping'))
       await running
     }
+  }
+}
+
+/** The longest note that the API server accepts, in characters (events.k8s.io/v1: 1 kB), and then the longest name of an object. */
+const LONGEST_NOTE = 1000
+const LONGEST_NAME = 253
+
+interface EventText {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced'
+  readonly note: string
+}
+
+/** The text for a drain that has just left the phase `draining`; `undefined` if there is nothing to report. */
+export function eventText(drain: Drain, moments: Moments): EventText | undefined {
+  if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
+  if (drain.phase === 'proven') {
+    const { places, grade, gateways, why, forced } = drain.verdict
+    // As with a pod of a Job: nothing was drained, and no hook called.
+    if (places === 0 && moments.hookAt === null) return undefined
+    const took = duration(lagOf(moments) ?? drain.at - drain.since)
+    const idle = idleLagOf(moments)
+    const note =
+      places === 0
+        ? `no gateway routes to it, evidence ${grade}`
+        : `out of ${gateways.length} gateways in ${took}${idle === null ? '' : `, idle after ${duration(idle)}`}, evidence ${grade}: ${why}`
+    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note: shortened(note) }
+  }
+  if (drain.phase === 'expired') {
+    const { why, gateways } = drain.verdict
+    const isEarly = drain.verdict.kind === 'waiting' && drain.verdict.vain
+    const behind = gateways
+      .filter(gateway => gateway.grade === undefined)
+      .map(gateway => `${gateway.name}: ${gateway.why}`)
+    const note = `not proved${isEarly ? '' : ' before the deadline'}: ${[why, ...behind].join('; ')}`
+    return { type: 'Warning', reason: 'NotProved', note: shortened(note) }
+  }
+  return undefined
+}
+
+const duration = (ms: Millis): string => formatDuration(Math.round(ms))
+
+const shortened = (note: string): string =>
+  note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
+
+/** The object that an Event is about. */
+interface Regarding {
+  readonly kind: 'Pod' | 'Service'
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+/** The Event about the pod of a drain. The restart count is part of its name: after a restart, the pod can be drained again. */
+export function eventObject(
+  { pod, uid, stops }: Pick<Drain, 'pod' | 'uid' | 'stops'>,
+  text: EventText,
+  at: Millis,
+  instance: string
+) {
+  const { namespace, name } = pod
+  const said = `${uid} ${stops[0]?.run ?? ''} ${text.reason}`
+  return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
+}
+
+/** An Event about a Service. It is emitted again if its text changes, and again in the next hour. */
+function serviceEvent(service: Omit<Regarding, 'kind'>, text: EventText, at: Millis, instance: string) {
+  const { namespace, name, uid } = service
+  const said = `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`
+  const short = { ...text, note: shortened(text.note) }
+  return eventAbout({ kind: 'Service', namespace, name, uid }, 'Sync', short, said, at, instance)
+}
+
+const HOUR_MS = 3_600_000
+
+/**
+ * The object to POST: an events.k8s.io/v1 Event. Its name is the same from every agent and on every attempt, so the API
+ * server refuses a repeated Event (409).
+ */
+function eventAbout(
+  regarding: Regarding,
+  action: 'Drain' | 'Sync',
+  { type, reason, note }: EventText,
+  said: string,
+  at: Millis,
+  instance: string
+) {
+  const suffix = `.${createHash('sha256').update(said).digest('hex').slice(0, 16)}`
+  const { namespace, name } = regarding
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { namespace, name: `${name.slice(0, LONGEST_NAME - suffix.length)}${suffix}` },
+    eventTime: new Date(at).toISOString().replace('Z', '000Z'),
+    reportingController: 'apisix-drain.io/agent',
+    reportingInstance: instance,
+    action,
+    type,
+    reason,
+    note,
+    regarding: { apiVersion: 'v1', ...regarding }
+  }
+}
+
+/** How long an agent that does not lead keeps its unsent Events, in ms: longer than the Lease of a dead leader. */
+const KEPT_MS = 20_000
+const KEPT = 1000
+
+/**
+ * Emits a Kubernetes Event on every pod about the result of its drain. Only the leader emits. If it dies first, the next leader
+ * emits: an Event that exists already is not written again (`eventObject` derives its name from its content).
+ */
+export function emitEvents(
+  events: Pick<Events, 'add'>,
+  leader: Pick<Leader, 'leads'>,
+  clock: Clock
+): Observer {
+  let kept: { readonly drain: Drain; readonly moments: Moments; readonly at: Millis }[] = []
+  return {
+    drain(before, after, memory) {
+      if (!after || (before?.phase ?? 'draining') !== 'draining' || after.phase === 'draining') return
+      if (after.phase === 'expired' && isRiskless(memory)) return
+      const moments = momentsOf(after, memory)
+      if (leader.leads()) events.add(after, moments)
+      else if (kept.length < KEPT) kept.push({ drain: after, moments, at: clock.now() })
+    },
+    round() {
+      if (kept.length === 0) return
+      kept = kept.filter(({ at }) => clock.now() - at < KEPT_MS)
+      if (!leader.leads()) return
+      for (const { drain, moments } of kept) events.add(drain, moments)
+      kept = []
+    }
+  }
+}
+
+/** Logs one line for each step of a drain. */
+export function logDrains(log: Log): Observer {
+  return {
+    drain(before, after) {
+      const drain = after ?? before
+      if (!drain) return
+      const { uid, pod, witnesses } = drain
+      const facts = { namespace: pod.namespace, pod: pod.name, uid }
+      if (!after) return log.debug(facts, 'drain forgotten')
+      if (!before) log.info({ ...facts, ips: pod.ips, witnesses: Object.keys(witnesses) }, 'drain began')
+      logStep(log, after, facts)
+    }
+  }
+}
+
+function logStep(log: Log, drain: Drain, facts: object): void {
+  switch (drain.phase) {
+    case 'draining':
+      return
+    case 'proven': {
+      const { places, grade, why, forced } = drain.verdict
+      return log[forced ? 'warn' : 'info'](
+        { ...facts, places, evidence: grade, ms: Math.round(drain.at - drain.since), why },
+        'drain proven'
+      )
+    }
+    case 'expired':
+      return log.warn({ ...facts, why: drain.verdict.why }, 'drain not proven')
+    case 'undone':
+      return log.info({ ...facts, why: drain.why }, 'drain undone')
+    case 'gone':
+      return log.debug(facts, 'pod gone')
+  }
+}
+
+/** How often the log reports that the Admin API refuses the agent, in ms. */
+const EVERY_MS = 60_000
+
+/**
+ * The only place that logs a refused key: at most one line a minute, however many parts call the Admin API. These parts show the refusal
+ * in their state (a removal that failed, a listing that is old), and do not log it. Pass the result to every client of the Admin API.
+ */
+export function reportRefusals(clock: Clock, log: Log): (error: unknown) => void {
+  let reportedAt = -Infinity
+  return error => {
+    if (!isDenied(error) || clock.now() < reportedAt + EVERY_MS) return
+    reportedAt = clock.now()
+    log.error({ err: error }, 'the Admin API refuses this agent')
   }
 }

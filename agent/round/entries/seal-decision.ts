@@ -26,7 +26,7 @@ export const SEAL_BEFORE_MS = 250
  */
 const NAME_MS = 1000
 
-export interface EntryContext {
+interface EntryContext {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World

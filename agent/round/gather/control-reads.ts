@@ -5,7 +5,7 @@ import type { Observation } from '../../rules/proof/evidence.ts'
 import type { Wanted } from '../../rules/proof/observed.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */
-export interface ControlReads {
+interface ControlReads {
   /** Sets the complete list of wanted drains. Returns whether the observation of any drain starts from nothing. */
   want(list: readonly Wanted[]): boolean
   /** Records a completed read. Returns whether a node has appeared or disappeared since the read before. */

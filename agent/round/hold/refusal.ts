@@ -14,7 +14,7 @@ export const REFUSALS = {
   'no-answer': 503
 } as const
 
-export type RefusalCode = keyof typeof REFUSALS
+type RefusalCode = keyof typeof REFUSALS
 
 export interface Refusal {
   readonly ok: false

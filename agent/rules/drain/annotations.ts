@@ -67,7 +67,7 @@ export function readOptions(annotations: Annotations): PodOptions {
 }
 
 /** Parses one of the fixed words. It uses `Object.hasOwn`, because `constructor` must not count as a word. */
-export const oneOf =
+const oneOf =
   <T>(words: Readonly<Record<string, T>>) =>
   (text: string): T | undefined =>
     Object.hasOwn(words, text) ? words[text] : undefined

@@ -3,7 +3,7 @@ import { nodeKey, type Endpoint, type EndpointFact, type NodeKey, type PodFact }
 import type { Claim } from './claim.ts'
 
 /** The facts about the pods behind endpoints. */
-export interface PodsKnown {
+interface PodsKnown {
   /** `undefined`: no pod of this uid is known (not yet, or not any more; see `isGone`). */
   pod(uid: NonNullable<Endpoint['podUid']>): PodFact | undefined
   /** Whether the pod's object was seen to be deleted. A slice that still lists it is late. */

@@ -18,7 +18,7 @@ export interface HiddenPlace {
 }
 
 /** A node that a question has found, in the list of this holder. */
-export interface Found {
+interface Found {
   readonly holder: HolderKey
   readonly node: NodeKey
   readonly host: string

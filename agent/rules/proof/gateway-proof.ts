@@ -4,7 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 import { longLivedWords, countOf } from '../drain/long-lived.ts'
 
 /** What the barrier of one gateway shows about one drain. */
-export interface Assessment {
+interface Assessment {
   readonly report: GatewayReport
   readonly sealed: boolean
   /** The end of the wait for long-lived requests, if nothing else is in flight. */

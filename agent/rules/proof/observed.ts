@@ -6,7 +6,7 @@ import type { Evidence, ProofSettings } from './evidence.ts'
 import { LOAD_IT, allOf, gatewayObstacles, verdictOf } from './verdict.ts'
 
 /** How many consecutive clean reads each gateway must give: each on a new connection, so perhaps of another worker. */
-export const READS = 5
+const READS = 5
 
 /** A drain that waits for reads, and the nodes that the reads look for. */
 export interface Wanted {

@@ -4,7 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 import type { Evidence } from './evidence.ts'
 
 /** What the gateways show about one drain, by their barriers or by reads. */
-export interface Shown {
+interface Shown {
   readonly gateways: readonly GatewayReport[]
   /** Absent unless every gateway has confirmed. */
   readonly proof: Proof | undefined

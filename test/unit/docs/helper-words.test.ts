@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
-import { ANSWERS } from '../../../agent/report/metrics/metric-labels.ts'
+import { ANSWERS } from '../../../agent/report/metrics/metric-registry.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 

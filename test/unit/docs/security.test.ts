@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { BODIES } from '../../../agent/hook/inject/server.ts'
 import { hookPolicy, MOST_HOOKS } from '../../../agent/hook/port-policy.ts'
-import { MOST, WITHIN_MS } from '../../../agent/report/page/guesses.ts'
+import { MOST, WITHIN_MS } from '../../../agent/report/page/guard.ts'
 import { FOREIGN_HOLD_MS } from '../../../agent/start/assemble.ts'
 
 /** One row for each figure: a sentence made from the code must be in the row of its actor. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { examine, formatDiagnosis, type Step } from '../../../agent/doctor/doctor.ts'
-import { fail, ok, warn, type Check } from '../../../agent/doctor/checks/finding.ts'
+import { examine, formatDiagnosis, type Step } from '../../../agent/doctor/wire-checks.ts'
+import { fail, ok, warn, type Check } from '../../../agent/doctor/checks/cluster-lists.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 const steps = (checks: Readonly<Record<string, Check>>): Step[] =>

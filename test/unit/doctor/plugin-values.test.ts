@@ -1,13 +1,11 @@
 import { expect } from 'chai'
-import { readFileSync } from 'node:fs'
+import { readFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import * as fc from 'fast-check'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { LISTENS, serverText, type Listen } from '../../../agent/doctor/plugin-server.ts'
+import { LISTENS, serverText, mergePluginValues, type Listen } from '../../../agent/doctor/plugin-values.ts'
 import { print, readValues } from '../../../agent/doctor/run-plugin.ts'
-import { mergePluginValues } from '../../../agent/doctor/plugin-values.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))

@@ -3,8 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { systemClock } from '../../../agent/base/clock.ts'
-import { examine } from '../../../agent/doctor/doctor.ts'
-import { doctorChecks, type DoctorClients } from '../../../agent/doctor/wire-checks.ts'
+import { examine, doctorChecks, type DoctorClients } from '../../../agent/doctor/wire-checks.ts'
 import { config } from '../../build/config.ts'
 
 describe('doctor: wired to the agent’s clients', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { normaliseAddress } from '../../../agent/report/page/address.ts'
+import { normaliseAddress } from '../../../agent/report/page/guard.ts'
 import { parseQuery } from '../../../agent/hook/query.ts'
 
 describe('prestop query', () => {

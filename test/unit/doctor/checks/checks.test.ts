@@ -1,14 +1,13 @@
 import { expect } from 'chai'
 import { systemClock } from '../../../../agent/base/clock.ts'
 import { CodedError } from '../../../../agent/base/errors.ts'
-import { checkAdmin } from '../../../../agent/doctor/checks/check-admin.ts'
-import type { Check } from '../../../../agent/doctor/checks/finding.ts'
 import {
   checkGateways,
   checkOthers,
   type GatewayCalls
 } from '../../../../agent/doctor/checks/check-gateways.ts'
-import { createClusterLists } from '../../../../agent/doctor/checks/cluster-lists.ts'
+import { checkAdmin } from '../../../../agent/doctor/checks/check-holders.ts'
+import { createClusterLists, type Check } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { checkKubernetes, checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
 import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-store.ts'
 import { config } from '../../../build/config.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { holderClock, QUIET } from '../../../../agent/report/behind/holder-clock.ts'
+import { holderClock, QUIET } from '../../../../agent/report/behind/differences.ts'
 import { firstSeen } from '../../../../agent/rules/members/behind.ts'
 import { holder } from '../../../build/holder.ts'
 

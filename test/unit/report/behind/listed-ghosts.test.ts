@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
-import { listedGhosts } from '../../../../agent/report/behind/listed-ghosts.ts'
+import { listedGhosts } from '../../../../agent/report/behind/behind-view.ts'
 import type { Memory } from '../../../../agent/round/gather/memory.ts'
 import { holder } from '../../../build/holder.ts'
 

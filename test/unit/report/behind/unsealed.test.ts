@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain, GatewayReport, Waiting } from '../../../../agent/rules/drain/drain.ts'
 import type { HolderKey } from '../../../../agent/rules/plan/holder.ts'
-import { unsealedIn, withUnsealed } from '../../../../agent/report/behind/unsealed.ts'
+import { unsealedIn, withUnsealed } from '../../../../agent/report/behind/differences.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
-import { metered } from '../../../../agent/report/metrics/client-metrics.ts'
+import { metered } from '../../../../agent/report/metrics/round-metrics.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 

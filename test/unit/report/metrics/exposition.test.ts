@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createExposition } from '../../../../agent/report/metrics/exposition.ts'
+import { createExposition } from '../../../../agent/report/metrics/round-metrics.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 

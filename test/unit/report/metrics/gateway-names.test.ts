@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createGatewayNames, MOST } from '../../../../agent/report/metrics/gateway-names.ts'
+import { createGatewayNames, MOST } from '../../../../agent/report/metrics/metric-registry.ts'
 
 describe('the label gateway', () => {
   function rig() {

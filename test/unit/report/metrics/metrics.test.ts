@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ERRORS } from '../../../../agent/base/errors.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
-import { createExposition } from '../../../../agent/report/metrics/exposition.ts'
+import { createExposition } from '../../../../agent/report/metrics/round-metrics.ts'
 import { createMetrics, type Metrics } from '../../../../agent/report/metrics/metrics.ts'
 
 describe('metrics', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Ack } from '../../../../agent/rules/drain/ack.ts'
-import { createAfterAck } from '../../../../agent/report/show/after-ack.ts'
+import { createAfterAck } from '../../../../agent/report/show/gauges.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 import { pod } from '../../../build/pod.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createHolderIndex } from '../../../../agent/gateway/inventory/holder-index.ts'
-import { createHiddenView } from '../../../../agent/report/show/hidden-view.ts'
+import { createHiddenView } from '../../../../agent/report/show/build-snapshot.ts'
 import { createPodStore } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
 import { createSliceStore } from '../../../../agent/kubernetes/facts/slice-store.ts'

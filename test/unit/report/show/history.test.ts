@@ -1,9 +1,13 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { drainView } from '../../../../agent/report/show/build-snapshot.ts'
-import { EMPTY, LIMITS, withAck, withPast, withProof } from '../../../../agent/report/show/history.ts'
-import { lagOf, latestDecision } from '../../../../agent/report/snapshot/lag.ts'
-import type { DrainView, Moments } from '../../../../agent/report/snapshot/drain-view.ts'
+import { EMPTY, LIMITS, withAck, withPast, withProof } from '../../../../agent/report/show/record.ts'
+import {
+  lagOf,
+  latestDecision,
+  type DrainView,
+  type Moments
+} from '../../../../agent/report/snapshot/drain-view.ts'
 import { pod } from '../../../build/pod.ts'
 import { ackFor } from '../../../build/serve.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'

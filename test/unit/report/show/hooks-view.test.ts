@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
-import { createHooksView } from '../../../../agent/report/show/hooks-view.ts'
+import { createHooksView } from '../../../../agent/report/show/views.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 
 describe('hooks of routed workloads', () => {

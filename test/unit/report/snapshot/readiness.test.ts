@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createReadiness } from '../../../../agent/report/snapshot/readiness.ts'
+import { createReadiness } from '../../../../agent/report/snapshot/snapshot.ts'
 
 describe('readiness', () => {
   it('lists every part that has not reported ready', () => {

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import { createMemories } from '../../../../agent/round/gather/memory.ts'
-import { tell } from '../../../../agent/report/tell/drain-events.ts'
+import { emitEvents } from '../../../../agent/report/tell/events.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 
-describe('tell', () => {
+describe('emitEvents', () => {
   const WAITING = waitingDrain()
   const UNDONE: Drain = { ...WAITING, phase: 'undone', at: 1, why: 'the container is back' }
   const memory = createMemories().of(WAITING.uid)
@@ -14,7 +14,7 @@ describe('tell', () => {
     const clock = manualClock()
     const said: Drain['uid'][] = []
     let leads = false
-    const observer = tell({ add: drain => void said.push(drain.uid) }, { leads: () => leads }, clock)
+    const observer = emitEvents({ add: drain => void said.push(drain.uid) }, { leads: () => leads }, clock)
     return {
       clock,
       said,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createAnswers } from '../../../../agent/report/tell/told-answer.ts'
+import { createAnswers } from '../../../../agent/report/show/record.ts'
 import type { BarrierState } from '../../../../agent/gateway/apisix/barrier-wire.ts'
 import type { PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { ackFor } from '../../../build/serve.ts'
