@@ -106,7 +106,9 @@ export async function runArm(
     const roll = () => rollOut({ store, kubelet, timeoutMs: ROLLOUT_MS, onProgress, signal })
     if (controllerEnds(name)) await world.owner.close()
     if (lateMs !== undefined) world.delayOwner(lateMs)
-    const rolloutMs = (await roll()) + (controllerEnds(name) ? await roll() : 0)
+    const gatewaysRoll = options.rolls ? world.rollGateways(load, signal) : undefined
+    const [first] = await Promise.all([roll(), gatewaysRoll])
+    const rolloutMs = first + (controllerEnds(name) ? await roll() : 0)
     if (lateMs !== undefined)
       await waitFor(
         'the ingress controller has listed the new pods',

@@ -35,6 +35,8 @@ export interface RunOptions {
   readonly seed: number
   readonly json: boolean
   readonly hold: boolean
+  /** The gateways roll at the same time. */
+  readonly rolls?: boolean
   /** Ports of 127.0.0.1 in place of addresses in 127/8. */
   readonly ports?: boolean | undefined
 }

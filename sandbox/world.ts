@@ -6,6 +6,7 @@ import { UPSTREAM } from '../agent/rules/drain/annotations.ts'
 import { startAgent, type Agent } from './agent.ts'
 import type { AtSigterm } from './app/server.ts'
 import { builtFrom, type Ends } from './ends.ts'
+import type { GatewayAddress } from './gateways/options.ts'
 import { forkGateways, type ForkedGateways } from './gateways/process.ts'
 import { AT_PORTS, createAddresses, createPorts, hasLoopback } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
@@ -73,6 +74,8 @@ export interface World {
   hasOwnerCaughtUp(): boolean
   startAgent(signal?: AbortSignal): Promise<Agent>
   startLoad(options: Omit<LoadOptions, 'targets' | 'path'>): LoadProcess
+  /** A rolling update of the gateways: each ends after its requests, and another one takes its address before the next ends. */
+  rollGateways(load: LoadProcess, signal: AbortSignal): Promise<void>
   /** Ends everything that this world started. A second call does nothing. */
   close(): Promise<void>
 }
@@ -107,7 +110,9 @@ async function build(
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-sandbox-'))
   ends.push(() => rm(directory, { recursive: true, force: true }))
 
-  const barrier = { port: PORTS.barrier, token: secret(random) }
+  const agentHost = local()
+  const agentUrl = `http://${agentHost}:${PORTS.agent}`
+  const barrier = { port: PORTS.barrier, token: secret(random), agent: agentUrl }
   const mode = options.mode ?? 'etcd-1.8'
   const files = {
     agent: join(directory, 'agent.log'),
@@ -160,15 +165,15 @@ async function build(
   })
   ends.push(() => kubelet.close())
 
-  const agentHost = local()
-  const agentUrl = `http://${agentHost}:${PORTS.agent}`
   const { store } = kubernetes
   store.create('services', manifests.service(mode === 'sync' ? { [UPSTREAM]: SYNCED } : {}))
   store.create('deployments', manifests.deployment(options.replicas, options.preStop?.(agentUrl)))
   await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
   up = true
   const gateways = await starting
-  registerGateways(kubernetes, gateways, ports)
+  store.create('namespaces', { metadata: { name: manifests.GATEWAY_NAMESPACE } })
+  store.create('namespaces', { metadata: { name: manifests.NAMESPACE } })
+  for (const gateway of gateways.gateways) register(kubernetes, gateway, ports)
   const syncLags = measureSyncLags(store, gateways)
 
   const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
@@ -233,6 +238,21 @@ async function build(
       ends.push(() => running.close())
       return running
     },
+    async rollGateways(load, signal) {
+      for (const gateway of gateways.gateways) {
+        const { name, proxy, barrier: ready } = gateway
+        const others = gateways.gateways.filter(one => one !== gateway)
+        store.delete('pods', manifests.GATEWAY_NAMESPACE, name)
+        await load.move(others.map(one => one.proxy))
+        gateways.run(name, false)
+        await waitFor(`${name} has ended`, async () => !(await answers(proxy)), READY_MS, signal)
+        store.delete('pods', manifests.GATEWAY_NAMESPACE, name, { gracePeriodSeconds: 0 })
+        gateways.run(name, true)
+        await waitFor(`${name} is ready`, () => answers(`${ready}/v1/barrier/ready`), READY_MS, signal)
+        register(kubernetes, gateway, ports)
+        await load.move(gateways.gateways.map(one => one.proxy))
+      }
+    },
     close
   }
 }
@@ -246,14 +266,10 @@ const drawn =
 const secret = (random: () => number): string =>
   Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join('')
 
-function registerGateways({ store }: Kubernetes, { gateways }: ForkedGateways, hostNetwork: boolean): void {
-  store.create('namespaces', { metadata: { name: manifests.GATEWAY_NAMESPACE } })
-  store.create('namespaces', { metadata: { name: manifests.NAMESPACE } })
-  for (const { name, host } of gateways) {
-    store.create('pods', manifests.gatewayPod(name, hostNetwork))
-    const status = manifests.runningStatus(host, new Date(store.now()).toISOString())
-    store.patchStatus('pods', manifests.GATEWAY_NAMESPACE, name, status)
-  }
+function register({ store }: Kubernetes, { name, host }: GatewayAddress, hostNetwork: boolean): void {
+  store.create('pods', manifests.gatewayPod(name, hostNetwork))
+  const status = manifests.runningStatus(host, new Date(store.now()).toISOString())
+  store.patchStatus('pods', manifests.GATEWAY_NAMESPACE, name, status)
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -7,14 +7,15 @@ import type { RunOptions } from '../sandbox/cli.ts'
 import { MODES } from '../sandbox/owner/start.ts'
 import { createProgress } from '../sandbox/progress.ts'
 import { runArms } from '../sandbox/run.ts'
-import { COLUMN_NAMES, modeTable, withModeTable, type Column, type Measured } from './docs/mode-table.ts'
+import { COLUMNS, modeTable, withModeTable, type Column, type Measured } from './docs/mode-table.ts'
 
 const HELP = `usage: npm run modes -- [options]
 
-The rolling update of the sandbox in every mode: with no hook, with the agent but without the plugin, and with both. Prints the table
-of docs/compatibility.md as Markdown; progress goes to stderr.
+The rolling update of the sandbox in every mode: with no hook, with the agent but without the plugin, with both, and with both while the
+gateways roll. Prints the table of docs/compatibility.md as Markdown; progress goes to stderr.
 
   --modes <a,b>   ${MODES.join(', ')} (all)
+  --columns <a,b> ${Object.keys(COLUMNS).join(', ')} (the first three)
   --runs <n>      rolling updates for each cell, each with a seed of its own (3)
   --rate <n>      requests a second (150)
   --replicas <n>  pods (6)
@@ -24,6 +25,7 @@ of docs/compatibility.md as Markdown; progress goes to stderr.
 const { values } = parseArgs({
   options: {
     modes: { type: 'string', default: MODES.join(',') },
+    columns: { type: 'string', default: 'none,observed,barrier' },
     runs: { type: 'string', default: '3' },
     rate: { type: 'string', default: '150' },
     replicas: { type: 'string', default: '6' },
@@ -45,6 +47,11 @@ const [runs, rate, replicas] = [whole('runs'), whole('rate'), whole('replicas')]
 const asked = values.modes.split(',')
 const modes = MODES.filter(mode => asked.includes(mode))
 if (modes.length < asked.length) wrong(`--modes takes ${MODES.join(', ')}`)
+const columns = (Object.keys(COLUMNS) as Column[]).filter(column =>
+  values.columns.split(',').includes(column)
+)
+if (columns.length < values.columns.split(',').length)
+  wrong(`--columns takes ${Object.keys(COLUMNS).join(', ')}`)
 
 const stop = new AbortController()
 process.once('SIGINT', () => stop.abort(new Error('ended by SIGINT')))
@@ -67,7 +74,8 @@ async function measure(mode: RunOptions['mode'], column: Column, seed: number): 
     keepLogs: undefined,
     json: true,
     lateMs: undefined,
-    hold: false
+    hold: false,
+    rolls: column === 'rolled'
   }
   const { details } = await runArms(options, progress, stop.signal)
   loads.push(loadavg()[0] ?? 0)
@@ -76,11 +84,11 @@ async function measure(mode: RunOptions['mode'], column: Column, seed: number): 
   return arm
 }
 
-const cells = new Map<string, Record<Column, Measured[]>>()
+const cells = new Map<string, Partial<Record<Column, Measured[]>>>()
 for (const mode of modes) {
-  const by: Record<Column, Measured[]> = { none: [], observed: [], barrier: [] }
-  for (const column of COLUMN_NAMES)
-    for (let seed = 1; seed <= runs; seed++) by[column].push(await measure(mode, column, seed))
+  const by: Partial<Record<Column, Measured[]>> = {}
+  for (const column of columns)
+    for (let seed = 1; seed <= runs; seed++) (by[column] ??= []).push(await measure(mode, column, seed))
   cells.set(mode, by)
 }
 

@@ -14,13 +14,11 @@ const app = createApp(POD_NAME, arrival => report.arrival(arrival), AT_SIGTERM =
 app.server.on('request', (_, response) => response.once('close', () => report.answered(now())))
 
 async function end() {
-  send({ type: 'term', at: now() })
   await app.terminate()
   report.flush()
-  const { served, afterTerm } = app.counts
-  const done = () => process.exit(0)
-  if (process.send) process.send({ type: 'end', served, afterTerm } satisfies AppMessage, done)
-  else done()
+  // The messages before are sent first.
+  if (process.send) process.send({ type: 'ended' } satisfies AppMessage, () => process.exit(0))
+  else process.exit(0)
 }
 
 process.once('SIGTERM', () => void end())

@@ -3,16 +3,13 @@ export interface Arrival {
   /** When its head had been read (ms, `now()` of sandbox/now.ts). */
   readonly at: number
   readonly method: string
-  /** SIGTERM had been received before it arrived. */
-  readonly afterTerm: boolean
 }
 
 /** A message of the app to the kubelet stand-in, over IPC. */
 export type AppMessage =
   | { readonly type: 'ready'; readonly at: number }
   | { readonly type: 'arrivals'; readonly list: readonly Arrival[]; readonly answeredAt: number }
-  | { readonly type: 'term'; readonly at: number }
-  | { readonly type: 'end'; readonly served: number; readonly afterTerm: number }
+  | { readonly type: 'ended' }
 
 /** Arrivals are sent in batches: a message per request would cost more than the request. */
 const BATCH_MS = 100

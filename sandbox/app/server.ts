@@ -10,7 +10,6 @@ const SILENT_MS = 1000
 
 export interface App {
   readonly server: Server
-  readonly counts: { served: number; afterTerm: number }
   /** Ends the app as a worst-case app does at SIGTERM. Resolves when it may exit. */
   terminate(): Promise<void>
 }
@@ -31,16 +30,13 @@ export function createApp(
   seen: (arrival: Arrival) => void,
   atSigterm: AtSigterm = 'finish'
 ): App {
-  const counts = { served: 0, afterTerm: 0 }
   const silent = new Set<Socket>()
   let terminating = false
 
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     silent.delete(request.socket)
     const method = request.method ?? ''
-    seen({ at: now(), method, afterTerm: terminating })
-    counts.served++
-    if (terminating) counts.afterTerm++
+    seen({ at: now(), method })
     let received = 0
     for await (const chunk of request) received += (chunk as Buffer).length
     const ms = Number(new URL(request.url ?? '/', 'http://app').searchParams.get('ms') ?? 0)
@@ -70,9 +66,7 @@ export function createApp(
   websockets.on('headers', headers => headers.push(`x-pod: ${pod}`))
   server.on('upgrade', (request, socket, head) => {
     silent.delete(request.socket)
-    seen({ at: now(), method: 'GET', afterTerm: terminating })
-    counts.served++
-    if (terminating) counts.afterTerm++
+    seen({ at: now(), method: 'GET' })
     websockets.handleUpgrade(request, socket, head, client => {
       // The client has gone without a close frame, so its connection is closed already.
       client.on('error', () => {})
@@ -83,7 +77,6 @@ export function createApp(
 
   return {
     server,
-    counts,
     terminate() {
       terminating = true
       for (const client of websockets.clients) client.close(GOING_AWAY)

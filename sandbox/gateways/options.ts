@@ -12,7 +12,7 @@ export interface GatewaysOptions {
   readonly adminPort: number
   readonly adminKey: string
   /** Without it the gateways have no plugin. */
-  readonly barrier?: { readonly port: number; readonly token: string } | undefined
+  readonly barrier?: { readonly port: number; readonly token: string; readonly agent?: string } | undefined
   readonly workers: number
   /** The workers of the last gateway apply each write up to this many ms late. Default: no extra delay. */
   readonly behindMs?: number | undefined
@@ -51,6 +51,13 @@ export interface DiscoveredMessage {
   readonly gateway: string
   readonly service: string
   readonly ports: DiscoveredPorts
+}
+
+/** To the gateways' process: stop this gateway, with its connections, or start it again. */
+export interface RunMessage {
+  readonly type: 'run'
+  readonly gateway: string
+  readonly on: boolean
 }
 
 /** A request to an Admin API, as it is written to `adminLog`. */

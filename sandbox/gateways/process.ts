@@ -1,7 +1,13 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Gateways } from './start.ts'
-import type { Confirmation, DiscoveredMessage, GatewaysMessage, GatewaysOptions } from './options.ts'
+import type {
+  Confirmation,
+  DiscoveredMessage,
+  GatewaysMessage,
+  GatewaysOptions,
+  RunMessage
+} from './options.ts'
 
 const READY_MS = 10_000
 const END_MS = 3000
@@ -16,6 +22,7 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
   const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = fork(main, [JSON.stringify(options)], { detached: true })
   const confirmations: Confirmation[] = []
+  const tell = (message: DiscoveredMessage | RunMessage) => void (child.connected && child.send(message))
   const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
   // `close` comes after the last message; `exit` may come before it. If this process disconnects, only `exit` comes.
   const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
@@ -42,10 +49,8 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
       admin: told.admin,
       gateways: told.gateways,
       confirmations: () => confirmations,
-      discovered(gateway, service, ports) {
-        const message: DiscoveredMessage = { type: 'discovered', gateway, service, ports }
-        if (child.connected) child.send(message)
-      },
+      discovered: (gateway, service, ports) => tell({ type: 'discovered', gateway, service, ports }),
+      run: (gateway, on) => tell({ type: 'run', gateway, on }),
       close
     }
   } catch (error) {

@@ -9,8 +9,13 @@ export interface Gateways {
   readonly gateways: readonly GatewayAddress[]
   /** Sets the nodes of a Service (`namespace/name`) that a gateway has discovered, if discovery is configured. */
   readonly discovered: (gateway: string, service: string, ports: DiscoveredPorts) => void
+  /** Stops a gateway, with its connections, or starts it again. */
+  readonly run: (gateway: string, on: boolean) => void
   close(): Promise<void>
 }
+
+/** How long a gateway that starts waits for the agent. At the first start there is none yet. */
+const FETCH_MS = 1000
 
 const upTo = (ms: number) => () => Math.random() * ms
 
@@ -29,7 +34,11 @@ export async function startGateways(
     adminKey,
     workers,
     standalone,
-    ...(barrier && { barrierPort: barrier.port, barrierToken: barrier.token }),
+    ...(barrier && {
+      barrierPort: barrier.port,
+      barrierToken: barrier.token,
+      ...(barrier.agent && { fetchEntries: { url: barrier.agent, timeoutMs: FETCH_MS } })
+    }),
     each: i => ({
       ...(dictionaries[i] && { discovery: dictionaries[i] }),
       ...((i === 0 || standalone) && { adminPort }),
@@ -60,6 +69,10 @@ export async function startGateways(
     })),
     discovered: (gateway, service, ports) =>
       dictionaries[gateways.findIndex(({ name }) => name === gateway)]?.set(service, ports),
+    run(name, on) {
+      const gateway = gateways.find(one => one.name === name)
+      void (on ? gateway?.start() : gateway?.stop())
+    },
     async close() {
       await apisix.close()
       accessLog?.end()

@@ -8,6 +8,8 @@ import { createTally } from './tally.ts'
 
 interface Load {
   counts(): LoadCounts
+  /** Sends to these from now on. Resolves when all earlier requests are over. */
+  move(targets: readonly string[]): Promise<unknown>
   /** Starts no more requests and waits for the pending ones: at most their timeout. */
   stop(): Promise<LoadResult>
 }
@@ -20,7 +22,8 @@ const TICK_MS = 4
  * server.
  */
 export function startLoad(options: LoadOptions): Load {
-  const { targets, rate, path, timeoutMs } = options
+  const { rate, path, timeoutMs } = options
+  let { targets } = options
   const random = createRandom(options.seed)
   const agent = createAgent()
   const tally = createTally()
@@ -51,6 +54,10 @@ export function startLoad(options: LoadOptions): Load {
 
   return {
     counts: tally.counts,
+    move(next) {
+      targets = next
+      return Promise.all(out)
+    },
     async stop() {
       clearInterval(timer)
       await Promise.all(out)

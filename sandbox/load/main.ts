@@ -1,7 +1,7 @@
 import { startLoad } from './generate.ts'
-import type { LoadMessage, LoadOptions } from './options.ts'
+import type { LoadMessage, LoadOptions, LoadOrder } from './options.ts'
 
-// The process of the load. Its only argument is its options as JSON. It sends its counts, and its result after `stop`.
+// The process of the load. Its only argument is its options as JSON. It sends its counts, and its result at the end.
 
 const PROGRESS_MS = 200
 
@@ -15,5 +15,7 @@ async function stop() {
   process.send?.({ type: 'result', result } satisfies LoadMessage, () => process.disconnect?.())
 }
 
-process.once('message', () => void stop())
+process.on('message', ({ targets }: LoadOrder) =>
+  targets ? void load.move(targets).then(() => send({ type: 'moved' })) : void stop()
+)
 process.once('disconnect', () => process.exit())

@@ -52,7 +52,13 @@ export interface LoadResult extends LoadCounts {
   readonly failures: readonly LoadFailure[]
 }
 
-/** A message from the load's process, which gets only `{type: 'stop'}`. */
+/** To the load's process: send to these from now on; without targets, end. */
+export interface LoadOrder {
+  readonly targets?: readonly string[]
+}
+
+/** A message from the load's process. `moved`: every request to earlier targets is over. */
 export type LoadMessage =
+  | { readonly type: 'moved' }
   | { readonly type: 'progress'; readonly counts: LoadCounts }
   | { readonly type: 'result'; readonly result: LoadResult }

@@ -1,12 +1,14 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { LoadCounts, LoadMessage, LoadOptions, LoadResult } from './options.ts'
+import type { LoadCounts, LoadMessage, LoadOptions, LoadOrder, LoadResult } from './options.ts'
 
 /** The load in a process of its own, so that a stall elsewhere in the sandbox does not look like a slow gateway. */
 export interface LoadProcess {
   readonly pid: number | undefined
   /** The latest counts, at most a fifth of a second old. */
   counts(): LoadCounts | undefined
+  /** Sends to these from now on. Resolves when all earlier requests are over. */
+  move(targets: readonly string[]): Promise<void>
   /** Ends the load and gives its figures; rejects if its process has died. */
   stop(): Promise<LoadResult>
   /** Kills it, if it is still there. */
@@ -18,9 +20,12 @@ export function forkLoad(options: LoadOptions): LoadProcess {
   const child = fork(main, [JSON.stringify(options)], { detached: true })
   const result = Promise.withResolvers<LoadResult>()
   let counts: LoadCounts | undefined
+  let moved = () => {}
+  const order = (message: LoadOrder) => void (child.connected && child.send(message))
   child.on('message', message => {
     const told = message as LoadMessage
     if (told.type === 'progress') counts = told.counts
+    else if (told.type === 'moved') moved()
     else result.resolve(told.result)
   })
   const exited = new Promise<void>(resolve => {
@@ -34,8 +39,13 @@ export function forkLoad(options: LoadOptions): LoadProcess {
   return {
     pid: child.pid,
     counts: () => counts,
+    move: targets =>
+      new Promise(resolve => {
+        moved = resolve
+        order({ targets })
+      }),
     async stop() {
-      if (child.connected) child.send({ type: 'stop' })
+      order({})
       return await result.promise
     },
     async close() {

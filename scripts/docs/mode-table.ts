@@ -3,28 +3,29 @@ import type { ArmDetail } from '../../sandbox/report.ts'
 /** The part of a rolling update's result that a cell shows. */
 export type Measured = Pick<ArmDetail, 'requests' | 'failed' | 'hookMs' | 'answers'>
 
-/** The three measurements of each mode, in the order of the columns. */
+/** The measurements of each mode, in the order of the columns. The last one only if it is asked for. */
 export const COLUMNS = {
   none: 'no hook',
   observed: 'without the plugin (`observed`)',
-  barrier: 'with the plugin (`barrier`)'
+  barrier: 'with the plugin (`barrier`)',
+  rolled: 'with the plugin, while the gateways roll'
 } as const
 export type Column = keyof typeof COLUMNS
-export const COLUMN_NAMES: readonly Column[] = ['none', 'observed', 'barrier']
 
 /** All runs of each cell, by mode. */
-export type Cells = ReadonlyMap<string, Readonly<Record<Column, readonly Measured[]>>>
+export type Cells = ReadonlyMap<string, Readonly<Partial<Record<Column, readonly Measured[]>>>>
 
 const BEGIN = '<!-- modes: written by npm run modes -->'
 const END = '<!-- /modes -->'
 
 /** Returns the table as Markdown, with `caption` above it and the counted answers to the hooks below. */
 export function modeTable(cells: Cells, caption: string): string {
+  const [columns = []] = [...cells.values()].map(by => Object.keys(by) as Column[])
   const row = (texts: readonly string[]) => `| ${texts.join(' | ')} |`
   const rows = [...cells].map(([mode, by]) =>
-    row([`\`${mode}\``, ...COLUMN_NAMES.map(column => cell(by[column]))])
+    row([`\`${mode}\``, ...columns.map(column => cell(by[column] ?? []))])
   )
-  const head = ['mode', ...COLUMN_NAMES.map(column => COLUMNS[column])]
+  const head = ['mode', ...columns.map(column => COLUMNS[column])]
   return [caption, '', row(head), row(head.map(() => '---')), ...rows, '', answersOf(cells)].join('\n')
 }
 
@@ -55,7 +56,7 @@ function answersOf(cells: Cells): string {
   const of = (column: Column): string => {
     const counts = new Map<string, number>()
     for (const by of cells.values())
-      for (const { answers } of by[column])
+      for (const { answers } of by[column] ?? [])
         for (const [answer, count] of Object.entries(answers))
           counts.set(answer, (counts.get(answer) ?? 0) + count)
     return [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ') || 'nothing'
