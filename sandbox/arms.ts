@@ -1,3 +1,4 @@
+import type { Arrival } from './app/report.ts'
 import { controllerEnds, hasAgent, lateBy, type ArmName, type RunOptions } from './cli.ts'
 import type { HookRecord } from './kubelet/hook.ts'
 import type { PodRecord } from './kubelet/record.ts'
@@ -66,7 +67,8 @@ export async function runArm(
   signal: AbortSignal
 ): Promise<Arm> {
   onState({ stage: 'starting', load: undefined, rollout: undefined })
-  const { replicas, gateways, workers, seed, rate, traffic, evidence, keepLogs, mode, ports } = options
+  const { replicas, gateways, workers, seed, rate, podRate, traffic, evidence, keepLogs, mode, ports } =
+    options
   const lateMs = options.lateMs ?? lateBy(name)
   const world = await startWorld(
     {
@@ -74,6 +76,7 @@ export async function runArm(
       gateways,
       workers,
       seed,
+      podRate,
       evidence,
       mode,
       ports,
@@ -123,7 +126,15 @@ export async function runArm(
     const ended = kubelet.records().filter(({ goneAt }) => goneAt !== undefined)
     return {
       world,
-      detail: { ...hookFigures(name, ended), ...figures(name, result), rolloutMs: Math.round(rolloutMs) }
+      detail: {
+        ...hookFigures(name, ended),
+        name,
+        requests: result.requests,
+        failed: result.failed,
+        load: result,
+        aboveMs: podRate && Math.max(...kubelet.records().map(({ arrivals }) => aboveMs(arrivals, podRate))),
+        rolloutMs: Math.round(rolloutMs)
+      }
     }
   } catch (error) {
     if (keepLogs !== undefined) await keep(keepLogs, name, world)
@@ -132,12 +143,18 @@ export async function runArm(
   }
 }
 
-const figures = (name: ArmName, load: ArmDetail['load']) => ({
-  name,
-  requests: load.requests,
-  failed: load.failed,
-  load
-})
+/** The longest time in which more than `rate` requests arrived within any second, in ms. */
+export function aboveMs(arrivals: readonly Pick<Arrival, 'at'>[], rate: number): number {
+  let [longest, from, to] = [0, 0, -Infinity]
+  for (const [i, { at }] of arrivals.entries()) {
+    const until = (arrivals[i - rate]?.at ?? -Infinity) + 1000
+    if (until <= at) continue
+    if (at > to) from = at
+    to = until
+    longest = Math.max(longest, to - from)
+  }
+  return longest
+}
 
 function hookFigures(
   name: ArmName,

@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly workers: number
   /** Requests a second. */
   readonly rate: number
+  /** The most requests that a pod serves in a second. */
+  readonly podRate?: number | undefined
   readonly traffic: Traffic
   /** How APISIX is run. */
   readonly mode: SandboxMode
@@ -77,6 +79,7 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
                     write after 70 to 340 ms                                 (500 to 2000, drawn)
   --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
+  --pod-rate <n>    the most requests that a pod serves in a second; others wait     (no limit)
   --traffic <t>     which requests to send                                          (all)
                     all: GETs and POSTs, a few with answers of 100 to 800 ms, and slow uploads, whose
                     node APISIX picks long before it connects;  no-uploads;  quick: GETs and POSTs only
@@ -106,6 +109,7 @@ const FLAGS = {
   replicas: { type: 'string' },
   mode: { type: 'string' },
   rate: { type: 'string' },
+  'pod-rate': { type: 'string' },
   traffic: { type: 'string' },
   evidence: { type: 'string' },
   'keep-logs': { type: 'string' },
@@ -189,6 +193,7 @@ export function parseCommand(argv: readonly string[]): Command {
         gateways: whole('gateways', 2, 1, 20),
         workers: whole('workers', 2, 1, 64),
         rate: whole('rate', 400, 1, 10_000),
+        podRate: whole('pod-rate', 0, 1, 10_000) || undefined,
         seed: whole('seed', 1, 0, 4_294_967_295),
         traffic: oneOf(TRAFFICS, 'traffic', values, problems),
         mode: oneOf(MODES, 'mode', values, problems),

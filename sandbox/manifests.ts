@@ -67,8 +67,7 @@ export const service = (annotations: Readonly<Record<string, string>> = {}): Dra
   spec: { selector: labels, ports: [{ name: PORT_NAME, port: SERVICE_PORT, targetPort: 'http' }] }
 })
 
-/** The pod of a gateway, for the agent's gateway watch. No kubelet runs it: the gateway is a process already. */
-/** @param hostNetwork several pods may call from its address */
+/** The pod of a gateway. No kubelet runs it: the gateway is a process already. @param hostNetwork several pods may call from its address */
 export const gatewayPod = (name: string, hostNetwork = false): Draft<Pod> => ({
   metadata: {
     namespace: GATEWAY_NAMESPACE,

@@ -19,6 +19,8 @@ export interface ArmDetail extends ArmResult {
   readonly hooks: { readonly run: number; readonly failed: number }
   /** The agent's answers, counted; empty in arms without it. */
   readonly answers: Readonly<Record<string, number>>
+  /** With `--pod-rate`: for how long a pod got more than it serves, at most; in ms. */
+  readonly aboveMs: number | undefined
   /** Requests that reached a pod after its hook had ended, answered or not. */
   readonly late: number
 }
@@ -83,7 +85,7 @@ const list = (counts: Readonly<Record<string, number>>): string =>
     .join(', ')
 
 /** Lists failed requests and hooks, because a row of numbers cannot show them. */
-function notes({ name, load, hooks, late, answers }: ArmDetail): string[] {
+function notes({ name, load, hooks, late, answers, aboveMs }: ArmDetail): string[] {
   const kinds = Object.entries(load.byRequest)
     .filter(([, { failed }]) => failed > 0)
     .map(([kind, { failed }]) => `${failed} × ${kind}`)
@@ -93,6 +95,7 @@ function notes({ name, load, hooks, late, answers }: ArmDetail): string[] {
   return [
     ...(kinds.length > 0 ? [`${name}: failed ${kinds.join(', ')} (${how.join(', ')})`] : []),
     ...(Object.keys(answers).length > 0 ? [`${name}: hooks answered ${list(answers)}`] : []),
+    ...(aboveMs === undefined ? [] : [`${name}: a pod was above its limit for ${ms(aboveMs)} at most`]),
     ...(late > 0 ? [`${name}: ${late} requests reached a pod after its hook had ended`] : []),
     ...(hooks.failed > 0 ? [`${name}: ${hooks.failed} of ${hooks.run} hooks failed`] : [])
   ]

@@ -7,9 +7,7 @@ import { now } from './now.ts'
 export interface SyncLags {
   /** When the API server committed the deletion of a pod. */
   decidedAt(uid: string): number | undefined
-  /** When the last gateway confirmed `what`; `undefined` until then. */
-  confirmedAt(uid: string, what: Confirmed): number | undefined
-  /** From the decision to the confirmation, in ms. */
+  /** From the commit of a pod's deletion until the last gateway has confirmed `what`, in ms; `undefined` until then. */
   lagOf(uid: string, what: Confirmed): number | undefined
 }
 
@@ -22,17 +20,13 @@ export function measureSyncLags(
     if (metadata.deletionTimestamp !== undefined && !decided.has(metadata.uid))
       decided.set(metadata.uid, now())
   })
-  const lags: SyncLags = {
+  return {
     decidedAt: uid => decided.get(uid),
-    confirmedAt(uid, what) {
-      const confirmed = gateways.confirmations().filter(one => one.uid === uid && one.what === what)
-      if (confirmed.length < gateways.gateways.length) return undefined
-      return Math.max(...confirmed.map(({ at }) => at))
-    },
     lagOf(uid, what) {
-      const [from, to] = [lags.decidedAt(uid), lags.confirmedAt(uid, what)]
-      return from === undefined || to === undefined ? undefined : to - from
+      const from = decided.get(uid)
+      const confirmed = gateways.confirmations().filter(one => one.uid === uid && one.what === what)
+      if (from === undefined || confirmed.length < gateways.gateways.length) return undefined
+      return Math.max(...confirmed.map(({ at }) => at)) - from
     }
   }
-  return lags
 }

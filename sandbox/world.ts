@@ -18,7 +18,8 @@ import { startKubernetes, type Kubernetes } from './kubernetes/server.ts'
 import type { LoadOptions } from './load/options.ts'
 import { forkLoad, type LoadProcess } from './load/process.ts'
 import * as manifests from './manifests.ts'
-import type { Owner } from './owner/owner.ts'
+import { now } from './now.ts'
+import type { Owner, OwnerWrite } from './owner/owner.ts'
 import { startMode, SYNCED, type OwnerContext, type SandboxMode } from './owner/start.ts'
 import { readyNodes, storeSlices } from './owner/slices.ts'
 import { createRandom } from './random.ts'
@@ -37,6 +38,8 @@ export interface WorldOptions {
   readonly behindMs?: number
   /** How the pods' app treats the requests that it has accepted at SIGTERM; default `finish`. */
   readonly atSigterm?: AtSigterm
+  /** The most requests that a pod serves in a second. */
+  readonly podRate?: number | undefined
   /** Makes the pods' preStop hook once the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
   /** How APISIX is run, and so which component writes its upstreams; default `etcd-1.8`. */
@@ -148,7 +151,8 @@ async function build(
       command: [process.execPath, APP_MAIN],
       env: {
         NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(directory, 'compile-cache'),
-        AT_SIGTERM: options.atSigterm ?? 'finish'
+        AT_SIGTERM: options.atSigterm ?? 'finish',
+        ...(options.podRate && { RATE: String(options.podRate) })
       },
       ready: 'message' as const
     }
@@ -248,7 +252,12 @@ async function build(
         await waitFor(`${name} has ended`, async () => !(await answers(proxy)), READY_MS, signal)
         store.delete('pods', manifests.GATEWAY_NAMESPACE, name, { gracePeriodSeconds: 0 })
         gateways.run(name, true)
+        const startsAt = now()
         await waitFor(`${name} is ready`, () => answers(`${ready}/v1/barrier/ready`), READY_MS, signal)
+        const isNew = ({ eventAt, acceptedAt }: OwnerWrite) => acceptedAt !== undefined && eventAt > startsAt
+        // Its document died with it.
+        const synced = () => mode !== 'standalone' || owner.writes.some(isNew)
+        await waitFor(`${name} has its document`, synced, READY_MS, signal)
         register(kubernetes, gateway, ports)
         await load.move(gateways.gateways.map(one => one.proxy))
       }

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { listAnswer, shown } from './admin-list.ts'
 import { patch, post, put, remove, type AdminWrite } from './admin-write.ts'
 import { errorMessage, json, nginxPage, withHeaders, type Answer } from './answer.ts'
@@ -15,8 +14,6 @@ interface AdminApiOptions {
   readonly adminKey: string
   /** L4 proxying: without it `stream_routes` is refused, as in a default installation. */
   readonly stream?: boolean
-  /** Between a PATCH's read and its write, in ms: the window for concurrent writers. About 1 in the real APISIX. */
-  readonly patchGapMs?: number
 }
 
 const KNOWN: ReadonlySet<string> = new Set(RESOURCES)
@@ -95,7 +92,7 @@ const answerResource = async (options: AdminApiOptions, ask: Ask, write: AdminWr
     case 'POST':
       return post(store, write)
     case 'PATCH':
-      return patch(store, write, () => wait(options.patchGapMs ?? 1))
+      return patch(store, write)
     case 'DELETE':
       return remove(store, write)
     default:

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
 import { asMap, mergePatch, patchAt } from './merge.ts'
@@ -81,14 +82,15 @@ const forbiddenTime = (body: JsonObject): Answer | undefined => {
  * PATCH: read, merge, compare-and-swap. The swap only guards the time from APISIX's own read to its own write (`gap`,
  * about 1 ms). The loser gets a 503, and nothing of its patch is written.
  */
-export async function patch(store: Store, write: AdminWrite, gap: () => Promise<void>): Promise<Answer> {
+export async function patch(store: Store, write: AdminWrite): Promise<Answer> {
   const { resource, id, subPath, body } = write
   if (id === '') return errorMessage(400, `missing ${kindOf(resource)} id`)
   if (body === undefined) return errorMessage(400, 'missing new configuration')
   const key = keyOf(resource, id)
   const old = store.get(key)
   if (!old) return notFound()
-  await gap()
+  // About the time of the real APISIX: the window for concurrent writers.
+  await wait(1)
   const patched = patchedValue(old.value, subPath, body)
   if ('status' in patched) return patched
   const wrong = wrongId(resource, patched.value[idField(resource)], id)

@@ -31,7 +31,6 @@ export interface GatewayOptions {
   readonly names?: Names
   /** L4 proxying, see AdminApiOptions. */
   readonly stream?: boolean
-  readonly patchGapMs?: number
   /** Bytes of the plugin's dictionary. */
   readonly dictionaryBytes?: number
   /** Set if the plugin asks the agent for the current entries when the gateway starts. */

@@ -4,13 +4,14 @@ import { now } from '../now.ts'
 import { createReport, type AppMessage } from './report.ts'
 import { createApp } from './server.ts'
 
-// One pod of the sandbox: POD_NAME, POD_IP, PORT and AT_SIGTERM come from its environment, as in a real pod.
+// One pod of the sandbox: POD_NAME, POD_IP, PORT, AT_SIGTERM and RATE come from its environment, as in a real pod.
 
-const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080', AT_SIGTERM } = process.env
+const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080', AT_SIGTERM, RATE } = process.env
 
 const send = (message: AppMessage) => void process.send?.(message, undefined, undefined, () => {})
 const report = createReport(send)
-const app = createApp(POD_NAME, arrival => report.arrival(arrival), AT_SIGTERM === 'drop' ? 'drop' : 'finish')
+const atSigterm = AT_SIGTERM === 'drop' ? 'drop' : 'finish'
+const app = createApp(POD_NAME, arrival => report.arrival(arrival), atSigterm, Number(RATE ?? Infinity))
 app.server.on('request', (_, response) => response.once('close', () => report.answered(now())))
 
 async function end() {

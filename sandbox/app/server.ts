@@ -24,14 +24,17 @@ const GOING_AWAY = 1001
  * The worst-case app: it has no drain of its own. At SIGTERM it closes its listener and its idle keep-alive connections at
  * once, and finishes at most the requests that it has accepted. So every request that is still routed to it fails. It closes
  * its websockets with 1001, as the documentation asks of each app.
+ * @param rate the most requests that it serves in a second; others wait
  */
 export function createApp(
   pod: string,
   seen: (arrival: Arrival) => void,
-  atSigterm: AtSigterm = 'finish'
+  atSigterm: AtSigterm = 'finish',
+  rate = Infinity
 ): App {
   const silent = new Set<Socket>()
   let terminating = false
+  let nextAt = 0
 
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     silent.delete(request.socket)
@@ -39,6 +42,9 @@ export function createApp(
     seen({ at: now(), method })
     let received = 0
     for await (const chunk of request) received += (chunk as Buffer).length
+    const begins = Math.max(now(), nextAt)
+    nextAt = begins + 1000 / rate
+    if (begins > now()) await wait(begins - now())
     const ms = Number(new URL(request.url ?? '/', 'http://app').searchParams.get('ms') ?? 0)
     if (ms > 0) await wait(ms)
     const body = JSON.stringify({ pod, method, received, terminating })

@@ -14,8 +14,8 @@ export interface Gateways {
   close(): Promise<void>
 }
 
-/** How long a gateway that starts waits for the agent. At the first start there is none yet. */
-const FETCH_MS = 1000
+/** How long a gateway that starts waits for the agent: the plugin's default. */
+const FETCH_MS = 10_000
 
 const upTo = (ms: number) => () => Math.random() * ms
 

@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process'
 import { request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { now } from '../now.ts'
-import type { ContainerSpec, HookHandler } from './pod.ts'
+import type { Hook } from '../kubernetes/objects.ts'
+import type { ContainerSpec } from './pod.ts'
 
 /** The result of one run of a preStop hook. Times by `now()`. */
 export interface HookRecord {
@@ -31,7 +32,7 @@ const OUTPUT_CHARS = 4096
 const tail = (text: string) => text.slice(-OUTPUT_CHARS)
 
 /** Runs one preStop hook to its end. Never rejects: a hook that fails is a result. */
-export async function runHook(handler: HookHandler, context: HookContext): Promise<HookRecord> {
+export async function runHook(handler: Hook, context: HookContext): Promise<HookRecord> {
   const startedAt = now()
   const kind = handler.exec ? 'exec' : handler.httpGet ? 'httpGet' : 'sleep'
   const outcome = await perform(handler, context).catch((error: unknown): Outcome => ({
@@ -42,7 +43,7 @@ export async function runHook(handler: HookHandler, context: HookContext): Promi
   return { container: context.spec.name, kind, startedAt, endedAt: now(), ...outcome }
 }
 
-async function perform(handler: HookHandler, context: HookContext): Promise<Outcome> {
+async function perform(handler: Hook, context: HookContext): Promise<Outcome> {
   if (handler.exec) return await exec(handler.exec.command ?? [], context)
   if (handler.httpGet) return await httpGet(handler.httpGet, context)
   await wait((handler.sleep?.seconds ?? 0) * 1000, undefined, { signal: context.signal })
@@ -80,10 +81,7 @@ function killGroup(pid: number | undefined) {
 }
 
 /** Calls the hook's URL. As in the kubelet, only a transport error is a failure: a 500 is a success (pkg/kubelet/lifecycle, measured). */
-function httpGet(
-  get: NonNullable<HookHandler['httpGet']>,
-  { spec, ip, signal }: HookContext
-): Promise<Outcome> {
+function httpGet(get: NonNullable<Hook['httpGet']>, { spec, ip, signal }: HookContext): Promise<Outcome> {
   const port =
     typeof get.port === 'number' ? get.port : spec.ports?.find(({ name }) => name === get.port)?.containerPort
   return new Promise((resolve, reject) => {

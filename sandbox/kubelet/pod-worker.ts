@@ -133,7 +133,6 @@ export function startPod(pod: Pod, { store, images, ip, changed }: PodWorkerDeps
 
   const end = async (latest: Pod) => {
     record.deletionSeenAt = now()
-    record.graceSeconds = graceSeconds(latest)
     store.event(pod, 'Normal', 'Killing', `Stopping container ${pod.spec.containers[0]?.name ?? ''}`)
     const exits = await Promise.all(slots.map(slot => endSlot(slot, graceSeconds(latest))))
     if (killed) return

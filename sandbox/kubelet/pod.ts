@@ -1,3 +1,5 @@
+import type { Hook } from '../kubernetes/objects.ts'
+
 /** The part of a Pod object that the kubelet stand-in reads. Plain JSON, as the API server stores it. */
 export interface Pod {
   readonly metadata: {
@@ -22,25 +24,13 @@ export interface ContainerSpec {
   readonly args?: readonly string[]
   readonly env?: readonly EnvVar[]
   readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[]
-  readonly lifecycle?: { readonly preStop?: HookHandler }
+  readonly lifecycle?: { readonly preStop?: Hook }
 }
 
 interface EnvVar {
   readonly name: string
   readonly value?: string
   readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } }
-}
-
-/** `lifecycle.preStop`: exactly one of the three is set. */
-export interface HookHandler {
-  readonly exec?: { readonly command?: readonly string[] }
-  readonly httpGet?: {
-    readonly host?: string
-    readonly port: number | string
-    readonly path?: string
-    readonly scheme?: string
-  }
-  readonly sleep?: { readonly seconds: number }
 }
 
 const DEFAULT_GRACE_SECONDS = 30

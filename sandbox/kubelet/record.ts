@@ -10,7 +10,6 @@ export interface PodRecord {
   startedAt: number
   readyAt: number | undefined
   deletionSeenAt: number | undefined
-  graceSeconds: number | undefined
   hookStartedAt: number | undefined
   readonly hooks: HookRecord[]
   termAt: number | undefined
@@ -35,7 +34,6 @@ export const newRecord = (
   ...identity,
   readyAt: undefined,
   deletionSeenAt: undefined,
-  graceSeconds: undefined,
   hookStartedAt: undefined,
   hooks: [],
   termAt: undefined,

@@ -16,8 +16,6 @@ const clusterIP = () => {
 const podSpec = (spec: unknown): Fields => ({
   restartPolicy: 'Always',
   terminationGracePeriodSeconds: 30,
-  dnsPolicy: 'ClusterFirst',
-  schedulerName: 'default-scheduler',
   serviceAccountName: 'default',
   ...fields(spec)
 })
@@ -30,10 +28,7 @@ const SPEC: Partial<Record<ResourceName, (given: Fields) => Fields>> = {
   pods: podSpec,
   services: given => ({
     type: 'ClusterIP',
-    sessionAffinity: 'None',
     ipFamilies: ['IPv4'],
-    ipFamilyPolicy: 'SingleStack',
-    internalTrafficPolicy: 'Cluster',
     ...given,
     clusterIP: given.clusterIP ?? clusterIP(),
     ports: (Array.isArray(given.ports) ? given.ports.map(fields) : []).map(port => ({
@@ -46,11 +41,7 @@ const SPEC: Partial<Record<ResourceName, (given: Fields) => Fields>> = {
     const strategy = fields(given.strategy)
     const rolling = (strategy.type ?? 'RollingUpdate') === 'RollingUpdate'
     const rollingUpdate = { maxSurge: '25%', maxUnavailable: '25%', ...fields(strategy.rollingUpdate) }
-    return {
-      progressDeadlineSeconds: 600,
-      ...workload(given),
-      strategy: rolling ? { type: 'RollingUpdate', rollingUpdate } : strategy
-    }
+    return { ...workload(given), strategy: rolling ? { type: 'RollingUpdate', rollingUpdate } : strategy }
   },
   replicasets: workload,
   statefulsets: workload

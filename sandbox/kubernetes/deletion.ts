@@ -5,7 +5,6 @@ export interface DeleteOptions {
   readonly gracePeriodSeconds?: number
   /** The delete is refused with 409 if the object has another uid or resourceVersion. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
-  readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
 }
 
 /** The effect of a DELETE on the stored object: it can be marked as ending (`marked`), removed (`remove`), or both. */

@@ -1,20 +1,9 @@
-import { RESOURCES, apiVersionOf, infoOf, type ResourceInfo, type ResourceName } from './resources.ts'
+import { RESOURCES, apiVersionOf, infoOf, resource, type ResourceName } from './resources.ts'
 
 const NAMES = Object.keys(RESOURCES) as ResourceName[]
 
-/** Kinds of reviews, which are created and never stored. */
-const REVIEWS: readonly (ResourceInfo & { readonly name: string })[] = [
-  { group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview', name: 'selfsubjectaccessreviews' }
-].map(one => ({
-  ...one,
-  version: 'v1',
-  singular: one.kind.toLowerCase(),
-  shortNames: [],
-  namespaced: false,
-  status: false,
-  scale: false,
-  unconditionalUpdate: false
-}))
+/** It is created and never stored. */
+const REVIEW = resource('authorization.k8s.io', 'v1', 'SelfSubjectAccessReview')
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 
@@ -50,19 +39,17 @@ const resourceList = (groupVersion: string): object => ({
         ...subresources(name)
       ]
     }),
-    ...REVIEWS.filter(info => apiVersionOf(info) === groupVersion).map(({ name, kind, singular }) => ({
-      name,
-      singularName: singular,
-      namespaced: false,
-      kind,
-      verbs: ['create']
-    }))
+    ...[REVIEW]
+      .filter(info => apiVersionOf(info) === groupVersion)
+      .map(({ kind, singular }) => {
+        return { name: `${singular}s`, singularName: singular, namespaced: false, kind, verbs: ['create'] }
+      })
   ]
 })
 
-const GROUPS = [
-  ...new Set([...NAMES.map(name => infoOf(name).group), ...REVIEWS.map(({ group }) => group)])
-].filter(group => group !== '')
+const GROUPS = [...new Set([...NAMES.map(infoOf), REVIEW].map(({ group }) => group))].filter(
+  group => group !== ''
+)
 
 const groupOf = (name: string) => {
   const version = { groupVersion: `${name}/v1`, version: 'v1' }
@@ -71,17 +58,7 @@ const groupOf = (name: string) => {
 
 function versionInfo(version: string): object {
   const [major = '1', minor = '0'] = version.split('.')
-  return {
-    major,
-    minor,
-    gitVersion: `v${major}.${minor}.0`,
-    gitCommit: 'sandbox',
-    gitTreeState: 'clean',
-    buildDate: '2026-01-01T00:00:00Z',
-    goVersion: 'none',
-    compiler: 'none',
-    platform: 'linux/amd64'
-  }
+  return { major, minor, gitVersion: `v${major}.${minor}.0`, platform: 'linux/amd64' }
 }
 
 /** Fixed answers: versions, health, discovery. Those that are `public` need no token. Undefined: another path. */

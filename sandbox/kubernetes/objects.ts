@@ -55,16 +55,15 @@ interface ContainerPort {
   readonly protocol?: string
 }
 
-interface HttpGet {
-  readonly path?: string
-  readonly port: number | string
-  readonly host?: string
-  readonly scheme?: string
-}
-
+/** Exactly one of the three is set. */
 export interface Hook {
   readonly exec?: { readonly command?: readonly string[] }
-  readonly httpGet?: HttpGet
+  readonly httpGet?: {
+    readonly path?: string
+    readonly port: number | string
+    readonly host?: string
+    readonly scheme?: string
+  }
   readonly sleep?: { readonly seconds: number }
 }
 
@@ -189,10 +188,8 @@ export interface ReplicaSet extends KubeObject {
   }
   readonly status: {
     readonly replicas?: number
-    readonly fullyLabeledReplicas?: number
     readonly readyReplicas?: number
     readonly availableReplicas?: number
-    readonly terminatingReplicas?: number
     readonly observedGeneration?: number
   }
 }
@@ -200,7 +197,6 @@ export interface ReplicaSet extends KubeObject {
 export interface Deployment extends KubeObject {
   readonly spec: {
     readonly replicas?: number
-    readonly progressDeadlineSeconds?: number
     readonly selector: LabelSelector
     readonly template: PodTemplate
     readonly strategy?: {
@@ -217,7 +213,6 @@ export interface Deployment extends KubeObject {
     readonly updatedReplicas?: number
     readonly readyReplicas?: number
     readonly availableReplicas?: number
-    readonly unavailableReplicas?: number
     readonly conditions?: readonly Condition[]
   }
 }
@@ -226,7 +221,6 @@ export interface Lease extends KubeObject {
   readonly spec?: {
     readonly holderIdentity?: string
     readonly leaseDurationSeconds?: number
-    readonly acquireTime?: string
     readonly renewTime?: string
     readonly leaseTransitions?: number
   }

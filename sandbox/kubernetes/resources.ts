@@ -15,7 +15,7 @@ export interface ResourceInfo {
   readonly unconditionalUpdate: boolean
 }
 
-const resource = (
+export const resource = (
   group: string,
   version: string,
   kind: string,

@@ -113,12 +113,7 @@ function deleteOptions(text: string, query: URLSearchParams): DeleteOptions {
   const body = text.trim() === '' ? {} : parse(text)
   const given = (isFields(body) ? body : {}) as DeleteOptions & { dryRun?: unknown }
   const seconds = query.get('gracePeriodSeconds')
-  const policy = query.get('propagationPolicy') as DeleteOptions['propagationPolicy'] | null
-  return {
-    ...(policy ? { propagationPolicy: policy } : {}),
-    ...(seconds === null ? {} : { gracePeriodSeconds: Number(seconds) }),
-    ...given
-  }
+  return { ...(seconds === null ? {} : { gracePeriodSeconds: Number(seconds) }), ...given }
 }
 
 function deleteMany(

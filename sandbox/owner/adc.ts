@@ -26,7 +26,6 @@ export function startAdc({ slices, services, target, syncMs, periodMs, seed }: A
   const random = createRandom(seed)
   const stopped = new AbortController()
   const writes: OwnerWrite[] = []
-  let leads = true
   let called: number | undefined = now()
   let wake = () => {}
 
@@ -54,7 +53,7 @@ export function startAdc({ slices, services, target, syncMs, periodMs, seed }: A
   const work = async (): Promise<void> => {
     while (!stopped.signal.aborted) {
       const eventAt = called
-      if (eventAt === undefined || !leads) {
+      if (eventAt === undefined) {
         await new Promise<void>(resolve => (wake = resolve))
         continue
       }
@@ -68,10 +67,6 @@ export function startAdc({ slices, services, target, syncMs, periodMs, seed }: A
 
   return {
     writes,
-    lead(next) {
-      leads = next
-      if (next) call()
-    },
     async close() {
       unsubscribe()
       clearInterval(timer)

@@ -28,7 +28,6 @@ export function startDiscovery(options: DiscoveryOptions): Owner {
   const random = createRandom(options.seed)
   const writes: OwnerWrite[] = []
   const timers = new Set<NodeJS.Timeout>()
-  let follows = true
 
   /** Sets the nodes as they are when the delay of this gateway ends, as if all waiting events of its watch came at once. */
   const refresh = (gateway: string, { namespace, name }: OwnedService, eventAt: number): void => {
@@ -44,7 +43,7 @@ export function startDiscovery(options: DiscoveryOptions): Owner {
       const timer = setTimeout(
         () => {
           timers.delete(timer)
-          if (follows) refresh(gateway, service, eventAt)
+          refresh(gateway, service, eventAt)
         },
         lag.minMs + random() * (lag.maxMs - lag.minMs)
       )
@@ -58,7 +57,6 @@ export function startDiscovery(options: DiscoveryOptions): Owner {
   })
   return {
     writes,
-    lead: next => void (follows = next),
     close() {
       unsubscribe()
       for (const timer of timers) clearTimeout(timer)

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { now } from '../now.ts'
 import { createRandom } from '../random.ts'
-import { callAdmin, putObject, type AdminAccess } from './put.ts'
+import { putObject, type AdminAccess } from './put.ts'
 import { readyNodes, serviceOf, type SliceSource, type UpstreamNode } from './slices.ts'
 
 export interface OwnedService {
@@ -20,8 +20,6 @@ export interface OwnerOptions {
   readonly services: readonly OwnedService[]
   /** The random delay from an event until its turn, in ms. It stands for the queue, the syncs of other Services, the leader and etcd. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
-  /** How often the stored objects are compared with the last writes; one hour in the controller, and off by default here. */
-  readonly resyncMs?: number
   readonly seed: number
 }
 
@@ -35,8 +33,6 @@ export interface OwnerWrite {
 
 export interface Owner {
   readonly writes: readonly OwnerWrite[]
-  /** Sets whether this replica leads. A replica that does not lead writes nothing, and drops the events (types.go:154). */
-  lead(leads: boolean): void
   close(): Promise<void>
 }
 
@@ -65,7 +61,6 @@ export function startOwner(options: OwnerOptions): Owner {
   const cache = new Map<string, string>()
   const writes: OwnerWrite[] = []
   const queue: { service: OwnedService; eventAt: number; dueAt: number; failures: number }[] = []
-  let leads = true
   let wake = () => {}
 
   const enqueue = (service: OwnedService, delayMs: number, failures = 0) => {
@@ -79,7 +74,7 @@ export function startOwner(options: OwnerOptions): Owner {
     const takes = service.subset?.takes ?? (() => true)
     const nodes = readyNodes(slices.list(), name, WEIGHT).filter(({ host }) => takes(host))
     const wanted = JSON.stringify(nodes)
-    if (!leads || cache.get(upstreamId(service)) === wanted) return
+    if (cache.get(upstreamId(service)) === wanted) return
     const write = { service: name, eventAt, nodes }
     try {
       await putObject(admin, `upstreams/${upstreamId(service)}`, upstream(service, nodes))
@@ -107,20 +102,6 @@ export function startOwner(options: OwnerOptions): Owner {
     }
   }
 
-  /** Only this step notices the changes of other writers (pkg/apisix/utils.go:45). */
-  const compare = async (service: OwnedService) => {
-    const id = upstreamId(service)
-    const stored = await callAdmin(admin, { method: 'GET', path: `upstreams/${id}` })
-    const { value } = stored as { readonly value: { readonly nodes: unknown } }
-    if (JSON.stringify(value.nodes) !== cache.get(id)) cache.delete(id)
-    enqueue(service, 0)
-  }
-  const timer =
-    options.resyncMs === undefined
-      ? undefined
-      : setInterval(() => {
-          for (const service of options.services) compare(service).catch(() => {})
-        }, options.resyncMs)
   const unsubscribe = slices.onChange(slice => {
     // One event writes all subsets of its Service, one after another (pkg/providers/k8s/endpoint/base.go:83).
     const lagMs = drawnLag()
@@ -133,9 +114,7 @@ export function startOwner(options: OwnerOptions): Owner {
 
   return {
     writes,
-    lead: next => void (leads = next),
     async close() {
-      clearInterval(timer)
       unsubscribe()
       stopped.abort()
       wake()

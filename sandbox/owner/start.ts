@@ -71,7 +71,6 @@ const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Ow
     await putObject(admin, 'routes/web', { ...ROUTE, upstream_id: SYNCED })
     return {
       writes: [{ service: name, eventAt, acceptedAt: now(), nodes }],
-      lead: () => {},
       close: () => Promise.resolve()
     }
   }

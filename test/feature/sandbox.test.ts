@@ -1,11 +1,14 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { hookOf, runArm, type Arm } from '../../sandbox/arms.ts'
+import { createApp } from '../../sandbox/app/server.ts'
+import { aboveMs, hookOf, runArm, type Arm } from '../../sandbox/arms.ts'
 import type { ArmName, RunOptions } from '../../sandbox/cli.ts'
 import type { AccessFact } from '../../sandbox/apisix/access-log.ts'
 import type { PodRecord } from '../../sandbox/kubelet/record.ts'
@@ -14,6 +17,7 @@ import { heldLines } from '../../sandbox/run.ts'
 import { jsonReport } from '../../sandbox/report.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World, type WorldOptions } from '../../sandbox/world.ts'
+import { get } from '../build/load.ts'
 
 // The sandbox without an agent. Without a sleep it must lose requests; with a long enough sleep it must lose none.
 
@@ -91,6 +95,26 @@ describe('sandbox: a rolling update under load', () => {
       (error: Error) => (error.cause as NodeJS.ErrnoException).code
     )
     expect(refused).to.equal('ECONNREFUSED')
+  })
+})
+
+describe('sandbox: --pod-rate', () => {
+  it('a pod serves at most its rate: others wait', async () => {
+    const { server } = createApp('web-1', () => {}, 'finish', 20)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const began = performance.now()
+    await Promise.all([1, 2, 3].map(() => get(`http://127.0.0.1:${port}/`)))
+    expect(performance.now() - began).to.be.at.least(99)
+    server.close()
+  })
+
+  it('a pod is above its rate while more arrived within the last second', () => {
+    const every = (ms: number, count: number) => Array.from({ length: count }, (_, i) => ({ at: i * ms }))
+    expect(aboveMs(every(20, 500), 50)).to.equal(0)
+    expect(aboveMs(every(10, 201), 50), 'from 0.5 s to 2.5 s').to.equal(2000)
+    expect(aboveMs([...every(10, 52), { at: 9000 }], 50), 'the longest time').to.equal(510)
   })
 })
 

@@ -78,7 +78,6 @@ export async function startRealOwner(
     controllers,
     passed: translated.passed,
     start,
-    lead: () => {},
     async close() {
       stopped.abort()
       await polling

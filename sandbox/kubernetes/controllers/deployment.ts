@@ -69,7 +69,6 @@ function deploymentStatus(
     updatedReplicas: updated,
     readyReplicas: total(status => status.readyReplicas),
     availableReplicas: available,
-    unavailableReplicas: Math.max(Math.max(all, replicas) - available, 0),
     conditions: [
       condition('Available', enough, enough ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable'),
       condition('Progressing', true, complete ? 'NewReplicaSetAvailable' : 'ReplicaSetUpdated')

@@ -26,6 +26,5 @@ export const splitKey = (key: string): readonly [string, string] => {
 export const isActive = ({ metadata, status }: Pod): boolean =>
   metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed'
 
-const readyCondition = ({ status }: Pod) => status.conditions?.find(({ type }) => type === 'Ready')
-
-export const isReady = (pod: Pod): boolean => readyCondition(pod)?.status === 'True'
+export const isReady = ({ status }: Pod): boolean =>
+  status.conditions?.find(({ type }) => type === 'Ready')?.status === 'True'

@@ -42,10 +42,8 @@ function replicaSetStatus(replicaSet: ReplicaSet, pods: readonly Pod[]): Replica
   const ready = active.filter(isReady).length
   return {
     replicas: active.length,
-    fullyLabeledReplicas: active.length,
     readyReplicas: ready,
     availableReplicas: ready,
-    terminatingReplicas: pods.filter(({ metadata }) => metadata.deletionTimestamp !== undefined).length,
     observedGeneration: replicaSet.metadata.generation ?? 0
   }
 }

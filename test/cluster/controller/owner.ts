@@ -35,7 +35,6 @@ export const controllerOwns =
     const following = follow(world().gateways.writes, note, stopped.signal)
     return {
       writes,
-      lead: () => {},
       async close() {
         stopped.abort()
         await following
