@@ -146,7 +146,7 @@ describe('dashboard, as it is read', function () {
       new MutationObserver(() => window.spoken.push(document.querySelector('[role=status]').textContent))
         .observe(document.querySelector('[role=status]'), { subtree: true, childList: true, characterData: true })
     `)
-    for (let live = 39; live > 0; live -= 3) {
+    for (let live = 39; live > 0; live -= 8) {
       stage.show({ ...whole, drains: whole.drains.slice(0, live) })
       await page.getByRole('heading', { level: 1 }).getByText(`${live} pod`).waitFor()
     }
@@ -160,21 +160,24 @@ describe('dashboard, as it is read', function () {
     await page.close()
   })
 
-  for (const scheme of ['light', 'dark'] as const)
-    for (const width of [320, 390, 720]) {
-      it(`fits into ${width} px without scrolling sideways, and is accessible, ${scheme} (D12)`, async () => {
-        const { page } = await opened(withError(), { scheme, width, height: 800 })
-        const fits = () => page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth')
-        expect(await fits()).to.equal(true)
-        expect(await violations(page)).to.deep.equal([])
-        await page.getByRole('button', { name: 'in', exact: true }).click()
-        await page.locator('[data-lane]').first().click()
-        await page.getByRole('complementary').waitFor()
-        expect(await fits()).to.equal(true)
-        expect(await violations(page)).to.deep.equal([])
-        await page.close()
-      })
-    }
+  // A colour scheme changes no size, and a width no colour.
+  for (const [scheme, width] of [
+    ['light', 320],
+    ['dark', 390],
+    ['light', 720]
+  ] as const)
+    it(`fits into ${width} px without scrolling sideways, and is accessible, ${scheme} (D12)`, async () => {
+      const { page } = await opened(withError(), { scheme, width, height: 800 })
+      const fits = () => page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth')
+      expect(await fits()).to.equal(true)
+      expect(await violations(page)).to.deep.equal([])
+      await page.getByRole('button', { name: 'in', exact: true }).click()
+      await page.locator('[data-lane]').first().click()
+      await page.getByRole('complementary').waitFor()
+      expect(await fits()).to.equal(true)
+      expect(await violations(page)).to.deep.equal([])
+      await page.close()
+    })
 
   it('shows the end of every name, where names of one workload differ (D12)', async () => {
     const { page } = await opened(scene({ name: 'a-workload-with-a-rather-long-name' }), { width: 320 })

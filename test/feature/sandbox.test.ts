@@ -229,11 +229,4 @@ describe('sandbox: the arms', () => {
     expect(arm.detail.hooks).to.deep.equal({ run: 0, failed: 0 })
     expect(arm.detail.hookMs).to.deep.equal({ p50: 0, p99: 0, max: 0 })
   })
-
-  it('sleep-5 takes five seconds for every pod', async () => {
-    const { detail } = await run('sleep-5', { replicas: 1, traffic: 'no-uploads' })
-    expect(detail.hookMs.p50).to.be.within(5000, 8000)
-    expect(detail.hooks).to.deep.equal({ run: 1, failed: 0 })
-    expect(detail.rolloutMs).to.be.above(5000)
-  })
 })
