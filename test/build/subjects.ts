@@ -31,6 +31,7 @@ import {
   inflight
 } from './evidence.ts'
 import { holder } from './holder.ts'
+import { holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
 import { worldOf } from './world.ts'
@@ -46,7 +47,10 @@ export const SUBJECTS = {
   plan: planning,
   successors: succeeding,
   proof: proving,
-  sync: syncing
+  sync: syncing,
+  podfact: podFact,
+  slicefact: sliceFact,
+  holders: holding
 }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {

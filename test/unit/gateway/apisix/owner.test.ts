@@ -1,8 +1,7 @@
 import { expect } from 'chai'
-import { crc32 } from 'node:zlib'
 import { createHolderIndex } from '../../../../agent/gateway/inventory/holder-index.ts'
 import type { AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
-import { holdersOf, namespaceOf, writerOf } from '../../../../agent/gateway/apisix/holders.ts'
+import { writerOf } from '../../../../agent/gateway/apisix/holders.ts'
 
 const nodes = { '10.0.0.1:80': 1 }
 const object = (resource: AdminObject['resource'], id: string, value: object): AdminObject => ({
@@ -52,35 +51,5 @@ describe('who writes a holder', () => {
     expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-2')
     index.replace('services', [], 0)
     expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-1')
-  })
-})
-
-describe('the namespace of a holder', () => {
-  const made = (name: string, value: object = {}) =>
-    object('routes', crc32(name).toString(16), { name, ...value })
-  const of = (one: AdminObject) => namespaceOf(one)
-
-  it('is the beginning of a name that an ingress controller made', () => {
-    expect(of(made('shop_web_80'))).to.equal('shop')
-    expect(of(made('Service_shop_web_80'))).to.equal('shop')
-    expect(of(made('web'))).to.equal(undefined)
-    expect(of(object('routes', 'mine', { name: 'shop_web_80' }))).to.equal(undefined)
-  })
-
-  it('is a label of controller 2.x if the id does not show it', () => {
-    const labels = { ...SECOND, 'k8s/namespace': 'shop' }
-    expect(of(object('consumers', 'a', { labels }))).to.equal('shop')
-    expect(of(object('consumers', 'a', { labels: { 'k8s/namespace': 'shop' } }))).to.equal(undefined)
-    expect(of(object('consumers', 'a', { labels: SECOND }))).to.equal(undefined)
-  })
-
-  it('cannot be chosen by labels, nor inside of an inline upstream', () => {
-    const labels = { ...SECOND, 'k8s/namespace': 'shop' }
-    const upstream = { name: 'shop_web_80', labels, nodes }
-    const rules = [{ weighted_upstreams: [{ upstream }] }]
-    const found = holdersOf(
-      made('evil_trap_0', { labels, upstream, plugins: { 'traffic-split': { rules } } })
-    )
-    expect(found.map(({ namespace }) => namespace)).to.deep.equal(['evil', 'evil'])
   })
 })

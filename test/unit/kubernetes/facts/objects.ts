@@ -29,25 +29,3 @@ export function podObject(
     }
   }
 }
-
-export function sliceObject(name: string, differs: Record<string, unknown> = {}): Record<string, unknown> {
-  return {
-    metadata: {
-      uid: `uid-${name}`,
-      name,
-      namespace: 'shop',
-      resourceVersion: '10',
-      labels: { 'kubernetes.io/service-name': 'web' }
-    },
-    addressType: 'IPv4',
-    ports: [{ name: 'http', port: 8080 }],
-    endpoints: [
-      {
-        addresses: ['10.0.0.1'],
-        conditions: { ready: true, serving: true, terminating: false },
-        targetRef: { kind: 'Pod', name: 'web-1', uid: 'uid-web-1' }
-      }
-    ],
-    ...differs
-  }
-}
