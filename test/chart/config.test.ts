@@ -6,7 +6,7 @@ import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { parse, stringify } from 'yaml'
 import { loadConfig } from '../../agent/config/load.ts'
 import type { Config } from '../../agent/config/config.ts'
-import { CI, only, render, type Manifest, type Values } from './helm.ts'
+import { bare, CI, only, render, type Manifest, type Values } from './helm.ts'
 import { podOf } from './pods.ts'
 
 type Json = { [key: string]: unknown }
@@ -58,7 +58,7 @@ describe('chart configuration', () => {
   }
 
   it('reaches the Admin port of every gateway pod in standalone mode, where the Service of the Admin API leads to any of them', () => {
-    const manifests = render({ 'networkPolicy.enabled': true })
+    const manifests = bare({ 'networkPolicy.enabled': true })
     const { apisix } = load(manifests)
     const { port } = new URL(apisix.admin.url)
     const { gateways } = apisix
@@ -79,7 +79,7 @@ describe('chart configuration', () => {
   })
 
   it('finds the official chart in the same namespace, and the key in the mounted Secret', () => {
-    const { apisix, serve } = load(render())
+    const { apisix, serve } = load(bare())
     expect(apisix.admin.url).to.equal('http://apisix-admin.apisix:9180')
     expect(apisix.admin.key.read()).to.equal('content of admin-key')
     expect(apisix.gateways).to.deep.equal({
@@ -92,16 +92,16 @@ describe('chart configuration', () => {
   })
 
   it('elects a leader among the agents of this release, in its namespace', () => {
-    expect(load(render()).leader).to.deep.equal({ lease: 'apisix/apisix-drain' })
+    expect(load(bare()).leader).to.deep.equal({ lease: 'apisix/apisix-drain' })
     const other = { 'config.leader.lease': 'ops/drainers' }
-    expect(load(render(other)).leader).to.deep.equal({ lease: 'ops/drainers' })
+    expect(load(bare(other)).leader).to.deep.equal({ lease: 'ops/drainers' })
   })
 
   it('mounts the barrier token only if there is a barrier', () => {
-    expect(sources(render()).sources).to.deep.equal([
+    expect(sources(bare()).sources).to.deep.equal([
       { secret: { name: 'apisix-drain', items: [{ key: 'admin-key', path: 'admin-key' }] } }
     ])
-    const manifests = render({ 'config.apisix.barrier': {} })
+    const manifests = bare({ 'config.apisix.barrier': {} })
     expect(sources(manifests).sources[1]).to.deep.equal({
       secret: { name: 'apisix-drain-token', items: [{ key: 'token', path: 'barrier-token' }] }
     })
@@ -110,7 +110,7 @@ describe('chart configuration', () => {
 
   it('mounts the dashboard token only if the dashboard requires one', () => {
     const dashboard = (values: object) =>
-      load(render({ 'config.serve.dashboard': values })).serve.dashboard?.auth
+      load(bare({ 'config.serve.dashboard': values })).serve.dashboard?.auth
     expect(dashboard({ enabled: false })).to.equal(undefined)
     expect(dashboard({ enabled: true, auth: 'none' })).to.deep.equal({ kind: 'none' })
     const auth = dashboard({ enabled: true })
@@ -118,7 +118,7 @@ describe('chart configuration', () => {
   })
 
   it('lets only the group of the agent read the secrets', () => {
-    expect(sources(render()).defaultMode).to.equal(0o440)
+    expect(sources(bare()).defaultMode).to.equal(0o440)
   })
 
   it('reads every Secret and CA from its configured place', () => {
@@ -133,12 +133,12 @@ describe('chart configuration', () => {
       ['configMap', 'gateway-ca', 'ca.crt'],
       ['secret', 'gateway-barrier', 'token'],
       ['configMap', 'gateway-ca', 'ca.crt'],
-      ['secret', 'apisix-drain', 'dashboard-token']
+      ['secret', 'apisix-drain-page', 'dashboard-token']
     ])
   })
 
   it('searches for gateways only in namespaces covered by its Roles', () => {
-    const gateways = (values: Values) => load(render(values)).apisix.gateways
+    const gateways = (values: Values) => load(bare(values)).apisix.gateways
     const pods = { kind: 'pods', selector: 'app.kubernetes.io/name=apisix' }
     expect(gateways({ 'config.kubernetes.namespaces': ['shop'] })).to.deep.equal({
       ...pods,
@@ -169,7 +169,7 @@ describe('chart configuration', () => {
 
   it('restarts the agents when the configuration changes, and only then', () => {
     const sum = (values: Values) => {
-      const { template } = only(render(values), 'Deployment')['spec'] as {
+      const { template } = only(bare(values), 'Deployment')['spec'] as {
         template: { metadata: { annotations: Record<string, string> } }
       }
       return template.metadata.annotations['checksum/config']

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { render, type Manifest, type Values } from './helm.ts'
+import { render, WEBHOOK, type Manifest, type Values } from './helm.ts'
 
 /** The values that widen rights or network access, by the title in `grants.yaml`. */
 const RENDERINGS: Readonly<Record<string, Values>> = {
@@ -12,7 +12,7 @@ const RENDERINGS: Readonly<Record<string, Values>> = {
     'config.apisix.barrier': {},
     'config.serve.dashboard.enabled': true,
     'config.sync': { allow: ['shop/*'] },
-    'injection.webhook.enabled': true,
+    ...WEBHOOK,
     'barrierTLS.enabled': true
   }
 }

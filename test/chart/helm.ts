@@ -77,6 +77,21 @@ export function render(values: Values = {}, file?: string): readonly Manifest[] 
   })
 }
 
+/** Without what is on by default besides the agent. */
+export const BARE: Values = {
+  'plugin.enabled': false,
+  'config.serve.dashboard.enabled': false,
+  'injection.policy.enabled': false
+}
+export const bare = (values: Values = {}): readonly Manifest[] => render({ ...BARE, ...values })
+
+/** The webhook, with a certificate that `helm template` need not make. */
+export const WEBHOOK: Values = {
+  'injection.webhook.enabled': true,
+  'webhookTLS.existingSecret': 'mine',
+  'webhookTLS.caBundle': '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----'
+}
+
 /** Returns the only object of this kind. Throws if there are none or several. */
 export function only(manifests: readonly Manifest[], kind: string): Manifest {
   const [found, ...more] = manifests.filter(manifest => manifest.kind === kind)

@@ -1,18 +1,25 @@
 import { expect } from 'chai'
 import { spawnSync } from 'node:child_process'
-import { kinds, only, render, tryTemplate } from './helm.ts'
+import { bare, kinds, only, tryTemplate, WEBHOOK } from './helm.ts'
 import { schemaFolders } from './schemas.ts'
 import { toolPath } from './tools.ts'
 
 const POLICY = { 'injection.policy.enabled': true }
 
 describe('chart injection', () => {
-  it('is off by default', () => {
-    expect(kinds(render()).filter(kind => /Mutating/.test(kind))).to.deep.equal([])
+  it('is by policy where Kubernetes has one, unless it is off or the agent is restricted to namespaces', () => {
+    const mutating = (values = {}, version?: string) =>
+      tryTemplate(values, undefined, version).stdout.match(/^kind: Mutating.*/gm)?.length ?? 0
+    expect(mutating()).to.equal(3)
+    expect(mutating({ 'injection.policy.enabled': false })).to.equal(0)
+    expect(mutating({ 'config.kubernetes.namespaces': ['shop'] })).to.equal(0)
+    // Before, it is a webhook. `helm template` makes no certificate for it that would be another one each time.
+    expect(mutating({}, '1.35.4')).to.equal(0)
+    expect(mutating({ 'webhookTLS.issuerRef': { name: 'mine' } }, '1.35.4')).to.equal(1)
   })
 
   it('by policy adds a policy, its bindings, and nothing else: no rights, no container', () => {
-    const [plain, injecting] = [render(), render(POLICY)]
+    const [plain, injecting] = [bare(), bare(POLICY)]
     const added = injecting.filter(({ kind }) => kind.startsWith('Mutating'))
     expect(kinds(added)).to.deep.equal([
       'MutatingAdmissionPolicy',
@@ -29,7 +36,7 @@ describe('chart injection', () => {
   })
 
   it('by policy admits pods when the policy fails', () => {
-    const policy = render(POLICY).find(({ kind }) => kind === 'MutatingAdmissionPolicy')
+    const policy = bare(POLICY).find(({ kind }) => kind === 'MutatingAdmissionPolicy')
     expect(policy).to.have.nested.property('spec.failurePolicy', 'Ignore')
   })
 
@@ -39,10 +46,8 @@ describe('chart injection', () => {
     expect(stderr).to.include('MutatingAdmissionPolicy is in Kubernetes from 1.36 on')
   })
 
-  const WEBHOOK = { 'injection.webhook.enabled': true }
-
   it('by webhook admits pods when it fails, waits for 3 s, and handles only pods that ask for it', () => {
-    const { webhooks } = only(render(WEBHOOK), 'MutatingWebhookConfiguration') as unknown as {
+    const { webhooks } = only(bare(WEBHOOK), 'MutatingWebhookConfiguration') as unknown as {
       webhooks: object[]
     }
     expect(webhooks).to.have.length(2)

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { kinds, only, render, type Manifest } from './helm.ts'
+import { bare, kinds, only, render, WEBHOOK, type Manifest } from './helm.ts'
 import { firstContainer, podOf } from './pods.ts'
 
 describe('chart options', () => {
-  it('renders these objects, and the optional ones only on request', () => {
+  it('renders these objects besides plugin and injection, and the optional ones only on request', () => {
     const basic = [
       'ClusterRole',
       'ClusterRoleBinding',
@@ -20,10 +20,14 @@ describe('chart options', () => {
       'Service',
       'ServiceAccount'
     ]
-    expect(kinds(render())).to.deep.equal(basic)
+    expect(kinds(bare())).to.deep.equal(basic)
     const more = [
       'ConfigMap',
+      'ConfigMap',
       'FlowSchema',
+      'MutatingAdmissionPolicy',
+      'MutatingAdmissionPolicyBinding',
+      'MutatingAdmissionPolicyBinding',
       'NetworkPolicy',
       'NetworkPolicy',
       'NetworkPolicy',
@@ -48,32 +52,31 @@ describe('chart options', () => {
     const tcp = (port: number) => ({ port, protocol: 'TCP' })
 
     it('admit the API server if there is a webhook', () => {
-      const [, webhook] = (
-        policy('hooks', render({ ...enabled, 'injection.webhook.enabled': true })) as { ingress: unknown[] }
-      ).ingress
+      const [, webhook] = (policy('hooks', bare({ ...enabled, ...WEBHOOK })) as { ingress: unknown[] })
+        .ingress
       expect(webhook).to.deep.equal({ ports: [{ port: 'webhook', protocol: 'TCP' }] })
     })
 
     it('let the agents reach the barrier of a plugin that the chart brings', () => {
-      const { egress } = policy('reach', render({ ...enabled, 'plugin.enabled': true })) as {
+      const { egress } = policy('reach', bare({ ...enabled, 'plugin.enabled': true })) as {
         egress: { ports: unknown[] }[]
       }
       expect(egress.flatMap(({ ports }) => ports)).to.deep.include(tcp(9092))
     })
 
     it('admit hooks from everywhere, or from the configured sources', () => {
-      expect(policy('hooks', render(enabled))).to.deep.include({
+      expect(policy('hooks', bare(enabled))).to.deep.include({
         policyTypes: ['Ingress'],
         ingress: [{ ports: [{ port: 'http', protocol: 'TCP' }] }]
       })
       const hooksFrom = [{ namespaceSelector: { matchLabels: { hooks: 'yes' } } }]
-      expect(policy('hooks', render({ ...enabled, 'networkPolicy.hooksFrom': hooksFrom })))
+      expect(policy('hooks', bare({ ...enabled, 'networkPolicy.hooksFrom': hooksFrom })))
         .to.have.nested.property('ingress[0].from')
         .that.deep.equals(hooksFrom)
     })
 
     it('admit to the dashboard and the metrics the namespace of the release, or the configured sources', () => {
-      const page = (values: Record<string, unknown> = {}) => policy('page', render({ ...enabled, ...values }))
+      const page = (values: Record<string, unknown> = {}) => policy('page', bare({ ...enabled, ...values }))
       const ports = [{ port: 'page', protocol: 'TCP' }]
       expect(page()).to.deep.include({
         policyTypes: ['Ingress'],
@@ -89,7 +92,7 @@ describe('chart options', () => {
 
     it('let the agent reach DNS, the API server and the gateways, and nothing else', () => {
       const apisix = { matchLabels: { 'app.kubernetes.io/name': 'apisix' } }
-      expect(policy('reach', render(enabled))).to.deep.include({
+      expect(policy('reach', bare(enabled))).to.deep.include({
         policyTypes: ['Egress'],
         egress: [
           { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
@@ -102,7 +105,7 @@ describe('chart options', () => {
     it('open the ports that the configuration uses', () => {
       const ports = (values: Record<string, unknown>) =>
         (
-          policy('reach', render({ ...enabled, ...values })) as { egress: { ports: { port: number }[] }[] }
+          policy('reach', bare({ ...enabled, ...values })) as { egress: { ports: { port: number }[] }[] }
         ).egress[2]?.ports.map(({ port }) => port)
       expect(ports({ 'config.apisix.barrier': { port: 9999 } })).to.deep.equal([9180, 9090, 9999])
       expect(ports({ 'config.apisix.control': { enabled: false } })).to.deep.equal([9180])
@@ -110,7 +113,7 @@ describe('chart options', () => {
   })
 
   it('gives the agents their own share of the API server for their calls', () => {
-    const flow = only(render({ 'flowSchema.enabled': true }), 'FlowSchema')
+    const flow = only(bare({ 'flowSchema.enabled': true }), 'FlowSchema')
     expect(flow).to.have.nested.property('spec.rules[0].subjects[0].serviceAccount').that.deep.equals({
       name: 'apisix-drain',
       namespace: 'apisix'
@@ -119,14 +122,14 @@ describe('chart options', () => {
 
   describe('helm test', () => {
     it('leaves nothing behind, whatever its result', () => {
-      expect(only(render(), 'Pod').metadata.annotations).to.deep.include({
+      expect(only(bare(), 'Pod').metadata.annotations).to.deep.include({
         'helm.sh/hook': 'test',
         'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded,hook-failed'
       })
     })
 
     it('waits for an agent to be ready, and prints the answer', async () => {
-      const { command = [], args, env } = firstContainer(podOf(only(render(), 'Pod')))
+      const { command = [], args, env } = firstContainer(podOf(only(bare(), 'Pod')))
       expect(env).to.deep.equal([{ name: 'AGENT', value: 'http://apisix-drain.apisix:8080' }])
       const [program, ...options] = command
       expect(program).to.equal('node')

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { LEASE_PERMISSIONS, PERMISSIONS } from '../../agent/doctor/rights/check-rbac.ts'
-import { kinds, only, render, type Manifest, type Values } from './helm.ts'
+import { bare, kinds, only, render, WEBHOOK, type Manifest, type Values } from './helm.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -21,7 +21,7 @@ const READS: readonly Rule[] = [
 ]
 describe('chart RBAC', () => {
   const roles = (values: Values = {}) =>
-    render(values)
+    bare(values)
       .filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')
       .map(manifest => ({
         kind: manifest.kind,
@@ -65,8 +65,8 @@ describe('chart RBAC', () => {
   })
 
   it('grants nothing more to inject hooks', () => {
-    for (const way of ['policy', 'webhook'])
-      expect(roles({ [`injection.${way}.enabled`]: true })).to.deep.equal(roles())
+    for (const injecting of [{ 'injection.policy.enabled': true }, WEBHOOK])
+      expect(roles(injecting)).to.deep.equal(roles())
   })
 
   it('grants exactly what the agent uses', () => {
@@ -85,7 +85,7 @@ describe('chart RBAC', () => {
 
   it('binds every role to the one ServiceAccount', () => {
     for (const values of [{}, { 'config.kubernetes.namespaces': ['shop', 'billing'] }]) {
-      const manifests = render(values)
+      const manifests = bare(values)
       const bindings = manifests.filter(({ kind }) => kind.endsWith('Binding'))
       expect(
         bindings.map(({ metadata: { namespace, name }, roleRef }) => ({ namespace, name, roleRef }))
@@ -105,7 +105,7 @@ describe('chart RBAC', () => {
   })
 
   it('mounts a token only into the agents', () => {
-    const manifests = render()
+    const manifests = bare()
     expect(only(manifests, 'ServiceAccount')['automountServiceAccountToken']).to.equal(false)
     expect(only(manifests, 'Deployment')).to.have.nested.property(
       'spec.template.spec.automountServiceAccountToken',

@@ -70,7 +70,7 @@ describe('release', () => {
       const version = versions()[0]?.version
       expect(readdirSync(folder)).to.deep.equal([`apisix-drain-${version}.tgz`])
       const args = ['template', 'apisix-drain', join(folder, `apisix-drain-${version}.tgz`), '-n', 'apisix']
-      const injection = ['--set', 'injection.webhook.enabled=true', '--kube-version', 'v1.36.0']
+      const injection = ['--kube-version', 'v1.36.0']
       const { stdout, stderr, status } = spawnSync(toolPath('helm'), [...args, ...injection], {
         encoding: 'utf8'
       })
@@ -79,7 +79,7 @@ describe('release', () => {
       expect(stdout).to.include(`ghcr.io/someone/apisix-drain-hook:${version}`)
       // The chart's folder has only a link to the plugin's files. The package must have the files themselves.
       const shown = ['--show-only', 'templates/plugin.yaml', '--kube-version', 'v1.36.0']
-      const plugin = ['--set', 'plugin.enabled=true', ...shown]
+      const plugin = shown
       const made = spawnSync(toolPath('helm'), [...args, ...plugin], { encoding: 'utf8' })
       const map = parse(made.stdout) as { data: Readonly<Record<string, string>> }
       expect(map.data).to.deep.equal(pluginFiles())

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
-import { only, render } from './helm.ts'
+import { bare, only, render, WEBHOOK } from './helm.ts'
 import { firstContainer, podOf, workloadOf } from './pods.ts'
 
 describe('chart workload', () => {
-  const manifests = () => render()
+  const manifests = () => bare()
   const deployment = () => workloadOf(only(manifests(), 'Deployment'))
   const agent = () => firstContainer(podOf(only(manifests(), 'Deployment')))
 
@@ -36,14 +36,14 @@ describe('chart workload', () => {
 
   it('leaves the ids to OpenShift, in the pods with hooks too', () => {
     const ids = { runAsUser: null, runAsGroup: null, fsGroup: null }
-    const rendered = render({ podSecurityContext: ids, 'injection.webhook.enabled': true })
+    const rendered = bare({ podSecurityContext: ids, ...WEBHOOK })
     const secure = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } }
     expect(podOf(only(rendered, 'Deployment')).securityContext).to.deep.equal(secure)
     expect(JSON.stringify(rendered)).to.include('runAsNonRoot: true').and.not.include('65532')
   })
 
   it('takes volumes, DNS, a strategy and objects of the operator', () => {
-    const rendered = render({
+    const rendered = bare({
       extraVolumes: [{ name: 'ca', emptyDir: {} }],
       extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
       dnsConfig: { nameservers: ['10.0.0.2'] },
@@ -81,7 +81,7 @@ describe('chart workload', () => {
     expect(agent().lifecycle).to.deep.equal({
       preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } }
     })
-    const none = firstContainer(podOf(only(render({ preStopSeconds: 0 }), 'Deployment')))
+    const none = firstContainer(podOf(only(bare({ preStopSeconds: 0 }), 'Deployment')))
     expect(none.lifecycle).to.deep.equal({
       preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 0)'] } }
     })
@@ -111,7 +111,7 @@ describe('chart workload', () => {
       'kubernetes.io/hostname'
     )
     const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } }
-    expect(podOf(only(render({ affinity }), 'Deployment')).affinity).to.deep.equal(affinity)
+    expect(podOf(only(bare({ affinity }), 'Deployment')).affinity).to.deep.equal(affinity)
   })
 
   it('exposes the agents under the name that every hook calls', () => {
@@ -135,14 +135,14 @@ describe('chart workload', () => {
   })
 
   it('listens on the configured ports, which the Service finds by name', () => {
-    const all = render({ 'config.serve.port': 9000 })
+    const all = bare({ 'config.serve.port': 9000 })
     expect(firstContainer(podOf(only(all, 'Deployment'))).ports[0]).to.include({ containerPort: 9000 })
     expect(only(all, 'Service')).to.have.nested.property('spec.ports[0].targetPort', 'http')
   })
 
   it('prefers the digest of the image to its tag, and the tag to the version', () => {
     const image = (values: Record<string, string>) =>
-      firstContainer(podOf(only(render({ 'image.repository': 'r/x', ...values }), 'Deployment'))).image
+      firstContainer(podOf(only(bare({ 'image.repository': 'r/x', ...values }), 'Deployment'))).image
     const digest = `sha256:${'0'.repeat(64)}`
     expect(image({})).to.equal('r/x:0.2.0')
     expect(image({ 'image.tag': 'edge' })).to.equal('r/x:edge')

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '../plugin/eventually.ts'
-import { CHART, helm } from '../chart/helm.ts'
+import { BARE, CHART, helm } from '../chart/helm.ts'
 import { GATEWAY_NAMESPACE } from './objects/gateways.ts'
 import type { PodRecord } from './pods.ts'
 import type { World } from './world.ts'
@@ -13,12 +13,14 @@ const LOGGED_MS = 30_000
 const PAGE_PORT = 8081
 const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} ([1-9]\d*)$/gm
 
-/** `helm upgrade --install` with these values, as `--set-json` takes them; resolves when the agents are ready. */
+/** `helm upgrade --install` with these values besides `BARE`, as `--set-json` takes them; resolves when the agents are ready. */
 export async function installAgent(
   world: World,
   values: Readonly<Record<string, unknown>> = {}
 ): Promise<void> {
-  const sets = Object.entries(values).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`)
+  const sets = Object.entries({ ...BARE, ...values }).map(
+    ([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`
+  )
   const { kubeconfig } = world.cluster.controlPlane
   const release = ['apisix-drain', CHART, IN_NAMESPACE, `--kubeconfig=${kubeconfig}`]
   const { ok, stderr } = helm('upgrade', '--install', ...release, ...sets)

@@ -19,7 +19,7 @@ describe('the chart on the cluster', () => {
       }
     })
 
-  it('is ready with no value set', () => installAgent(world()))
+  it('is ready without the plugin', () => installAgent(world()))
 
   it('answers its first hook', async () => {
     web = await world().run({ name: 'first', arm: 'apisix-drain', replicas: 2 })

@@ -64,21 +64,21 @@ onEachKubernetes('helm on a real API server', version => {
     expect(said).to.include('uses the Admin API at http://apisix-admin.apisix:9180')
     expect(said).to.include('kubectl -n apisix create secret generic apisix-drain --from-literal=admin-key=')
     expect(said).to.include('kubectl -n apisix exec deploy/apisix-drain -- node agent/main.ts doctor')
+    expect(said).to.include('kubectl label namespace <yours> apisix-drain.io/inject=true')
+    expect(said).not.to.include('/v1/prestop')
+    expect(said).to.include('kubectl -n apisix port-forward svc/apisix-drain 8081:8081')
     expect(said).to.include(
-      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit'
+      `secret apisix-drain-page -o go-template='{{index .data "dashboard-token" | base64decode}}'`
     )
-    expect(said).to.include('--noproxy')
   })
 
-  it('prints how to open the page and to label a namespace, if both are on', () => {
-    const sets = ['config.serve.dashboard.enabled', 'injection.webhook.enabled'].map(on => `--set=${on}=true`)
-    const [, notes = ''] = helm('upgrade', ...RELEASE, CHART, '--dry-run=server', ...sets).split('NOTES:')
-    expect(notes).to.include('kubectl label namespace <yours> apisix-drain.io/inject=true')
-    expect(notes).not.to.include('/v1/prestop')
-    expect(notes).to.include('kubectl -n apisix port-forward svc/apisix-drain 8081:8081')
+  it('prints the hook if none is injected, and no page if it is off', () => {
+    const off = ['--set=injection.policy.enabled=false', '--set=config.serve.dashboard.enabled=false']
+    const [, notes = ''] = helm('upgrade', ...RELEASE, CHART, '--dry-run=server', ...off).split('NOTES:')
     expect(notes).to.include(
-      `secret apisix-drain -o go-template='{{index .data "dashboard-token" | base64decode}}'`
+      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit'
     )
+    expect(notes).to.include('--noproxy').and.not.include('port-forward')
   })
 
   it('creates pods that a namespace of Pod Security level restricted admits', async () => {
@@ -134,11 +134,21 @@ onEachKubernetes('helm on a real API server', version => {
     }
     const folder = mkdtempSync(join(tmpdir(), 'install-'))
     writeFileSync(join(folder, 'admin-key'), 'key')
+    for (const [name, key, file] of [
+      ['apisix-drain-token', 'token', 'barrier-token'],
+      ['apisix-drain-page', 'dashboard-token', 'dashboard-token'],
+      ['apisix-drain-barrier-tls', 'ca.crt', 'barrier-ca.crt']
+    ] as const) {
+      const { json } = await api.call('GET', `/api/v1/namespaces/apisix/secrets/${name}`)
+      const { data } = json as { data: Readonly<Record<string, string>> }
+      writeFileSync(join(folder, file), Buffer.from(data[key] ?? '', 'base64'))
+    }
     writeFileSync(
       join(folder, 'config.yaml'),
       data['config.yaml']
         .replaceAll('/run/secrets/apisix-drain', folder)
         .replace(/url: .*/, 'url: http://127.0.0.1:1')
+        .replace(/^inject:\n(?: .*\n)+/m, '')
     )
     const child = spawn(process.execPath, ['agent/main.ts', 'run', '--config', join(folder, 'config.yaml')], {
       cwd: ROOT,
@@ -160,8 +170,8 @@ onEachKubernetes('helm on a real API server', version => {
       await eventually(async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(5000) })
         const { missing } = (await answer.json()) as { missing: { part: string }[] }
-        // There is no APISIX here, so its parts stay missing, but all watches work.
-        expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways', 'inventory'])
+        // There is no gateway here, but all watches work. With the plugin nothing needs the inventory.
+        expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways'])
       }, WITHIN_MS)
       await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/), WITHIN_MS)
     } finally {
@@ -192,10 +202,15 @@ onEachKubernetes('helm on a real API server', version => {
     expect(await api.call('GET', DEPLOYMENT)).to.have.nested.property('json.spec.replicas', 2)
   })
 
-  it('is uninstalled without leftovers', async () => {
-    expect(await everything(api)).not.to.deep.equal(untouched)
+  it('is uninstalled without leftovers besides what gateways mount', async () => {
     helm('uninstall', ...RELEASE)
-    await eventually(async () => expect(await everything(api)).to.deep.equal(untouched), WITHIN_MS)
+    const kept = [
+      `v1/configmaps apisix/apisix-drain-lua-${versions()[0]?.version}`,
+      'v1/secrets apisix/apisix-drain-barrier-tls',
+      'v1/secrets apisix/apisix-drain-token'
+    ]
+    const left = [...untouched, ...kept].toSorted()
+    await eventually(async () => expect(await everything(api)).to.deep.equal(left), WITHIN_MS)
   })
 })
 

@@ -49,6 +49,15 @@
 {{- get (default dict (dig "apisix" "barrier" nil .Values.config)) "serverName" | default "barrier.apisix-drain" -}}
 {{- end -}}
 
+{{/* The Secret with the token that agents and gateways share. `apisix-drain plugin values` mounts it by this name. */}}
+{{- define "apisix-drain.barrierToken" -}}
+{{- default "apisix-drain-token" .Values.barrierToken.existingSecret -}}
+{{- end -}}
+
+{{- define "apisix-drain.dashboardToken" -}}
+{{- default (printf "%s-page" (include "apisix-drain.fullname" .)) .Values.dashboardToken.existingSecret -}}
+{{- end -}}
+
 {{- define "apisix-drain.hasDashboardToken" -}}
 {{- $dashboard := dig "serve" "dashboard" dict .Values.config -}}
 {{- if and (get $dashboard "enabled") (eq (default "token" (get $dashboard "auth")) "token") }}true{{ end -}}
@@ -99,7 +108,7 @@
 {{- with include "apisix-drain.gatewayNamespace" . -}}
 {{- $_ := set $apisix "gateways" (merge (dict "namespace" .) (default dict (get $apisix "gateways"))) -}}
 {{- end -}}
-{{- if .Values.injection.webhook.enabled -}}
+{{- if eq "webhook" (include "apisix-drain.injects" .) -}}
 {{- $_ := set $config "inject" (dict "file" "/etc/apisix-drain/injection.yaml" "port" .Values.injection.webhook.port) -}}
 {{- end -}}
 {{- toYaml $config -}}

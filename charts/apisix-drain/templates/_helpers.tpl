@@ -18,6 +18,19 @@
 {{- printf "%s-%s" .Release.Namespace (include "apisix-drain.fullname" .) -}}
 {{- end -}}
 
+{{/* Whether Helm sees the cluster. `helm template`, and so Argo CD, does not: what is made there would be new with each rendering. */}}
+{{- define "apisix-drain.seesCluster" -}}
+{{- if hasKey (lookup "v1" "Secret" .Release.Namespace "") "items" }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether the chart makes the Secret `name`: where it sees that there is none, and its own again with each upgrade. */}}
+{{- define "apisix-drain.makes" -}}
+{{- if include "apisix-drain.seesCluster" .root -}}
+{{- $found := lookup "v1" "Secret" .root.Release.Namespace .name -}}
+{{- if or (not $found) (eq .root.Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $found)) }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "apisix-drain.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "apisix-drain.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -2,6 +2,28 @@
 What injection.policy (CEL, templates/injection-policy.yaml) and injection.webhook (agent/hook/inject/) have in common. They make
 the same of a pod: test/install/injection.test.ts holds one against the other.
 */}}
+{{/* What adds hooks: `policy`, `webhook` or nothing. Without a choice: what this Kubernetes has, unless the agent is restricted to namespaces. The webhook needs a certificate that stays. */}}
+{{- define "apisix-drain.injects" -}}
+{{- $policy := .Values.injection.policy.enabled -}}
+{{- $webhook := .Values.injection.webhook.enabled -}}
+{{- $isNew := semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version -}}
+{{- if and $policy $webhook -}}
+{{- fail "injection.webhook: does what injection.policy does; enable one of the two" -}}
+{{- end -}}
+{{- if and $policy (not $isNew) -}}
+{{- fail "injection.policy: MutatingAdmissionPolicy is in Kubernetes from 1.36 on; use injection.webhook" -}}
+{{- end -}}
+{{- $isOpen := and (kindIs "invalid" $policy) (kindIs "invalid" $webhook) (not (dig "kubernetes" "namespaces" nil .Values.config)) -}}
+{{- if or $policy (and $isOpen $isNew) -}}policy
+{{- else if or $webhook (and $isOpen (include "apisix-drain.webhookIsKept" .)) -}}webhook
+{{- end -}}
+{{- end -}}
+
+{{/* Whether the webhook has a certificate that is the same after an upgrade. */}}
+{{- define "apisix-drain.webhookIsKept" -}}
+{{- if or .Values.webhookTLS.existingSecret .Values.webhookTLS.issuerRef (include "apisix-drain.seesCluster" .) }}true{{ end -}}
+{{- end -}}
+
 {{- define "apisix-drain.hookUrl" -}}
 {{- printf "http://%s.%s:%d/v1/prestop" (include "apisix-drain.fullname" .) .Release.Namespace (int .Values.service.port) -}}
 {{- end -}}
