@@ -14,7 +14,7 @@ interface Run {
   flags: readonly string[]
   holds: boolean
   /** Default `barrier`. */
-  model?: 'word' | 'successors'
+  model?: 'word' | 'successors' | 'knowledge'
 }
 
 /** A broken variant of `successors`; one worker and an unchanging place are enough to detect it. */
@@ -23,6 +23,13 @@ const caught = (what: string, ...flags: readonly string[]): Run => ({
   flags: ['WORKERS=1', 'CHANGES=0', ...flags],
   holds: false,
   model: 'successors'
+})
+
+const wrongKnowledge = (what: string, flag: string): Run => ({
+  what,
+  flags: [flag],
+  holds: false,
+  model: 'knowledge'
 })
 
 const RUNS: readonly Run[] = [
@@ -43,6 +50,7 @@ const RUNS: readonly Run[] = [
   { what: 'the word: an entry that comes again', flags: ['WORKERS=1', 'AGAIN'], holds: true, model: 'word' },
   { what: 'the word: a worker that starts', flags: ['CHANGES=0', 'RESTART'], holds: true, model: 'word' },
   { what: 'the word: a node whose pod does not serve', flags: ['BAD'], holds: true, model: 'word' },
+  { what: 'the word: a standby', flags: ['STANDBY'], holds: true, model: 'word' },
   { what: 'the word: two agents, one address', flags: ['TWIN'], holds: true, model: 'word' },
   { what: 'the word: a seal can be set at all', flags: ['REACHED'], holds: false, model: 'word' },
   { what: 'W1: any generation', flags: ['ANY_GENERATION', 'AGAIN'], holds: false, model: 'word' },
@@ -59,6 +67,12 @@ const RUNS: readonly Run[] = [
   {
     what: 'W4: the gateway looks at sole places only',
     flags: ['ANY_OTHERS', 'BAD'],
+    holds: false,
+    model: 'word'
+  },
+  {
+    what: 'W5: a standby is another choice',
+    flags: ['STANDBY', 'ANY_STANDING'],
     holds: false,
     model: 'word'
   },
@@ -79,7 +93,15 @@ const RUNS: readonly Run[] = [
   caught('S4: the tag does not cover the successors', 'UNTAGGED', 'TWIN'),
   caught('S4: a word from before the successors changed', 'NO_CHANGE', 'TWIN'),
   caught('S5: successors are named once', 'NAMED_ONCE', 'LATER'),
-  caught('S5: none is named while none is Ready', 'DROPPED')
+  caught('S5: none is named while none is Ready', 'DROPPED'),
+  { what: 'knowledge: two agents, late or blind', flags: [], holds: true, model: 'knowledge' },
+  wrongKnowledge('knowledge removes an entry at all', 'REACHED'),
+  wrongKnowledge('K1: a removal is forgotten', 'NO_NOTE'),
+  wrongKnowledge('K2: the last put names', 'OLD_NAMES'),
+  wrongKnowledge('K3: a blind agent renews', 'RENEWS_BLIND'),
+  wrongKnowledge('K4: a blind agent removes', 'BLIND_DELETES'),
+  wrongKnowledge('K5: the role of the moment', 'NOW_ROLE'),
+  wrongKnowledge('K6: a successor is an address', 'BY_ADDRESS')
 ]
 
 const path = (model: string) => fileURLToPath(new URL(`./${model}.pml`, import.meta.url))

@@ -33,6 +33,8 @@
  *         UNCHECKED       the gateway seals without a check: the agent's check is older
  *         ANY_OTHERS      the gateway checks only for sole places, not whether the other choices are
  *                         still those that the agent judged
+ *   W5  another choice has the same standing: a node of a lower priority is none, as it takes no request before
+ *         ANY_STANDING    a standby counts as another choice
  * And REACHED must "fail" too: it claims that nothing is ever sealed.
  *
  * No rule can keep the owner from removing the last other choice in the microseconds between (4) and
@@ -41,8 +43,8 @@
  *
  * The model includes: workers that stop at any point (a frozen one does not move), CHANGES
  * configurations that change at any point, one RESTART of a worker with a configuration that may be
- * old, an entry that is removed and put AGAIN, a node that is BAD (its pod does not serve), and
- * TWIN agents on one address.
+ * old, an entry that is removed and put AGAIN, a node that is BAD (its pod does not serve),
+ * B as a STANDBY, and TWIN agents on one address.
  *
  * The search shows that the generation need not be the current one. A word counts from the generation
  * in which its entry was added (born), so entries of other pods do not delay a seal.
@@ -79,11 +81,23 @@ byte since[WORKERS];       /* only for the proof: a bit for each agent whose sea
                               since the worker has its configuration */
 bool sealed;
 
-/* A request to this place now finds only sealed nodes and bad ones, but could have used
+/* The addresses of these that have the standing of x. For a standby, every other node has it. */
+#ifdef STANDBY
+#define peers(these, x) (x == A -> (these) & ~bit(B) : (these))
+#else
+#define peers(these, x) (these)
+#endif
+#ifdef ANY_STANDING
+#define choices(these, x) (these)
+#else
+#define choices(these, x) peers(these, x)
+#endif
+
+/* A request to this place now finds only sealed nodes, bad ones and those of a lower standing, but could have used
    this address before the seal. */
 #define serves(w, x)  ((place[w] & bit(x)) && entry[x] != SEALED && !bad[x])
 #define taken(w, x)   ((place[w] & bit(x)) && entry[x] == SEALED && !bad[x])
-#define refused(w, x) (taken(w, x) && !serves(w, A) && !serves(w, B))
+#define refused(w, x) (taken(w, x) && !serves(w, A) && !(serves(w, B) && peers(bit(B), x)))
 
 #define counts(w, x)  (said[w] != NOTHING && said[w] >= born[x])
 
@@ -113,7 +127,7 @@ end:
 #endif
           said[w] = g;
           others[w] = free;
-          sole[w] = (free == 0 -> was & list : 0)
+          sole[w] = was & list & ((choices(free, A) == 0 -> bit(A) : 0) | (choices(free, B) == 0 -> bit(B) : 0))
        fi;
        g = 0; list = 0; free = 0; m = 0; was = 0
      }
