@@ -4,7 +4,7 @@ import { stringify } from 'yaml'
 import { anchorsOf } from '../../../scripts/docs/links.ts'
 import { firstSeen, seenAtOwner } from '../../../agent/rules/members/behind.ts'
 import { only, render } from '../helm.ts'
-import { BAD_CASES, GOOD_CASES } from './bad-cases.ts'
+import { rowsOf } from '../../build/rows.ts'
 import { play } from './play.ts'
 import { promtool } from './promtool.ts'
 import { recordRollout, STEP_S, STEPS, type Recorded } from './record.ts'
@@ -12,6 +12,12 @@ import { recordRollout, STEP_S, STEPS, type Recorded } from './record.ts'
 interface Rule {
   readonly alert: string
   readonly annotations: Readonly<Record<string, string>>
+}
+
+type Series = Readonly<Record<string, string>>
+const { bad: BAD_CASES, good: GOOD_CASES } = rowsOf('./cases.yaml', import.meta.url) as {
+  readonly bad: Readonly<Record<string, { series: Series; at: string; labels?: Series }>>
+  readonly good: Readonly<Record<string, Series>>
 }
 
 /** The labels of an alert that show its subject. */

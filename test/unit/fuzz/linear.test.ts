@@ -27,7 +27,7 @@ import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
 import { answersIn, worldOf } from '../../build/world.ts'
 import { serviceFact } from '../../build/service.ts'
-import { INJECT } from './samples.ts'
+import { INJECT } from './inject.ts'
 
 const withLifecycle = (preStop: object) => ({
   spec: { containers: [{ name: 'app', lifecycle: { preStop } }] }

@@ -16,7 +16,8 @@ import { parseWatchEvent } from '../../../agent/kubernetes/reflect/follow.ts'
 import { objectReader } from '../../../agent/kubernetes/transport/objects.ts'
 import { readOptions } from '../../../agent/rules/drain/annotations.ts'
 import { claimsOf } from '../../../agent/rules/members/claim.ts'
-import { INJECT, SAMPLES } from './samples.ts'
+import { rowsOf } from '../../build/rows.ts'
+import { INJECT } from './inject.ts'
 
 /** `FUZZ=200000` plays this many inputs, and measures each. The suite plays fewer, the same each time, and measures none: it counts coverage. */
 const FUZZ = process.env['FUZZ']
@@ -35,6 +36,12 @@ const facts = (object: unknown): void => {
 }
 const holders = (value: unknown) =>
   holdersOf({ resource: 'routes', id: '1', revision: 1, value: (value ?? {}) as Record<string, unknown> })
+
+/** Texts that the readers know. */
+const SAMPLES = [
+  ...(rowsOf('./samples.yaml', import.meta.url) as object[]).map(value => JSON.stringify(value)),
+  'namespace=shop&pod=web-1&uid=u1&timeout=5s'
+]
 
 /** Every reader of what comes from outside. */
 const READERS: Readonly<Record<string, (text: Buffer) => unknown>> = {
