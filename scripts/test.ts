@@ -113,17 +113,6 @@ const SUITES: readonly Suite[] = [
     needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
-    name: 'faults',
-    what: 'random scenarios of faults, judged from outside; and broken agents and plugins that must be found out (all by hand: test:faults, test:mutants)',
-    seconds: 430,
-    steps: [
-      ['node', 'test/faults/main.ts', '--runs', '400'],
-      ['node', 'test/faults/mutants.ts', '--by-tests']
-    ],
-    needs: [],
-    runs: 'alone'
-  },
-  {
     name: 'hook',
     what: 'apisix-drain-hook: its Go tests, and the real program against faults, the real agent, and real connections',
     seconds: 25,
@@ -152,6 +141,16 @@ const SUITES: readonly Suite[] = [
       ['mocha', '--config', 'test/install/.mocharc.json']
     ],
     needs: [GO]
+  },
+  {
+    name: 'faults',
+    what: 'random scenarios of faults, judged from outside; and broken agents and plugins that must be found out (all by hand: test:faults, test:mutants)',
+    seconds: 430,
+    steps: [
+      ['node', 'test/faults/main.ts', '--runs', '400'],
+      ['node', 'test/faults/mutants.ts', '--by-tests']
+    ],
+    needs: []
   },
   {
     name: 'cluster',

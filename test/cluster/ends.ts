@@ -8,7 +8,7 @@ import { world } from './setup.ts'
 /** A way in which pods end while other pods serve, or soon begin to serve: no request needs to fail. */
 export interface End extends Pick<Scenario, 'options' | 'ends' | 'act'> {
   readonly title: string
-  /** `arms.test.ts` tries this end too, without a hook and with `sleep 5`. */
+  /** `arms.test.ts` tries this end too, without a hook. */
   readonly compared?: boolean
   /** This end affects parts that other scenarios need, so its scenario runs alone. */
   readonly alone?: boolean

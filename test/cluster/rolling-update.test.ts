@@ -7,13 +7,11 @@ import { world } from './setup.ts'
 import { REPLICAS, SLOW, tenPods } from './ten-pods.ts'
 
 /**
- * The update to the arm `next` ends pods of the arm `arm`. The first runs have no agent: an agent also drains pods without a
+ * The update to the arm `next` ends pods of the arm `arm`. The first run has no agent: an agent also drains pods without a
  * hook, and then few of their requests fail. `npm run bench:cluster` measures the duration of the updates.
  */
 const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next: Arm }[] = [
-  { agents: 0, arm: 'none', next: 'sleep' },
-  { agents: 0, arm: 'sleep', next: 'none' },
-  { agents: 2, arm: 'none', next: 'apisix-drain' },
+  { agents: 0, arm: 'none', next: 'apisix-drain' },
   ...Array.from({ length: 5 }, () => ({ agents: 2, arm: 'apisix-drain', next: 'apisix-drain' }) as const)
 ]
 
