@@ -1,8 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-/**
- * The agent's time. All code that decides gets a Clock, so tests can move it.
- */
+/** The agent's time. All code that decides gets a Clock, so tests can move it. */
 export interface Clock {
   /** Milliseconds since the epoch. Never goes backwards, even if the host's clock is set. */
   now(): number
@@ -38,4 +36,19 @@ export const systemClock: Clock = {
 export function stayAwake(): () => void {
   const timer = setInterval(() => {}, LONGEST)
   return () => clearInterval(timer)
+}
+
+/** Subscribers to changes. Notifications carry no payload: subscribers read the new state themselves. */
+export function createListeners() {
+  const all = new Set<() => void>()
+  return {
+    /** Returns the function that unsubscribes. */
+    add(listener: () => void): () => void {
+      all.add(listener)
+      return () => void all.delete(listener)
+    },
+    notify: () => {
+      for (const listener of all) listener()
+    }
+  }
 }

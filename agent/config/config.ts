@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Settings } from './schema/schema.ts'
-import { type Secret, pemFromFile, secretFromEnv, secretFromFile } from './secret.ts'
-import { parseDuration } from '../rules/drain/duration.ts'
+import { parseDuration } from '../rules/drain/annotations.ts'
+import { X509Certificate } from 'node:crypto'
 
 /** The configuration in the agent's form: checked, complete, frozen. All times in ms. `docs/config.md` explains each setting. */
 export type Config = ReturnType<typeof resolve>
@@ -132,4 +132,144 @@ function reason(err: unknown): string {
   if (code === 'ENOENT') return 'there is no such file'
   if (code === 'EACCES') return 'no permission'
   return code ?? (err as Error).message
+}
+
+/** A secret by reference. Printing, logging or serialising it shows its source, never its value. */
+export interface Secret {
+  /** `<from file /run/secrets/admin-key>` or `<from env ADMIN_KEY>`. */
+  readonly source: string
+  /** The present value. A file is read again at each call, because mounted secrets are rotated in place. */
+  read(): string
+  toJSON(): string
+  toString(): string
+}
+
+function reference(source: string, current: () => string): Secret {
+  return Object.freeze({ source, read: current, toJSON: () => source, toString: () => source })
+}
+
+/**
+ * A secret in a file, without white space at both ends. If a rotation leaves the file missing or empty for a moment, `read` returns
+ * the last value.
+ *
+ * @throws Error if the first read fails or finds nothing
+ */
+function secretFromFile(path: string): Secret {
+  const load = () => readFileSync(path, 'utf8').trim()
+  let last = load()
+  if (last === '') throw new Error('the file is empty')
+  return reference(`<from file ${path}>`, () => {
+    try {
+      last = load() || last
+    } catch {
+      // Kubernetes swaps the symlink of a mounted secret: for a moment there may be nothing to read.
+    }
+    return last
+  })
+}
+
+/** @throws Error if the variable is not set or empty */
+export function secretFromEnv(name: string, env: Readonly<Record<string, string | undefined>>): Secret {
+  const value = env[name]?.trim()
+  if (!value) throw new Error('the variable is not set or empty')
+  return reference(`<from env ${name}>`, () => value)
+}
+
+/** Certificates in a file that may be replaced, such as a mounted ConfigMap. */
+interface Pem {
+  /** The current text. */
+  read(): string
+}
+
+const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
+
+/** @throws Error if the text holds no certificate, or one that cannot be read */
+function check(text: string): string {
+  const blocks = text.match(BLOCK) ?? []
+  if (blocks.length === 0) throw new Error('it holds no PEM certificate (-----BEGIN CERTIFICATE-----)')
+  for (const [i, block] of blocks.entries()) {
+    try {
+      void new X509Certificate(block).subject
+    } catch {
+      throw new Error(`its certificate ${i + 1} of ${blocks.length} is damaged`)
+    }
+  }
+  return text
+}
+
+/**
+ * Certificates from a file. Each `read` reads the file again. While the file is missing or not PEM, it returns the last good text.
+ *
+ * @throws Error if the first read fails or finds no certificate
+ */
+export function pemFromFile(path: string): Pem {
+  let seen = readFileSync(path, 'utf8')
+  let good = check(seen)
+  return Object.freeze({
+    read() {
+      try {
+        const text = readFileSync(path, 'utf8')
+        if (text !== seen) {
+          seen = text
+          good = check(text)
+        }
+      } catch {
+        // During a rotation the file can be missing or incomplete. A later call reads it again.
+      }
+      return good
+    }
+  })
+}
+
+/** The names of the settings for connections to one kind of server. */
+export interface Route {
+  /** The setting of the server's address. */
+  readonly address: string
+  /** The setting of the server's scheme. Absent: it is always http. */
+  readonly scheme?: string
+  /** The setting of the CA that signs the server's certificate. */
+  readonly ca: string
+}
+
+const MEANING: readonly (readonly [code: RegExp, meaning: (route: Route) => string])[] = [
+  [/^E[MN]FILE$/, () => 'the agent has no file descriptor left: raise the limit of open files (ulimit -n)'],
+  [
+    /^(ENOTFOUND|EAI_AGAIN)$/,
+    ({ address }) =>
+      `the host name has no address: correct it in ${address}, with the namespace of the Service (name.namespace)`
+  ],
+  [
+    /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST))$/,
+    ({ scheme }) =>
+      `the server does not speak TLS at that port: write http instead of https in ${scheme ?? ''}, or correct the port`
+  ],
+  [
+    /^(ECONNRESET|EPIPE|HPE_INVALID_CONSTANT)$/,
+    ({ scheme }) =>
+      `the server broke the connection off: ${scheme ? `if it speaks TLS at that port, write https instead of http in ${scheme}; otherwise ` : ''}look at its log, and at proxies in between`
+  ],
+  [
+    /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_SIGNATURE_FAILURE|CERT_UNTRUSTED)$/,
+    ({ ca }) =>
+      `the agent does not trust the CA of the server's certificate: give the PEM of that CA in ${ca}`
+  ],
+  [/^CERT_HAS_EXPIRED$/, () => "the server's certificate has expired: renew it"],
+  [
+    /^CERT_NOT_YET_VALID$/,
+    () => "the server's certificate is not valid yet: compare the clocks of both machines"
+  ],
+  [
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    ({ address }) => `the server's certificate is for another name: write one of its names in ${address}`
+  ],
+  [
+    /^ERR_(TLS|SSL)_.*CERTIFICATE_REQUIRED$/,
+    () => 'the server asks for a client certificate, and the agent sends none'
+  ]
+]
+
+/** The meaning of a failed connection's code (`ECONNREFUSED`), and a remedy; empty for a code without a row. */
+export function networkMeaning(code: string | undefined, route: Route): string {
+  if (code === undefined) return ''
+  return MEANING.find(([codes]) => codes.test(code))?.[1](route) ?? ''
 }

@@ -1,9 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { LineCounter, parseDocument, stringify, parse } from 'yaml'
-import { contradictions, schemaProblems, nearest } from './problems.ts'
+import {
+  contradictions,
+  schemaProblems,
+  nearest,
+  configRows,
+  ENV_PREFIX,
+  type ConfigRow
+} from './problems.ts'
 import { resolve, type Config, type Env } from './config.ts'
 import { schema, type Settings } from './schema/schema.ts'
-import { configRows, ENV_PREFIX, type ConfigRow } from './schema/rows.ts'
 
 /** A configuration, or all of its problems. `settings` is what `printConfig` prints. */
 type Loaded =

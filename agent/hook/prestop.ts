@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import { isOwnLimit, type Ack } from '../rules/drain/ack.ts'
-import type { Hook } from '../rules/drain/drain.ts'
+import { isOwnLimit, type Ack, type Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
-import { SHUTTING_DOWN, type HookSlots, type Slot } from './hook-slots.ts'
 import type { HoldRequest, Holds } from '../round/hold/holds.ts'
-import { identify } from './identify.ts'
-import { parseQuery } from './query.ts'
+import { identify, parseQuery } from './identify.ts'
 import { refusalResponse, refuse, type Refusal } from '../round/hold/refusal.ts'
 import { reply, type createFirsts } from '../round/hold/reply.ts'
-import { endOfGrace, reserveOf } from '../rules/drain/budget.ts'
+import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
+import { fieldsOf } from '../base/read.ts'
+import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
+import { inTime } from '../round/hold/fresh-watch.ts'
+import { readOptions } from '../rules/drain/annotations.ts'
+import type { Millis } from '../rules/drain/facts.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
@@ -156,4 +158,135 @@ function refused(
   if (leftOut !== undefined) log.warn({ address: call.address, error, why, leftOut }, 'hook refused')
   if (error === 'shutting-down') call.hangUp()
   return refusalResponse(refusal)
+}
+
+/** How long an answer is used, in ms. */
+const FRESH_MS = 5000
+
+/** Asks whether a namespace says of all its pods that their requests come through APISIX only. Without an answer: no. */
+export function createOnlyApisix(
+  call: (
+    method: string,
+    path: string,
+    body: undefined,
+    signal: AbortSignal
+  ) => Promise<{ readonly json: unknown }>,
+  clock: Clock
+): (namespace: string) => Promise<boolean> {
+  const known = new Map<string, { readonly until: Millis; readonly answer: Promise<boolean> }>()
+  const ask = async (namespace: string): Promise<boolean> => {
+    const path = `/api/v1/namespaces/${namespace}`
+    const { json } = await inTime(clock, signal => call('GET', path, undefined, signal))
+    return readOptions(annotationsOf(fieldsOf(fieldsOf(json)['metadata'])['annotations'])).onlyApisix
+  }
+  return namespace => {
+    const now = clock.now()
+    const last = known.get(namespace)
+    if (last && now < last.until) return last.answer
+    const answer = ask(namespace).catch(() => false)
+    known.set(namespace, { until: now + FRESH_MS, answer })
+    return answer
+  }
+}
+
+/** The slot of a waiting hook. A second `leave` has no effect. */
+interface Slot {
+  readonly ok: true
+  /** Aborts when the agent releases all hooks (the end of its shutdown). */
+  readonly signal: AbortSignal
+  /** Counts the hook for its pod, once the pod is known. Returns a refusal if too many hooks of this pod wait already. */
+  claim(uid: string): Refusal | undefined
+  leave(): void
+}
+
+/** Limits how many hooks wait. When the agent stops, it empties the slots in three phases. */
+export interface HookSlots {
+  enter(): Slot | Refusal
+  /** Phase 1 of a shutdown: no further hook is admitted. */
+  close(): void
+  /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
+  emptied(signal: AbortSignal): Promise<void>
+  /** Phase 3: every remaining hook is broken off, so that it asks another agent. */
+  releaseAll(): void
+  readonly waiting: number
+}
+
+const SHUTTING_DOWN = refuse('shutting-down', 'this agent is stopping and breaks off; another one answers')
+
+export function createHookSlots(limits: {
+  readonly maxHooks: number
+  readonly maxHooksPerPod: number
+}): HookSlots {
+  const perPod = new Map<string, number>()
+  const release = new AbortController()
+  const onLeave = new Set<() => void>()
+  let waiting = 0
+  let open = true
+  const isEmpty = () => waiting === 0
+
+  return {
+    enter() {
+      if (!open) return SHUTTING_DOWN
+      if (waiting >= limits.maxHooks) {
+        return refuse('too-many-hooks', `${waiting} hooks are waiting already; add a replica`)
+      }
+      waiting += 1
+      return slot()
+    },
+    close: () => void (open = false),
+    async emptied(signal) {
+      while (!isEmpty()) await nextLeave(signal)
+    },
+    releaseAll() {
+      open = false
+      release.abort(SHUTTING_DOWN)
+    },
+    get waiting() {
+      return waiting
+    }
+  }
+
+  function slot(): Slot {
+    let claimed: string | undefined
+    let left = false
+    return {
+      ok: true,
+      signal: release.signal,
+      claim(uid) {
+        const others = perPod.get(uid) ?? 0
+        if (others >= limits.maxHooksPerPod) {
+          return refuse(
+            'too-many-hooks-of-pod',
+            `${others} hooks of this pod are waiting already; one per container is enough`
+          )
+        }
+        claimed = uid
+        perPod.set(uid, others + 1)
+        return undefined
+      },
+      leave() {
+        if (left) return
+        left = true
+        waiting -= 1
+        if (claimed !== undefined) {
+          const others = (perPod.get(claimed) ?? 1) - 1
+          if (others > 0) perPod.set(claimed, others)
+          else perPod.delete(claimed)
+        }
+        for (const wake of onLeave) wake()
+      }
+    }
+  }
+
+  function nextLeave(signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const abort = () => reject(signal.reason as Error)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    onLeave.add(resolve)
+    return promise.finally(() => {
+      onLeave.delete(resolve)
+      signal.removeEventListener('abort', abort)
+    })
+  }
 }

@@ -1,5 +1,4 @@
-import type { Ack } from '../rules/drain/ack.ts'
-import type { Drain } from '../rules/drain/drain.ts'
+import type { Ack, Drain } from '../rules/drain/drain.ts'
 import type { Log } from '../base/log.ts'
 import type { Memory } from './gather/memory.ts'
 

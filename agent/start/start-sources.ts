@@ -21,18 +21,21 @@ import {
 } from './wire.ts'
 import type { Log } from '../base/log.ts'
 import { createDrainStore, type DrainStore, type CurrentDrains } from '../round/drain-store.ts'
-import { createAsking, type Asking } from '../upkeep/asking.ts'
+import {
+  createAsking,
+  createStillEnding,
+  createGhosts,
+  type Asking,
+  type UpkeepParts
+} from '../upkeep/upkeep.ts'
 import type { Sources } from '../round/gather/sources.ts'
-import type { UpkeepParts } from '../upkeep/upkeep.ts'
-import { createStillEnding } from '../upkeep/still-ending.ts'
 import { watchVanished } from '../round/gather/vanished-gateways.ts'
 import type { Metered } from '../report/metrics/round-metrics.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
-import { addressRanges } from '../base/address-ranges.ts'
-import { createGhosts } from '../upkeep/ghosts.ts'
+import { addressRanges } from '../base/read.ts'
 import { createSync } from '../upkeep/sync.ts'
-import { serviceName } from '../rules/members/claim.ts'
+import { serviceName } from '../rules/members/members.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
 /** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */

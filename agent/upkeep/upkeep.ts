@@ -1,8 +1,21 @@
-import type { Millis } from '../rules/drain/facts.ts'
+import type { Millis, PodFact, NodeKey, PodUid } from '../rules/drain/facts.ts'
 import type { Writer } from '../gateway/write/writer.ts'
 import type { Observer } from '../round/observer.ts'
-import type { Ghosts } from './ghosts.ts'
 import type { Sync } from './sync.ts'
+import type { Drain, Drains } from '../rules/drain/drain.ts'
+import type { Inventory } from '../gateway/inventory/inventory.ts'
+import { writerOf } from '../gateway/apisix/holders.ts'
+import type { Log } from '../base/log.ts'
+import { ghostsIn, type AddressesKnown, type Ghost } from '../rules/members/behind.ts'
+import type { Holder, HolderKey } from '../rules/plan/holder.ts'
+import { isEnding } from '../rules/plan/match.ts'
+import type { Cluster } from '../kubernetes/facts/cluster.ts'
+import PQueue from 'p-queue'
+import type { Clock } from '../base/clock.ts'
+import type { ServiceName } from '../kubernetes/facts/slice-store.ts'
+import { isOver } from '../rules/drain/eligible.ts'
+import { addressOf } from '../gateway/apisix/nodes.ts'
+import type { CurrentDrains } from '../round/drain-store.ts'
 
 /** The parts that look at holders apart from drains. */
 export interface UpkeepParts {
@@ -22,3 +35,225 @@ export const upkeepObserver = (
     for (const target of sync?.targets(now()) ?? []) writer.tend(target)
   }
 })
+
+interface GhostsOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
+  readonly inventory: Pick<Inventory, 'holders' | 'byHost' | 'readAt'>
+  readonly drains: () => Drains
+  readonly isPodRange: (host: string) => boolean
+  /** Whether to search for ghosts beyond the addresses of pods that were seen to end. */
+  readonly hasRanges: boolean
+  /** Whether pods of all namespaces are watched. Otherwise an address may belong to a pod that is not watched. */
+  readonly everywhere: boolean
+  readonly afterMs: number
+  /** The addresses of pods that ended before this agent started, as the gateways remember them; each once. */
+  readonly inherited: () => Iterable<string>
+  readonly log: Log
+}
+
+/** Finds nodes whose pods are gone, and reports them. Nothing is written: the owner removes them. */
+interface Ghosts {
+  /** Called each round; checks the holders once for each of their listings. */
+  look(now: Millis): void
+  /** The ghosts by holder, as of the last listing. */
+  found(): ReadonlyMap<HolderKey, readonly Ghost[]>
+}
+
+/** How many addresses of ended pods are remembered; the oldest are dropped. */
+const REMEMBERED = 50_000
+
+export function createGhosts(options: GhostsOptions): Ghosts {
+  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, inherited, log } = options
+  const ended = new Map<string, Millis>()
+  const free = new Map<string, Millis>()
+  let told = new Set<string>()
+  let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
+  let lookedAt: Millis = 0
+  let readAt: Millis | undefined
+
+  /** Whether the knowledge of Kubernetes is current. If it may be old, no node counts as a ghost. */
+  const isCurrent = () =>
+    everywhere && cluster.parts().every(({ name, state }) => name === 'services' || state === 'live')
+
+  /** Whether the drain still uses its node: the owner gets `afterMs` to remove the node of a drained pod. */
+  const isInUse = (drain: Drain, now: Millis) =>
+    isEnding(drain) && !(drain.phase === 'gone' && now >= drain.at + afterMs)
+
+  const knownAt = (now: Millis): AddressesKnown => ({
+    isTaken: host =>
+      cluster.pods.byIp(host).length > 0 ||
+      [...drains().values()].some(drain => isInUse(drain, now) && drain.pod.ips.includes(host)) ||
+      (!ended.has(host) && cluster.slices.lists(host)),
+    endedAt: host => ended.get(host),
+    isPodRange,
+    freeSince: host => free.get(host)
+  })
+
+  const remember = (now: Millis): void => {
+    for (const { fact, at } of cluster.pods.goneSince(lookedAt)) {
+      if (!fact.hostNetwork) for (const ip of fact.ips) ended.set(ip, at)
+    }
+    lookedAt = now
+    for (const ip of inherited()) {
+      ended.set(ip, now)
+      readAt = undefined
+    }
+    for (const ip of ended.keys())
+      if (ended.size > REMEMBERED || cluster.pods.byIp(ip).length > 0) ended.delete(ip)
+  }
+  const candidates = (): Iterable<Holder> => {
+    if (hasRanges) return inventory.holders().values()
+    const holders = [...ended.keys()].flatMap(ip => inventory.byHost(ip))
+    return new Map(holders.map(holder => [holder.key, holder])).values()
+  }
+  /** Records when each listed address lost its last pod. */
+  const age = (holders: Iterable<Holder>, known: AddressesKnown, now: Millis): void => {
+    const listed = new Set<string>()
+    for (const { nodes } of holders)
+      for (const { host } of nodes) if (isPodRange(host) && !known.isTaken(host)) listed.add(host)
+    for (const host of free.keys()) if (!listed.has(host)) free.delete(host)
+    for (const host of listed) if (!free.has(host)) free.set(host, now)
+  }
+  /** Logs a ghost, unless the last listing had it, and returns its name. */
+  const say = (holder: Holder, { node, evidence }: Ghost): string => {
+    const name = `${holder.key} ${node.key}`
+    if (!told.has(name))
+      log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
+    return name
+  }
+
+  return {
+    look(now) {
+      remember(now)
+      const listing = inventory.readAt()
+      if (listing === undefined || listing === readAt) return
+      readAt = listing
+      if (!isCurrent()) {
+        free.clear()
+        ghosts = new Map()
+        return
+      }
+      const looked = [...candidates()]
+      const known = knownAt(now)
+      age(looked, known, now)
+      const all = looked.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
+      const haunted = all.filter(({ list }) => list.length > 0)
+      ghosts = new Map(haunted.map(({ holder, list }) => [holder.key, list]))
+      told = new Set(haunted.flatMap(({ holder, list }) => list.map(ghost => say(holder, ghost))))
+    },
+    found: () => ghosts
+  }
+}
+
+/** How long an answer of the API server may take, in ms, including the wait in the queue. */
+const ASK_MS = 1000
+/** Concurrent requests. To find an address, the API server scans all pods. */
+const AT_ONCE = 16
+/** Equal requests within this time, in ms, share one answer: a pod can be in dozens of holders. */
+const FRESH_MS = 100
+
+/**
+ * Asks the API server, not the watches, about nodes that a write is about to remove. A silent or late watch shows neither that an
+ * address has a new pod nor that a pod is ready again. `undefined` and `false`: no answer.
+ */
+export interface Asking {
+  /** The pod of this name, if it exists: one object, at little cost. */
+  pod(name: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined>
+  /** The pods that have this address. The API server scans all pods, by first address only (dual stack). */
+  ownersOf(host: string): Promise<readonly PodFact[] | undefined>
+  /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service does not exist any more. */
+  refresh(service: ServiceName): Promise<boolean>
+}
+
+interface AskingOptions {
+  readonly cluster: Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'fetchService'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
+  const questions = new PQueue({ concurrency: AT_ONCE })
+  const asked = new Map<string, { readonly at: Millis; readonly answer: Promise<unknown> }>()
+
+  const ask = async <T>(what: object, go: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> => {
+    const late = new AbortController()
+    const { signal } = late
+    const cancel = clock.alarm(clock.now() + ASK_MS, () =>
+      late.abort(new Error(`no answer within ${ASK_MS} ms`))
+    )
+    try {
+      return await questions.add(() => go(signal), { signal })
+    } catch (err) {
+      log.warn({ err, ...what }, 'could not ask the API server, so the node is left alone')
+      return undefined
+    } finally {
+      cancel()
+    }
+  }
+  const once = <T>(name: string, go: () => Promise<T>): Promise<T> => {
+    const now = clock.now()
+    for (const [other, { at }] of asked) if (now - at >= FRESH_MS) asked.delete(other)
+    const known = asked.get(name)
+    if (known) return known.answer as Promise<T>
+    const answer = go()
+    asked.set(name, { at: now, answer })
+    return answer
+  }
+
+  return {
+    pod: ({ namespace, name }) =>
+      once(`pod ${namespace}/${name}`, () =>
+        ask({ pod: `${namespace}/${name}` }, async signal => ({
+          pod: await cluster.fetchPod(namespace, name, signal)
+        }))
+      ),
+    ownersOf: host => once(host, () => ask({ host }, signal => cluster.fetchPodsByIp(host, signal))),
+    refresh: ({ namespace, name }) =>
+      once(`service ${namespace}/${name}`, async () => {
+        const service = { namespace, name }
+        return (await ask({ service }, signal => cluster.fetchService(service, signal))) === true
+      })
+  }
+}
+
+interface StillEndingOptions {
+  readonly cluster: Pick<Cluster, 'verifyWatch' | 'podsAssuredAt'>
+  readonly asking: Pick<Asking, 'pod' | 'ownersOf'>
+  readonly drains: Pick<CurrentDrains, 'current' | 'isEnding'>
+  /** When this process last came back from an absence; `-Infinity`: it was never away. */
+  readonly resumedAt: () => Millis
+}
+
+/**
+ * Asked right before every write: does the address still belong to a pod that ends? A change may have waited, and after a hook was
+ * answered its pod goes and its address is reused. A silent watch does not show that, so the agent asks the API server. It need not
+ * ask if a current watch has shown the pod's own deletion and its hook has no answer yet. It first asks for the pod itself (one
+ * object); only if that is gone, it asks for the pods at the address. `undefined`: not known. The node then stays for now, because
+ * a ghost is better than the removal of a pod that serves.
+ */
+export function createStillEnding({ cluster, asking, drains, resumedAt }: StillEndingOptions) {
+  return async (uid: PodUid, node: NodeKey): Promise<boolean | undefined> => {
+    if (!drains.isEnding(uid, node)) return false
+    const drain = drains.current().get(uid)
+    if (!drain) return false
+    const isCurrent = cluster.podsAssuredAt() >= resumedAt()
+    if (isCurrent && drain.phase === 'draining' && drain.pod.deletionAt !== undefined) return true
+    const itself = await asking.pod(drain.pod)
+    if (!itself) return undefined
+    // Only a deletion is never taken back, and nobody adds a node again that was removed for a pod that stays.
+    if (itself.pod?.uid === uid && !isOver(itself.pod))
+      return itself.pod.deletionAt !== undefined || undefined
+    const { host, port } = addressOf(node)
+    const owners = await asking.ownersOf(host)
+    if (owners === undefined) return undefined
+    const stays = (pod: PodFact) =>
+      pod.deletionAt === undefined &&
+      !isOver(pod) &&
+      (!pod.hostNetwork || port === undefined || pod.containerPorts.includes(port))
+    if (owners.some(pod => pod.uid !== uid && stays(pod))) {
+      cluster.verifyWatch('pods')
+      return false
+    }
+    return drains.isEnding(uid, node)
+  }
+}

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { configRows, type ConfigRow } from '../../agent/config/schema/rows.ts'
+import { configRows, type ConfigRow } from '../../agent/config/problems.ts'
 
 /** docs/config.md: every setting, from the schema. */
 export function configDoc(): string {

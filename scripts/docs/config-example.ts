@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { configRows, type ConfigRow } from '../../agent/config/schema/rows.ts'
+import { configRows, type ConfigRow } from '../../agent/config/problems.ts'
 
 /**
  * config.example.yaml: every setting with its explanation. A setting with a default is written with its default. A setting

@@ -1,6 +1,14 @@
-import type { Drain, Drains, Hook, Idle, Proven, Verdict } from '../../agent/rules/drain/drain.ts'
+import type {
+  Drain,
+  Drains,
+  Hook,
+  Idle,
+  Proven,
+  Verdict,
+  DrainSettings,
+  Seen
+} from '../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
-import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
 import { begin, NOTHING_YET } from '../../agent/rules/drain/step.ts'
 
 export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, ghostMs: 600_000 }

@@ -4,7 +4,7 @@ import type {
   Observation,
   ProofSettings
 } from '../../agent/rules/proof/evidence.ts'
-import type { LongLived } from '../../agent/rules/drain/long-lived.ts'
+import type { LongLived } from '../../agent/rules/drain/drain.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 type HolderEvidence = Evidence['holders'][number]

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { ranMs } from './apisix.ts'
-import type { Ack, Proved, Unproved } from '../../agent/rules/drain/ack.ts'
+import type { Ack, Proved, Unproved } from '../../agent/rules/drain/drain.ts'
 
 /** An ack, or a refusal: only a refusal has `error`. */
 export type HookBody = Partial<Omit<Proved, 'result' | 'evidence'> & Omit<Unproved, keyof Proved>> & {

@@ -1,7 +1,6 @@
 import { systemClock } from '../../agent/base/clock.ts'
 import { createApp } from '../../agent/hook/app.ts'
-import { listen } from '../../agent/hook/listen.ts'
-import { hookPolicy, pagePolicy } from '../../agent/hook/port-policy.ts'
+import { listen, hookPolicy, pagePolicy } from '../../agent/hook/listen.ts'
 import { serveWebhook } from '../../agent/hook/inject/server.ts'
 import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { pod } from './pod.ts'

@@ -1,12 +1,17 @@
-import { longLivedWords, type LongLived } from '../../agent/rules/drain/long-lived.ts'
+import {
+  longLivedWords,
+  type LongLived,
+  type Drain,
+  type Hook,
+  type Verdict,
+  type DrainSettings,
+  type Seen
+} from '../../agent/rules/drain/drain.ts'
 import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/proof/evidence.ts'
 import { proveByReads } from '../../agent/rules/proof/observed.ts'
 import { prove } from '../../agent/rules/proof/proof.ts'
-import { answer } from '../../agent/rules/drain/answer.ts'
-import { budgetProblems, deadlineOf } from '../../agent/rules/drain/budget.ts'
-import type { Drain, Hook, Verdict } from '../../agent/rules/drain/drain.ts'
+import { answer, budgetProblems, deadlineOf } from '../../agent/rules/drain/answer.ts'
 import type { EndpointFact, PodFact } from '../../agent/rules/drain/facts.ts'
-import type { DrainSettings, Seen } from '../../agent/rules/drain/seen.ts'
 import { begin, step } from '../../agent/rules/drain/step.ts'
 import type { Holder } from '../../agent/rules/plan/holder.ts'
 import { plan } from '../../agent/rules/plan/plan.ts'

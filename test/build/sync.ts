@@ -1,7 +1,5 @@
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/rules/drain/facts.ts'
-import { settleClaims } from '../../agent/rules/members/settle.ts'
-import { membersOf } from '../../agent/rules/members/members.ts'
-import { planSync, type NewNode } from '../../agent/rules/members/member-edits.ts'
+import { settleClaims, membersOf, planSync, type NewNode } from '../../agent/rules/members/members.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
 import { asking, serviceFact } from './service.ts'

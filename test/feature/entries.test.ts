@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { pair } from '../build/pair.ts'
-import { readSecret } from '../../agent/hook/barrier-entries.ts'
+import { readSecret } from '../../agent/hook/app.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { eventually } from '../plugin/eventually.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { DURATION_FORM, formatDuration, parseDuration } from '../../rules/drain/duration.ts'
-import { ALLOW_FORM } from '../../rules/members/allowed.ts'
+import { DURATION_FORM, formatDuration, parseDuration } from '../../rules/drain/annotations.ts'
+import { ALLOW_FORM } from '../../rules/members/members.ts'
 
 interface Range {
   readonly min: string

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { longLivedWords } from '../../rules/drain/long-lived.ts'
+import { longLivedWords } from '../../rules/drain/drain.ts'
 import type { Moments } from '../../report/snapshot/drain-view.ts'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'

@@ -1,4 +1,4 @@
-import { longLivedWords, together } from '../../rules/drain/long-lived.ts'
+import { longLivedWords, together } from '../../rules/drain/drain.ts'
 import type { DrainView } from '../../report/snapshot/drain-view.ts'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import { clock, count, formatAge } from './format.ts'

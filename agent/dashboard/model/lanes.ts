@@ -1,4 +1,4 @@
-import { longLivedWords } from '../../rules/drain/long-lived.ts'
+import { longLivedWords } from '../../rules/drain/drain.ts'
 import { latestDecision, lagOf, type DrainView } from '../../report/snapshot/drain-view.ts'
 import { formatMs } from './format.ts'
 

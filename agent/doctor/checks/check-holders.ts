@@ -1,5 +1,4 @@
-import { allowedBy } from '../../rules/members/allowed.ts'
-import { settleClaims } from '../../rules/members/settle.ts'
+import { allowedBy, settleClaims } from '../../rules/members/members.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
 import type { LeadsTo } from '../../rules/plan/leads-to.ts'
 import { createServiceStore } from '../../kubernetes/facts/service-store.ts'

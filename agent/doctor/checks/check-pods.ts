@@ -1,6 +1,5 @@
-import { readOptions } from '../../rules/drain/annotations.ts'
-import { formatDuration } from '../../rules/drain/duration.ts'
-import { budgetProblems } from '../../rules/drain/budget.ts'
+import { readOptions, formatDuration } from '../../rules/drain/annotations.ts'
+import { budgetProblems } from '../../rules/drain/answer.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
@@ -15,7 +14,7 @@ import {
 } from './cluster-lists.ts'
 import { hookProblems, type FindService } from './check-hooks.ts'
 import { X509Certificate } from 'node:crypto'
-import { readPair, type InjectSettings } from '../../hook/inject/settings.ts'
+import { readPair, type InjectSettings } from '../../hook/inject/inject.ts'
 
 interface PodBudget {
   readonly reserveMs: number

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls'
 import http from 'node:http'
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
 import { createJsonReader, readJson, TooLong } from '../../base/read.ts'
-import { networkMeaning, type Route } from '../../config/network.ts'
+import { networkMeaning, type Route } from '../../config/config.ts'
 import { isRecord } from './nodes.ts'
 
 export interface TlsOptions {

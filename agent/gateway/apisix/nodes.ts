@@ -1,4 +1,4 @@
-import { canonicalHost } from '../../base/address-ranges.ts'
+import { canonicalHost } from '../../base/read.ts'
 import { nodeKey, type NodeKey } from '../../rules/drain/facts.ts'
 import type { HolderNode } from '../../rules/plan/holder.ts'
 

@@ -1,7 +1,7 @@
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierState } from '../apisix/barrier-wire.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'
-import { countOf, together, type LongLived } from '../../rules/drain/long-lived.ts'
+import { countOf, together, type LongLived } from '../../rules/drain/drain.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { wordOf } from './merge-words.ts'
 

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
-
-import type { Clock } from '../../base/clock.ts'
+import { createListeners, type Clock } from '../../base/clock.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
 import {
   createBarrierClient,
@@ -9,7 +8,6 @@ import {
   type BarrierOptions
 } from '../apisix/barrier-api.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
-import { createListeners } from '../../base/listeners.ts'
 import { createBarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
 import type { BarrierReading } from '../../rules/proof/evidence.ts'

@@ -1,9 +1,7 @@
 import type { Logger } from 'pino'
-
-import type { Clock } from '../../base/clock.ts'
+import { createListeners, type Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
-import { createListeners } from '../../base/listeners.ts'
 import type { answersOf } from '../../rules/plan/hidden.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'

@@ -1,7 +1,5 @@
 import type { Logger } from 'pino'
-
-import type { Clock } from '../../base/clock.ts'
-import { createListeners } from '../../base/listeners.ts'
+import { createListeners, type Clock } from '../../base/clock.ts'
 import type { AdminApi } from '../apisix/admin-api.ts'
 import { detectMode, type Mode } from './mode.ts'
 import { doubled } from '../../rules/drain/times.ts'

@@ -1,8 +1,8 @@
 import type { AdminObject } from '../apisix/admin-api.ts'
 import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
-import { editNodes, isRecord, nodesPatch, type NodeEdit, type RawNodes, nodeOf } from '../apisix/nodes.ts'
+import { editNodes, isRecord, nodesPatch, nodeOf, type NodeEdit, type RawNodes } from '../apisix/nodes.ts'
 import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import type { NewNode } from '../../rules/members/member-edits.ts'
+import type { NewNode } from '../../rules/members/members.ts'
 
 /** An edit of one upstream inside an object. */
 interface HolderEdit extends NodeEdit {

@@ -1,8 +1,11 @@
 import { annotationReader, PREFIX } from '../../rules/drain/annotations.ts'
 import { annotationsOf } from '../../kubernetes/facts/pod-fact.ts'
 import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../../base/read.ts'
-import { commandFor } from './command.ts'
-import type { InjectSettings } from './settings.ts'
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 
 /** The annotation that names the containers that get a hook (`web, proxy`). Without it, all but sidecars get one. */
 const CONTAINERS = `${PREFIX}inject-containers`
@@ -164,4 +167,121 @@ function appended(
   const fresh = items.filter(item => !had.has(item[key]))
   if (fresh.length === 0) return []
   return [...missing(of, path, name, []), ...fresh.map(item => add(`${path}/${name}/-`, item))]
+}
+
+/** The length of the fallback if the grace has room for it, in seconds. */
+const FALLBACK_S = 5
+
+/**
+ * The preStop command for a pod with this grace, in s. The agent has the grace less the fallback and one second for its answer. The sleep
+ * of the fallback runs from the start, so that the time spent counts.
+ *
+ * @param container whose hook it is: if only that one stops, only its ports are drained
+ * @param sleep the sleep that the hook replaces, in s, or 0: its fallback, and its least time, for it covered other traffic than APISIX's
+ */
+export function commandFor(
+  { hook, url }: Pick<InjectSettings, 'hook' | 'url'>,
+  grace: number,
+  { container, sleep }: { readonly container: string; readonly sleep: number }
+): readonly string[] {
+  const byDefault = grace >= 20 ? FALLBACK_S : Math.floor(grace / 4)
+  const budget = grace - byDefault - 1
+  const fallback = sleep || byDefault
+  if (hook === 'helper') {
+    const agent = url.replace(/\/v1\/prestop$/, '')
+    const times = ['--budget', `${budget}s`, '--fallback', `${fallback}s`, '--container', container]
+    const least = sleep > 0 ? ['--at-least', `${sleep}s`] : []
+    return ['/apisix-drain/apisix-drain-hook', '--url', agent, ...times, ...least]
+  }
+  // Without a connection, all tries and pauses must end a good while before the sleep: to start processes takes time too.
+  const pauses = fallback >= 5 ? '0 1 1' : fallback >= 3 ? '0 1' : '0'
+  const named = `${url}?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=${container}&sleep=${fallback}s${sleep > 0 ? `&atLeast=${sleep}s` : ''}`
+  const call = `curl -fsS -m ${budget} --noproxy "*" --connect-timeout 0.7 -X POST "${named}"`
+  // curl returns 22 for an HTTP error, which no further try changes.
+  const tries = `for pause in ${pauses}; do sleep $pause; ${call} && exit; [ $? = 22 ] && break; done; false`
+  return ['sh', '-c', `sleep ${fallback} & timeout ${budget} sh -c '${tries}' && kill $! 2>/dev/null || wait`]
+}
+
+const object = z.record(z.string(), z.unknown())
+
+/** The content of `inject.file`, written by the chart: the same parts as in its MutatingAdmissionPolicy. */
+const injectSettings = z.strictObject({
+  /** The host name that the API server calls and that the certificate is for. */
+  host: z.string().min(1),
+  /** PEM files: the certificate, and its key. */
+  certificateFile: z.string().min(1),
+  keyFile: z.string().min(1),
+  hook: z.enum(['helper', 'curl']),
+  /** The URL that hooks call: `http://apisix-drain.apisix:8080/v1/prestop`. */
+  url: z.url(),
+  /** The parts that install the helper, if the hook uses it. */
+  initContainer: object.optional(),
+  volumes: z.array(
+    z.strictObject({
+      volume: z.looseObject({ name: z.string() }),
+      mount: z.looseObject({ mountPath: z.string() })
+    })
+  )
+})
+
+export type InjectSettings = z.infer<typeof injectSettings>
+
+/** @throws Error if the file is unreadable, or is not of the form that the chart writes */
+export const readInjectSettings = (file: string): InjectSettings =>
+  injectSettings.parse(parse(readFileSync(file, 'utf8')))
+
+/** A certificate with its chain, and its key. PEM. */
+export interface Pair {
+  readonly certificate: string
+  readonly key: string
+}
+
+type Files = Pick<InjectSettings, 'certificateFile' | 'keyFile'>
+
+/** How often the files are read, in ms. The kubelet takes a minute to change them. */
+const EVERY_MS = 10_000
+
+/** @throws Error if a file cannot be read */
+export const readPair = ({ certificateFile, keyFile }: Files): Pair => ({
+  certificate: readFileSync(certificateFile, 'utf8'),
+  key: readFileSync(keyFile, 'utf8')
+})
+
+/**
+ * Calls `use` with the pair in the files, and with each later one. A problem is logged once, and the last good pair stays in use: the
+ * files may be missing at the start, or be read in the middle of a change. Returns the function that stops it.
+ *
+ * @param use throws if the pair is unusable
+ */
+export function followPair(
+  files: Files,
+  use: (pair: Pair) => void,
+  parts: { clock: Clock; log: Log }
+): () => void {
+  const ended = new AbortController()
+  let used: string | undefined
+  let problem: string | undefined
+  void follow()
+  return () => ended.abort(new Error('the agent is stopping'))
+
+  async function follow(): Promise<void> {
+    while (!ended.signal.aborted) {
+      read()
+      await parts.clock.sleep(EVERY_MS, ended.signal).catch(() => {})
+    }
+  }
+
+  function read(): void {
+    try {
+      const pair = readPair(files)
+      if (pair.certificate !== used) use(pair)
+      used = pair.certificate
+      problem = undefined
+    } catch (err) {
+      const message = String(err)
+      if (message !== problem)
+        parts.log.warn({ err }, 'the certificate of the webhook cannot be used, so pods get no hook')
+      problem = message
+    }
+  }
 }

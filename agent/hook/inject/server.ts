@@ -2,12 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/config.ts'
-import { type Log, createRare } from '../../base/log.ts'
+import { createRare, type Log } from '../../base/log.ts'
 import { readJson, TooLong } from '../../base/read.ts'
-import { listen } from '../listen.ts'
-import { webhookPolicy, type PortPolicy } from '../port-policy.ts'
-import { review } from './inject.ts'
-import { followPair, readInjectSettings, type InjectSettings, type Pair } from './settings.ts'
+import { listen, webhookPolicy, type PortPolicy } from '../listen.ts'
+import { review, followPair, readInjectSettings, type InjectSettings, type Pair } from './inject.ts'
 
 interface Webhook {
   readonly port: number

@@ -1,10 +1,9 @@
 import { isIP } from 'node:net'
 import type { V1ObjectMeta, V1Pod, V1PodSpec, V1PodStatus } from '@kubernetes/client-node'
-import { addressRanges } from '../../base/address-ranges.ts'
+import { addressRanges, conditionIsTrue, fieldsOf, listOf, textOf, same } from '../../base/read.ts'
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { ipsOf } from './pod-fact.ts'
-import { conditionIsTrue, fieldsOf, listOf, textOf, same } from '../../base/read.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** Addresses that no gateway can have: this host, link-local ones (cloud metadata), multicast groups, and the unspecified address. */

@@ -1,10 +1,8 @@
-import { neighbourhoodOf } from '../../base/address-ranges.ts'
+import { neighbourhoodOf, same } from '../../base/read.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isOver, saysThatItEnds } from '../../rules/drain/eligible.ts'
+import { isOver, saysThatItEnds, withLabels } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
-import { withLabels } from '../../rules/drain/workload.ts'
-import { createMultiMap } from './collections.ts'
-import { same } from '../../base/read.ts'
+import { createMultiMap } from './pod-fact.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The latest state of each pod by uid, with the indexes that a drain needs. */

@@ -9,10 +9,9 @@ import type {
 } from '@kubernetes/client-node'
 import type { ServiceFact } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
-import { annotationsOf } from './pod-fact.ts'
+import { annotationsOf, createMultiMap } from './pod-fact.ts'
 import { fieldsOf, listOf, portOf, textOf, timeOf, same } from '../../base/read.ts'
 import { keysOfName } from '../../rules/plan/service-names.ts'
-import { createMultiMap } from './collections.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 const NONE: readonly never[] = Object.freeze([])

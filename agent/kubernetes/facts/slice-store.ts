@@ -7,12 +7,11 @@ import type {
   V1ObjectReference
 } from '@kubernetes/client-node'
 import type { Endpoint, EndpointFact, PodUid, PodFact } from '../../rules/drain/facts.ts'
-import { canonicalHost } from '../../base/address-ranges.ts'
+import { canonicalHost, fieldsOf, listOf, portOf, textOf, same } from '../../base/read.ts'
 import { SERVICE_LABEL } from '../reflect/collection.ts'
 import { identityOf } from '../transport/objects.ts'
-import { intern, createMultiMap } from './collections.ts'
+import { intern, createMultiMap } from './pod-fact.ts'
 import { MOST_PORTS } from '../../rules/plan/match.ts'
-import { fieldsOf, listOf, portOf, textOf, same } from '../../base/read.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The API server accepts no more. */

@@ -1,8 +1,7 @@
 import type { V1Lease, V1LeaseSpec, V1ObjectMeta } from '@kubernetes/client-node'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { fieldsOf, numberOf, textOf } from '../../base/read.ts'
-import type { Clock } from '../../base/clock.ts'
-import { createListeners } from '../../base/listeners.ts'
+import { createListeners, type Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 
 /** The leadership, for display. */

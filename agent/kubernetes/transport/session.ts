@@ -1,7 +1,7 @@
-import { connect, type ClientHttp2Session, constants, type OutgoingHttpHeaders } from 'node:http2'
+import { connect, constants, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
-import { networkMeaning } from '../../config/network.ts'
+import { networkMeaning } from '../../config/config.ts'
 import type { Credentials } from './credentials.ts'
 
 /** One HTTP/2 session, with the signals that its callers need. */

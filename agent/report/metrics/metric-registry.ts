@@ -1,7 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Ack } from '../../rules/drain/ack.ts'
-import type { Drain } from '../../rules/drain/drain.ts'
-import type { LongLived } from '../../rules/drain/long-lived.ts'
+import type { Ack, Drain, LongLived } from '../../rules/drain/drain.ts'
 import type { Kept } from '../../rules/plan/change.ts'
 
 /** The values of each label, as a list or in words. They are bounded: never a pod, a uid or an address. */

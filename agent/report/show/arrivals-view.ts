@@ -12,7 +12,7 @@ import {
 import type { ArrivalView } from '../snapshot/snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import { expectedNodes } from '../../upkeep/expected.ts'
+import { expectedNodes } from '../../upkeep/sync.ts'
 
 /** Follows every pod that becomes Ready until every gateway routes to it. It asks no gateway: `behind-view.ts` requests the readings. */
 interface Arrivals {

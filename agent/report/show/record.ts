@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Observer } from '../../round/observer.ts'
 import { isRiskless, type Memory } from '../../round/gather/memory.ts'
-import type { Drain, Grade, Proven } from '../../rules/drain/drain.ts'
+import type { Drain, Grade, Proven, Ack } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import {
   drainName,
@@ -13,7 +13,6 @@ import {
 } from '../snapshot/drain-view.ts'
 import type { Totals } from '../snapshot/snapshot.ts'
 import { z } from 'zod'
-import type { Ack } from '../../rules/drain/ack.ts'
 import type { ToldAnswers } from '../../gateway/barrier/entry-table.ts'
 
 /** The past of this agent: finished drains and answers, counts, and the time of the last round. The only owner of that state. */

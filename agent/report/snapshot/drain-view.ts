@@ -1,7 +1,13 @@
-import type { Ack } from '../../rules/drain/ack.ts'
-import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../../rules/drain/drain.ts'
+import type {
+  Ack,
+  Drain,
+  GatewayReport,
+  Grade,
+  HolderReport,
+  Witness,
+  LongLived
+} from '../../rules/drain/drain.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
-import type { LongLived } from '../../rules/drain/long-lived.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { GatewayFact, Millis } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
-import { slowestOf } from '../../rules/members/applied.ts'
+import { slowestOf } from '../../rules/members/arrivals.ts'
 import { latest } from '../../rules/drain/times.ts'
 import type { GatewayHas } from '../../rules/members/behind.ts'
 import type { Holder, Resource } from '../../rules/plan/holder.ts'

@@ -1,10 +1,8 @@
 import type { Logger } from 'pino'
-
-import type { Clock } from '../../base/clock.ts'
+import { createListeners, type Clock } from '../../base/clock.ts'
 import { isConnectionRefused } from '../../base/errors.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { ReadGateway, Sighting } from '../../gateway/apisix/control-api.ts'
-import { createListeners } from '../../base/listeners.ts'
 import { createLanes } from '../../gateway/barrier/gateway-lanes.ts'
 import type { Observation } from '../../rules/proof/evidence.ts'
 import type { Wanted } from '../../rules/proof/observed.ts'

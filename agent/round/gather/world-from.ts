@@ -1,4 +1,4 @@
-import { addressRanges } from '../../base/address-ranges.ts'
+import { addressRanges } from '../../base/read.ts'
 import type { World } from '../../rules/plan/world.ts'
 import type { Sources } from './sources.ts'
 

@@ -1,5 +1,4 @@
-import type { Ack } from '../../rules/drain/ack.ts'
-import type { Hook } from '../../rules/drain/drain.ts'
+import type { Ack, Hook } from '../../rules/drain/drain.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 
 /** One hook to be held, and its pod according to the caller's identity. */

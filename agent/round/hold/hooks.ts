@@ -1,5 +1,4 @@
-import type { Ack } from '../../rules/drain/ack.ts'
-import type { Hook, Stop } from '../../rules/drain/drain.ts'
+import type { Ack, Hook, Stop } from '../../rules/drain/drain.ts'
 import { runOf, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'

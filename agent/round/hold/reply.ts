@@ -1,5 +1,4 @@
-import { isOwnLimit, type Ack } from '../../rules/drain/ack.ts'
-import type { Hook } from '../../rules/drain/drain.ts'
+import { isOwnLimit, type Ack, type Hook } from '../../rules/drain/drain.ts'
 
 /** Headers of every answer. */
 export const ALWAYS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }

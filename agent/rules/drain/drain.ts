@@ -1,5 +1,4 @@
 import type { Millis, PodFact, PodUid } from './facts.ts'
-import type { LongLived } from './long-lived.ts'
 
 /** The signs that a pod ends, in no order. The first one starts the drain. */
 export type Witness = 'deletion' | 'hook' | 'phase' | 'deleted'
@@ -146,4 +145,119 @@ export interface Hook {
   readonly sleepMs?: number | undefined
   /** A sleep that the hook replaces, and that covered other traffic than that of APISIX too: `?atLeast=`. */
   readonly atLeastMs?: number | undefined
+}
+
+interface Answered {
+  readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
+  readonly elapsedMs: number
+  readonly gateways: readonly GatewayReport[]
+  readonly holders: readonly HolderReport[]
+  /** See `Proven.succeeded`. */
+  readonly successors: readonly string[]
+  /** Websockets and streams that are still in flight to the pod: the pod ends them at SIGTERM. `null`: none, or not known. */
+  readonly longLived: LongLived | null
+  /** One sentence: why this answer, and why not better evidence. */
+  readonly why: string
+}
+
+/**
+ * A 200, which replaces the caller's own sleep: every gateway has sealed the pod, and no ordinary request to it is in flight. Without the
+ * plugin: every gateway was seen without the pod, for as long as a sleep (evidence `observed`). Only `proved()` makes one, of a proof.
+ */
+export interface Proved extends Answered {
+  readonly status: 200
+  readonly result: 'drained'
+  readonly evidence: Proven['grade']
+  readonly gateways: Proven['gateways']
+  /** In how many places the pod was listed. 0: nothing routes to it. `null`: not known. */
+  readonly places: number | null
+  /** No other pod could take over in time: a gateway that knew no other node answers 503 since the seal. */
+  readonly noReplacement: boolean
+}
+
+/** A 503: `curl -f … || sleep 5` sleeps. `stays`: the pod does not end (a container restart), or it opts out. */
+export interface Unproved extends Answered {
+  readonly status: 503
+  readonly result: 'unproved' | 'stays'
+  readonly evidence: 'none'
+  /** The change that an operator can make to get a proof. */
+  readonly change: string
+}
+
+/** The answer to a preStop hook: the status and the JSON body of `POST /v1/prestop`. */
+export type Ack = Proved | Unproved
+
+/** Whether the limit of the call was over (`?timeout=`), not the grace of the pod. */
+export const isOwnLimit = (
+  { timeoutMs = Infinity }: Pick<Hook, 'timeoutMs'>,
+  { status, elapsedMs }: Ack
+): boolean => status === 503 && elapsedMs >= timeoutMs
+
+/**
+ * Requests in flight to one pod that do not end by themselves, by kind. No gateway can end them in their own protocol; the pod can, once
+ * it has received SIGTERM.
+ */
+export interface LongLived {
+  /** Answered with 101: websockets, and other upgraded protocols. */
+  readonly upgraded: number
+  /** Server-sent events, by their content type. */
+  readonly sse: number
+  /** gRPC streams, and answers that have lasted for longer than the plugin's `stream_after`. */
+  readonly streams: number
+  /** Age of the oldest one in ms; 0: not known yet. */
+  readonly oldestMs: number
+}
+
+/** How many there are, of all kinds. */
+export const countOf = ({ upgraded, sse, streams }: LongLived): number => upgraded + sse + streams
+
+/** The sum over several addresses or gateways, with the age of the oldest. */
+export function together(all: readonly LongLived[]): LongLived {
+  const sum = (of: (one: LongLived) => number) => all.reduce((total, one) => total + of(one), 0)
+  return {
+    upgraded: sum(one => one.upgraded),
+    sse: sum(one => one.sse),
+    streams: sum(one => one.streams),
+    oldestMs: Math.max(0, ...all.map(one => one.oldestMs))
+  }
+}
+
+/** Such as `3 websockets, 1 event stream, 2 streams`. */
+export const longLivedWords = ({ upgraded, sse, streams }: LongLived): string =>
+  [counted(upgraded, 'websocket'), counted(sse, 'event stream'), counted(streams, 'stream')]
+    .filter(words => words !== '')
+    .join(', ')
+
+const counted = (n: number, what: string): string => (n === 0 ? '' : `${n} ${what}${n === 1 ? '' : 's'}`)
+
+/** Everything that the loop knows about one pod (one uid) in this round. */
+export interface Seen {
+  /** The pod as last seen, by the watch or in an answer of the API server. */
+  readonly pod: PodFact
+  /** The object is gone: a DELETED event, or it is missing from a complete list. Never true for a stale watch. */
+  readonly gone: boolean
+  /** The watches of pods and EndpointSlices are live, so a pod that they do not show as ending does not end. */
+  readonly current: boolean
+  /** When the first hook arrived that is still held. */
+  readonly hookAt: Millis | undefined
+  /** The held hooks that came from the pod's own address; empty without the barrier: only a seal can be taken back. */
+  readonly calls: readonly Stop[]
+  /** The ports of the pod to which something may route. */
+  readonly routed: readonly number[]
+  /** Some holder or gateway still lists the pod. `undefined`: no inventory yet. */
+  readonly listed: boolean | undefined
+  /** The verdict on the evidence (`prove`); `undefined` before any was gathered. */
+  readonly verdict: Verdict | undefined
+}
+
+/** The settings that drains depend on. All times in ms. */
+export interface DrainSettings {
+  /** The part of its grace that the pod keeps for its own shutdown, after the answer. */
+  readonly reserveMs: number
+  /** How far the API server's clock is behind the agent's; it is added to `deletionTimestamp`. Absent: they agree. */
+  readonly serverBehindMs?: number
+  /** Only pods of some namespaces are seen, so an unseen pod may have the address of a finished one. Absent: no. */
+  readonly someNamespacesOnly?: boolean
+  /** How long the drain of a gone pod is kept while the agent does not know whether a holder lists the pod, in ms. */
+  readonly ghostMs: number
 }

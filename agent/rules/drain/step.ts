@@ -1,8 +1,7 @@
-import { deadlineOf } from './budget.ts'
-import type { Drain, Verdict, Waiting, Witness } from './drain.ts'
+import { deadlineOf } from './answer.ts'
+import type { Drain, Verdict, Waiting, Witness, DrainSettings, Seen } from './drain.ts'
 import { backAgain, eligible, isOver, latestStops, mayStay, servedBy, witnessesOf } from './eligible.ts'
 import type { Millis, PodFact } from './facts.ts'
-import type { DrainSettings, Seen } from './seen.ts'
 import { earliest } from './times.ts'
 
 /**

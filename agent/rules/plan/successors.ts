@@ -1,5 +1,5 @@
 import type { Drains } from '../drain/drain.ts'
-import { saysThatItEnds } from '../drain/eligible.ts'
+import { saysThatItEnds, isOfRole, isReplacedAfterwards, roleOf } from '../drain/eligible.ts'
 import { readOptions } from '../drain/annotations.ts'
 import {
   nodeKey,
@@ -9,7 +9,6 @@ import {
   type PodFact,
   type PodUid
 } from '../drain/facts.ts'
-import { isOfRole, isReplacedAfterwards, roleOf } from '../drain/workload.ts'
 import type { Holder } from './holder.ts'
 import { isEnding } from './match.ts'
 import type { World } from './world.ts'

@@ -1,6 +1,6 @@
 import type { Drain } from '../drain/drain.ts'
 import type { NodeKey } from '../drain/facts.ts'
-import { hasFixedAddress } from '../drain/workload.ts'
+import { hasFixedAddress } from '../drain/eligible.ts'
 import type { Holder, HolderNode } from './holder.ts'
 import type { PlanSettings } from './world.ts'
 

@@ -1,6 +1,5 @@
 import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
-import type { Grade, HolderReport } from '../drain/drain.ts'
-import type { LongLived } from '../drain/long-lived.ts'
+import type { Grade, HolderReport, LongLived } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 
 /** The reads of one gateway's Control API for one drain, each on a new connection, since its removal was accepted. */

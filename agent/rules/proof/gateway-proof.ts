@@ -1,7 +1,6 @@
 import type { BarrierReading, Evidence } from './evidence.ts'
-import type { GatewayReport, Idle } from '../drain/drain.ts'
+import { longLivedWords, countOf, type GatewayReport, type Idle } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
-import { longLivedWords, countOf } from '../drain/long-lived.ts'
 
 /** What the barrier of one gateway shows about one drain. */
 interface Assessment {

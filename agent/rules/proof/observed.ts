@@ -1,5 +1,5 @@
 import type { Drain, GatewayReport, Verdict, Without } from '../drain/drain.ts'
-import { formatDuration } from '../drain/duration.ts'
+import { formatDuration } from '../drain/annotations.ts'
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import { latest } from '../drain/times.ts'
 import type { Evidence, ProofSettings } from './evidence.ts'

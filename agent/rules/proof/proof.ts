@@ -1,6 +1,5 @@
 import { readOptions } from '../drain/annotations.ts'
-import type { Drain, GatewayReport, Idle, Verdict } from '../drain/drain.ts'
-import { countOf } from '../drain/long-lived.ts'
+import { countOf, type Drain, type GatewayReport, type Idle, type Verdict } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import { earliest, latest } from '../drain/times.ts'
 import type { Evidence, ProofSettings } from './evidence.ts'

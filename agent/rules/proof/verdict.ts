@@ -1,5 +1,14 @@
-import type { Drain, GatewayReport, HolderReport, Proof, Verdict } from '../drain/drain.ts'
-import { longLivedWords, countOf, together, type LongLived } from '../drain/long-lived.ts'
+import {
+  longLivedWords,
+  countOf,
+  together,
+  type Drain,
+  type GatewayReport,
+  type HolderReport,
+  type Proof,
+  type Verdict,
+  type LongLived
+} from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { Evidence } from './evidence.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { stringify } from 'yaml'
 import { loadConfig, printConfig } from '../../../agent/config/load.ts'
-import { pemFromFile } from '../../../agent/config/secret.ts'
+import { pemFromFile } from '../../../agent/config/config.ts'
 import { selfSigned } from '../../../sandbox/kubernetes/tls.ts'
 import { rowsOf } from '../../build/rows.ts'
 

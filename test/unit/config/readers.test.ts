@@ -3,7 +3,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../../agent/config/load.ts'
-import { configRows } from '../../../agent/config/schema/rows.ts'
+import { configRows } from '../../../agent/config/problems.ts'
 
 /** The section and name of a setting. */
 type Name = readonly [section: string, name: string]

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { BODIES } from '../../../agent/hook/inject/server.ts'
-import { hookPolicy, MOST_HOOKS } from '../../../agent/hook/port-policy.ts'
+import { hookPolicy, MOST_HOOKS } from '../../../agent/hook/listen.ts'
 import { MOST, WITHIN_MS } from '../../../agent/report/page/guard.ts'
 import { FOREIGN_HOLD_MS } from '../../../agent/start/assemble.ts'
 

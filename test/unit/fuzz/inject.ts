@@ -1,4 +1,4 @@
-import type { InjectSettings } from '../../../agent/hook/inject/settings.ts'
+import type { InjectSettings } from '../../../agent/hook/inject/inject.ts'
 
 export const INJECT: InjectSettings = {
   hook: 'curl',

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { barrierEntries, readSecret, type BarrierEntriesParts } from '../../../agent/hook/barrier-entries.ts'
+import { barrierEntries, readSecret, type BarrierEntriesParts } from '../../../agent/hook/app.ts'
 
 const ENTRY = { uid: 'uid-1', ip: '10.0.0.1', state: 'sealed', ttl: 60 } as const
 const parts = (differs: Partial<BarrierEntriesParts> = {}): BarrierEntriesParts => ({

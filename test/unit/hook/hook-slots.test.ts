@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createHookSlots } from '../../../agent/hook/hook-slots.ts'
+import { createHookSlots } from '../../../agent/hook/prestop.ts'
 
 describe('hook slots', () => {
   const enter = (slots: ReturnType<typeof createHookSlots>) => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { normaliseAddress } from '../../../agent/report/page/guard.ts'
-import { parseQuery } from '../../../agent/hook/query.ts'
+import { parseQuery } from '../../../agent/hook/identify.ts'
 
 describe('prestop query', () => {
   const parse = (text: string) => parseQuery(new URLSearchParams(text))

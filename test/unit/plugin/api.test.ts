@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
-import { readSecret } from '../../../agent/hook/barrier-entries.ts'
+import { readSecret } from '../../../agent/hook/app.ts'
 import {
   eventually,
   httpNode,

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { supervise, type Part, type Supervision } from '../../../agent/start/shutdown.ts'
+import { supervise, type Part, type Supervision } from '../../../agent/start/run.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { memoryLog } from '../../build/serve.ts'
 

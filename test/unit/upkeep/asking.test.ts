@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PodFact } from '../../../agent/rules/drain/facts.ts'
-import { createAsking } from '../../../agent/upkeep/asking.ts'
+import { createAsking } from '../../../agent/upkeep/upkeep.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'
 import { memoryLog } from '../../build/serve.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PodFact } from '../../../agent/rules/drain/facts.ts'
-import { expectedNodes } from '../../../agent/upkeep/expected.ts'
+import { expectedNodes } from '../../../agent/upkeep/sync.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
 

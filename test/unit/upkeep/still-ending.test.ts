@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { Drain } from '../../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../../agent/rules/drain/facts.ts'
 import { begin } from '../../../agent/rules/drain/step.ts'
-import { createStillEnding } from '../../../agent/upkeep/still-ending.ts'
+import { createStillEnding } from '../../../agent/upkeep/upkeep.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { hooksOf } from '../../../../agent/doctor/checks/check-hooks.ts'
-import { commandFor } from '../../../../agent/hook/inject/command.ts'
+import { commandFor } from '../../../../agent/hook/inject/inject.ts'
 
 describe('doctor: hooks of a pod', () => {
   const exec = (line: string) => ({ exec: { command: ['sh', '-c', line] } })

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createNet, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
-import { networkMeaning } from '../../../../agent/config/network.ts'
+import { networkMeaning } from '../../../../agent/config/config.ts'
 import { until } from '../../../build/apisix.ts'
 import { createHttp, type HttpClient } from '../../../../agent/gateway/apisix/http.ts'
 

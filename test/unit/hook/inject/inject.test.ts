@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { inject as injection, review } from '../../../../agent/hook/inject/inject.ts'
-import type { InjectSettings } from '../../../../agent/hook/inject/settings.ts'
+import { inject as injection, review, type InjectSettings } from '../../../../agent/hook/inject/inject.ts'
 
 const curl: InjectSettings = {
   host: 'apisix-drain.apisix.svc',

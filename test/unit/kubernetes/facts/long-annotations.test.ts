@@ -3,8 +3,7 @@ import { readOptions } from '../../../../agent/rules/drain/annotations.ts'
 import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import { toEndpointFact } from '../../../../agent/kubernetes/facts/slice-store.ts'
 import { toServiceFact } from '../../../../agent/kubernetes/facts/service-store.ts'
-import { claimsOf } from '../../../../agent/rules/members/claim.ts'
-import { settleClaims } from '../../../../agent/rules/members/settle.ts'
+import { claimsOf, settleClaims } from '../../../../agent/rules/members/members.ts'
 import { podObject } from './objects.ts'
 
 /** The value of an annotation that is as long as Kubernetes allows. */

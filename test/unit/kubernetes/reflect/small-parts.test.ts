@@ -17,7 +17,7 @@ import {
 } from '../../../../agent/kubernetes/reflect/watch-status.ts'
 import { pathOf, podsIn, slicesIn, isLater } from '../../../../agent/kubernetes/reflect/collection.ts'
 import { createExpectations } from '../../../../agent/kubernetes/reflect/assurance.ts'
-import { createIntern, createMultiMap } from '../../../../agent/kubernetes/facts/collections.ts'
+import { createIntern, createMultiMap } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import { portOf, same } from '../../../../agent/base/read.ts'
 import { createTombstones } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { manualClock } from '../../../build/manual-clock.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { secretFromEnv } from '../../../../agent/config/secret.ts'
+import { secretFromEnv } from '../../../../agent/config/config.ts'
 import {
   createGuard,
   isOwnOrigin,

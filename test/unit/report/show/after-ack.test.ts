@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Ack } from '../../../../agent/rules/drain/ack.ts'
+import type { Ack } from '../../../../agent/rules/drain/drain.ts'
 import { createAfterAck } from '../../../../agent/report/show/gauges.ts'
 import { createMetrics } from '../../../../agent/report/metrics/metrics.ts'
 import { pod } from '../../../build/pod.ts'

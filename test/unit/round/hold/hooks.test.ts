@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import type { Ack } from '../../../../agent/rules/drain/ack.ts'
-import type { Hook } from '../../../../agent/rules/drain/drain.ts'
+import type { Ack, Hook } from '../../../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import { createHooks } from '../../../../agent/round/hold/hooks.ts'
 import { hook } from '../../../build/drain.ts'

@@ -1,11 +1,8 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-
-import { answer } from '../../../../agent/rules/drain/answer.ts'
-import { deadlineOf } from '../../../../agent/rules/drain/budget.ts'
-import type { Drain } from '../../../../agent/rules/drain/drain.ts'
+import { answer, deadlineOf } from '../../../../agent/rules/drain/answer.ts'
+import type { Drain, DrainSettings, Seen } from '../../../../agent/rules/drain/drain.ts'
 import { mayStay } from '../../../../agent/rules/drain/eligible.ts'
-import type { DrainSettings, Seen } from '../../../../agent/rules/drain/seen.ts'
 import { begin, step } from '../../../../agent/rules/drain/step.ts'
 import { DRAIN_SETTINGS, drainOf, hook, proven, seen, waiting } from '../../../build/drain.ts'
 import { pod, terminating } from '../../../build/pod.ts'

@@ -1,8 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-
-import { readOptions } from '../../../../agent/rules/drain/annotations.ts'
-import { formatDuration, parseDuration } from '../../../../agent/rules/drain/duration.ts'
+import { readOptions, formatDuration, parseDuration } from '../../../../agent/rules/drain/annotations.ts'
 
 describe('durations', () => {
   it('are a number and a unit', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { hasFixedAddress, isOfRole } from '../../../../agent/rules/drain/workload.ts'
+import { hasFixedAddress, isOfRole } from '../../../../agent/rules/drain/eligible.ts'
 import { pod } from '../../../build/pod.ts'
 
 it('A DaemonSet or a mirror pod with hostNetwork has one address for each host', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
-import { ghostsIn, type AddressesKnown } from '../../../../agent/rules/members/ghost-nodes.ts'
+import { ghostsIn, type AddressesKnown } from '../../../../agent/rules/members/behind.ts'
 
 const NOW = 1_000_000
 const AFTER_MS = 600_000

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { toPodFact } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.ts'
-import { withLabels } from '../../../../agent/rules/drain/workload.ts'
+import { withLabels } from '../../../../agent/rules/drain/eligible.ts'
 import {
   areWhole,
   candidatesOf,
