@@ -1,6 +1,5 @@
 import type { PodFact } from '../rules/drain/facts.ts'
-import type { Holds } from '../round/hold/holds.ts'
-import { refuse, type Refusal } from '../round/hold/refusal.ts'
+import { refuse, type Holds, type Refusal } from '../round/hold/reply.ts'
 import type { Hook } from '../rules/drain/drain.ts'
 import { DURATION_FORM, parseDuration } from '../rules/drain/annotations.ts'
 

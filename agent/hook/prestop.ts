@@ -3,10 +3,16 @@ import type { Clock } from '../base/clock.ts'
 import { isOwnLimit, type Ack, type Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
-import type { HoldRequest, Holds } from '../round/hold/holds.ts'
+import {
+  refusalResponse,
+  refuse,
+  reply,
+  type HoldRequest,
+  type Holds,
+  type Refusal,
+  type createFirsts
+} from '../round/hold/reply.ts'
 import { identify, parseQuery } from './identify.ts'
-import { refusalResponse, refuse, type Refusal } from '../round/hold/refusal.ts'
-import { reply, type createFirsts } from '../round/hold/reply.ts'
 import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
 import { fieldsOf } from '../base/read.ts'
 import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'

@@ -1,8 +1,10 @@
 import type { Drain } from '../rules/drain/drain.ts'
 import { isOver } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
-import { createBlindness } from './blindness.ts'
 import type { Fates } from './entries/desired.ts'
+import { areLive, isNeeded, type Part } from '../kubernetes/reflect/watch-status.ts'
+import type { Vouch } from './hold/reply.ts'
+import type { Sources } from './gather/sources.ts'
 
 /** Whether the agent may still assume that an address belongs to the old pod. */
 interface AddressOwnership extends Fates {
@@ -48,4 +50,67 @@ export function createAddressOwnership(
     },
     ofGone: () => (someNamespacesOnly ? 'drop' : isLive ? 'put' : 'keep')
   }
+}
+
+/** How long a watch may be down before its knowledge is too old, in ms. */
+export const BLIND_MS = 10_000
+
+/** Whether a watch has been down for too long. */
+interface Blindness {
+  /** Called once per round. */
+  look(live: boolean, now: Millis): void
+  isBlind(now: Millis): boolean
+}
+
+export function createBlindness(): Blindness {
+  let since: Millis | undefined
+  return {
+    look(live, now) {
+      since = live ? undefined : (since ?? now)
+    },
+    isBlind: now => since !== undefined && now - since > BLIND_MS
+  }
+}
+
+/**
+ * Returns a function for each round: whether the list of gateways may lack a new gateway, because their watch alone has been down for too
+ * long. If the watch of pods is down too, the API server cannot be reached. Then the list stays in use, because a gateway needs that server
+ * to join.
+ */
+export function createOldGateways(parts: () => readonly Part[]): (now: Millis) => boolean {
+  const watch = createBlindness()
+  return now => {
+    watch.look(areLive(parts(), ['gateways']), now)
+    return watch.isBlind(now) && areLive(parts(), ['pods'])
+  }
+}
+
+/** Whether the agent may hold hooks now; if not, the reason. @param failing the last round did not complete */
+export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean): Vouch {
+  if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
+  const part = cluster.parts().find(part => !part.synced && isNeeded(part.name))
+  if (part) return { ok: false, why: `the watch of ${part.name} has not synced yet` }
+  if (cluster.gateways().length === 0) {
+    return { ok: false, why: 'no gateway is known: check apisix.gateways' }
+  }
+  if (inventory.readAt() === undefined && !barrier) {
+    return { ok: false, why: `the holders have not been read yet: ${inventory.problem()}` }
+  }
+  return { ok: true }
+}
+
+/**
+ * Whether the agent's list of entries is complete. A gateway that starts fetches this list, and then serves requests. If a pod's hook went
+ * to another agent, only a live watch shows the pod's end to this one.
+ *
+ * @param looked the last round had a live watch of pods, and so used its latest events
+ */
+export function vouchForEntries(sources: Sources, failing: boolean, looked: boolean): Vouch {
+  const holds = vouch(sources, failing)
+  if (!holds.ok) return holds
+  const pods = sources.cluster.parts().find(({ name, state }) => name === 'pods' && state !== 'live')
+  if (pods) return { ok: false, why: `the watch of pods is ${pods.state}: pods may end unseen` }
+  if (sources.barrier?.isKnown() === false)
+    return { ok: false, why: 'this agent was away, and its watch of pods has not told since' }
+  return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
 }

@@ -3,13 +3,12 @@ import type { Config } from '../config/config.ts'
 import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
 import type { ToldAnswers } from '../gateway/barrier/entry-table.ts'
 import { createProbe } from '../round/gather/probe.ts'
-import { worldFrom } from '../round/gather/world-from.ts'
+import { worldFrom, type Sources } from '../round/gather/sources.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals, type Events } from '../report/tell/events.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
-import { createLists } from '../gateway/inventory/lists.ts'
-import { watchMode } from '../gateway/inventory/mode-watch.ts'
+import { createLists, watchMode } from '../gateway/inventory/mode-watch.ts'
 import { createWriter } from '../gateway/write/writer.ts'
 import {
   electLeader,
@@ -28,7 +27,6 @@ import {
   type Asking,
   type UpkeepParts
 } from '../upkeep/upkeep.ts'
-import type { Sources } from '../round/gather/sources.ts'
 import { watchVanished } from '../round/gather/vanished-gateways.ts'
 import type { Metered } from '../report/metrics/round-metrics.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'

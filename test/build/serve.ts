@@ -5,9 +5,8 @@ import type { Clock } from '../../agent/base/clock.ts'
 import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.ts'
 import { createReadiness } from '../../agent/report/snapshot/snapshot.ts'
 import { createHookSlots } from '../../agent/hook/prestop.ts'
-import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/holds.ts'
+import { createFirsts, type HoldRequest, type Holds, type Vouch } from '../../agent/round/hold/reply.ts'
 import { IDLE } from './drain.ts'
-import { createFirsts } from '../../agent/round/hold/reply.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
 /** A log that keeps its lines for a test to read. */

@@ -13,7 +13,7 @@ import { prove } from '../../agent/rules/proof/proof.ts'
 import { answer, budgetProblems, deadlineOf } from '../../agent/rules/drain/answer.ts'
 import type { EndpointFact, PodFact } from '../../agent/rules/drain/facts.ts'
 import { begin, step } from '../../agent/rules/drain/step.ts'
-import type { Holder } from '../../agent/rules/plan/holder.ts'
+import type { Holder, PlanSettings } from '../../agent/rules/plan/holder.ts'
 import { plan } from '../../agent/rules/plan/plan.ts'
 import {
   areWhole,
@@ -24,7 +24,6 @@ import {
   servicePortsOf,
   nodesOfAll
 } from '../../agent/rules/plan/successors.ts'
-import type { PlanSettings } from '../../agent/rules/plan/world.ts'
 import { DRAIN_SETTINGS, drainOf, drainsOf, hook, proven, seen, waiting } from './drain.ts'
 import {
   PROOF_SETTINGS,

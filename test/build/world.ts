@@ -1,8 +1,7 @@
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
-import type { Plan } from '../../agent/rules/plan/change.ts'
+import type { Plan } from '../../agent/rules/plan/plan.ts'
 import { answersOf } from '../../agent/rules/plan/hidden.ts'
-import type { Holder } from '../../agent/rules/plan/holder.ts'
-import type { World } from '../../agent/rules/plan/world.ts'
+import type { Holder, World } from '../../agent/rules/plan/holder.ts'
 
 /** A world from plain lists, which are indexed once: O(nodes + pods). */
 export function worldOf(

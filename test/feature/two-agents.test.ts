@@ -38,7 +38,7 @@ describe('feature: two agents that share nothing', () => {
     })
   }
 
-  /** Longer than the time after which the knowledge of a watch counts as too old (`agent/round/blindness.ts`). */
+  /** Longer than the time after which the knowledge of a watch counts as too old (`agent/round/ownership.ts`). */
   const BLIND_MS = 11_000
 
   for (const [who, agents] of [

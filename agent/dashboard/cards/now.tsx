@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { LeadsTo } from '../../rules/plan/leads-to.ts'
+import type { LeadsTo } from '../../rules/plan/hidden.ts'
 import type { ArrivalView, Snapshot } from '../../report/snapshot/snapshot.ts'
 import { count, formatAge, formatMs } from '../model/format.ts'
 import { isBlind } from '../model/headline.ts'

@@ -1,4 +1,4 @@
-import { createIdentity, twinDoubt } from '../../gateway/barrier/identity.ts'
+import { createIdentity, twinDoubt } from '../../gateway/barrier/gateway-clock.ts'
 import type { Config } from '../../config/config.ts'
 import { isOtherWire, meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'

@@ -1,9 +1,9 @@
 import { allowedBy, settleClaims } from '../../rules/members/members.ts'
 import { everyHidden } from '../../round/gather/hidden-places.ts'
-import type { LeadsTo } from '../../rules/plan/leads-to.ts'
+import type { LeadsTo } from '../../rules/plan/hidden.ts'
 import { createServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { ok, warn, fail, type Check, type ClusterLists, type Finding } from './cluster-lists.ts'
-import type { Mode } from '../../gateway/inventory/mode.ts'
+import type { Mode } from '../../gateway/inventory/mode-watch.ts'
 
 const HIDDEN = 'hidden'
 

@@ -1,12 +1,10 @@
 import type { Logger } from 'pino'
-
 import type { Clock } from '../../base/clock.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { AsOf, BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import { createBell } from './bell.ts'
-import type { GatewayClock } from './gateway-clock.ts'
-import type { Identity } from './identity.ts'
+import type { GatewayClock, Identity } from './gateway-clock.ts'
 import { lookPause } from './look-pause.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { createEntryTable, type ToldAnswers } from './entry-table.ts'

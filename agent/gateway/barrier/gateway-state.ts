@@ -3,8 +3,7 @@ import { isConnectionRefused, isOtherWire } from '../../base/errors.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
-import type { GatewayClock } from './gateway-clock.ts'
-import type { Identity } from './identity.ts'
+import type { GatewayClock, Identity } from './gateway-clock.ts'
 
 /** A gateway's report on itself and its workers, and the age of the report. */
 export interface GatewayState {

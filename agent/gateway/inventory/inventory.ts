@@ -6,8 +6,7 @@ import type { answersOf } from '../../rules/plan/hidden.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { createHolderIndex } from './holder-index.ts'
-import { listAll } from './listing.ts'
-import { tellProblems } from './listing-problems.ts'
+import { listAll, tellProblems } from './listing.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** Every existing holder, as last read. Every method except `refresh` and `stop` returns at once. */

@@ -1,8 +1,10 @@
 import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
-import type { AdminApi } from '../apisix/admin-api.ts'
-import { detectMode, type Mode } from './mode.ts'
+import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { doubled } from '../../rules/drain/times.ts'
+import { isDenied, CodedError } from '../../base/errors.ts'
+import type { Resource } from '../../rules/plan/holder.ts'
+import { isRecord } from '../apisix/nodes.ts'
 
 /** The known mode of this APISIX. */
 export interface ModeState {
@@ -74,4 +76,84 @@ export function watchMode({ admin, clock, log }: ModeWatchOptions): ModeWatch {
       cancel()
     }
   }
+}
+
+/** The mode of this APISIX, which decides whether the agent may write at all. */
+export type Mode = 'etcd' | 'standalone' | 'unreachable' | 'denied'
+
+/** Asks the Admin API for the mode. Never rejects. `why` is empty for `etcd`. */
+export async function detectMode(
+  admin: Pick<AdminApi, 'standalone'>,
+  signal?: AbortSignal
+): Promise<{ readonly mode: Mode; readonly why: string }> {
+  try {
+    return (await admin.standalone(signal)) === undefined
+      ? { mode: 'etcd', why: '' }
+      : {
+          mode: 'standalone',
+          why: 'API-driven standalone: every gateway holds its own whole document, so it is never written here'
+        }
+  } catch (error) {
+    return { mode: isDenied(error) ? 'denied' : 'unreachable', why: (error as Error).message }
+  }
+}
+
+type Lists = Pick<AdminApi, 'list' | 'pageSize'>
+type Value = AdminObject['value']
+
+/**
+ * The source of the inventory, depending on the mode: the Admin API's collections, or its document. In API-driven standalone mode each
+ * gateway has a document of its own. The agent reads the one that the configured Admin API answers with, because it shows the Admin API key
+ * to no other address. So what it lists is evidence for one gateway only.
+ */
+export function createLists(
+  admin: Lists & Pick<AdminApi, 'standalone'>,
+  mode: { current(): Pick<ModeState, 'mode'> }
+): Lists {
+  const revisions = new Map<string, { readonly text: string; readonly revision: number }>()
+  let shared: ReturnType<AdminApi['standalone']> | undefined
+  let last = 0
+
+  /** Collections that are requested at the same moment come from the same document. */
+  const document = (signal: AbortSignal | undefined): ReturnType<AdminApi['standalone']> => {
+    if (shared) return shared
+    shared = admin.standalone(signal)
+    queueMicrotask(() => (shared = undefined))
+    return shared
+  }
+  /** Counts the changes of an object, because the documents' own `modifiedIndex` is the owner's clock, and differs between gateways. */
+  const revisionOf = (name: string, value: Value): number => {
+    const text = JSON.stringify(value)
+    const known = revisions.get(name)
+    if (known?.text === text) return known.revision
+    revisions.set(name, { text, revision: ++last })
+    return last
+  }
+  const toObject = (resource: Resource, value: Value): AdminObject => {
+    const id = idOf(value)
+    return { resource, id, value, revision: revisionOf(`${resource}/${id}`, value) }
+  }
+  return {
+    get pageSize() {
+      // A document comes as a whole, so there is no second page.
+      return mode.current().mode === 'standalone' ? Infinity : admin.pageSize
+    },
+    async list(resource, page, signal) {
+      // While the mode is unknown, the Admin API is asked too. If APISIX is standalone, this call fails, and does not return a wrong list.
+      if (mode.current().mode !== 'standalone') return admin.list(resource, page, signal)
+      const all = await document(signal)
+      // Not standalone any more: an empty list would mean that every holder is gone.
+      if (!all) throw new CodedError('ADMIN_UNSUPPORTED', 'GET configs')
+      const items = all[resource]
+      const objects = (Array.isArray(items) ? items : [])
+        .filter(isRecord)
+        .map(value => toObject(resource, value))
+      return { total: objects.length, objects }
+    }
+  }
+}
+
+const idOf = ({ id, username }: Value): string => {
+  const given = id ?? username
+  return typeof given === 'string' || typeof given === 'number' ? String(given) : ''
 }

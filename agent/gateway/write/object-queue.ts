@@ -1,5 +1,5 @@
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import type { Change } from '../../rules/plan/change.ts'
+import type { Change } from '../../rules/plan/plan.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Target } from './removal.ts'
 import type { Removal } from './edit.ts'

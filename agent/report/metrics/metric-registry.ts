@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Ack, Drain, LongLived } from '../../rules/drain/drain.ts'
-import type { Kept } from '../../rules/plan/change.ts'
+import type { Kept } from '../../rules/plan/plan.ts'
 
 /** The values of each label, as a list or in words. They are bounded: never a pod, a uid or an address. */
 type Labels<L extends string> = Readonly<Record<L, readonly string[] | string>>

@@ -1,5 +1,5 @@
 import { ERRORS } from '../../base/errors.ts'
-import { REFUSALS } from '../../round/hold/refusal.ts'
+import { REFUSALS } from '../../round/hold/reply.ts'
 import {
   createGatewayNames,
   MOST,

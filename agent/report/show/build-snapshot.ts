@@ -21,7 +21,7 @@ import type { HolderKey } from '../../rules/plan/holder.ts'
 import { isEnding } from '../../rules/plan/match.ts'
 import type { Memory } from '../../round/gather/memory.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { LeadsTo } from '../../rules/plan/leads-to.ts'
+import type { LeadsTo } from '../../rules/plan/hidden.ts'
 import { everyHidden, type HiddenParts } from '../../round/gather/hidden-places.ts'
 
 /**

@@ -17,7 +17,7 @@ import {
   holdersOnSuccessors,
   createHiddenView
 } from './build-snapshot.ts'
-import type { Vouch } from '../../round/hold/holds.ts'
+import type { Vouch } from '../../round/hold/reply.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
 import { momentsOf } from '../snapshot/moments.ts'
 import { same } from '../../base/read.ts'

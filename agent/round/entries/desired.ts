@@ -2,12 +2,11 @@ import { hasSuccessors, type DesiredDrain } from '../../gateway/barrier/desired-
 import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
-import type { World } from '../../rules/plan/world.ts'
+import type { World } from '../../rules/plan/holder.ts'
 import type { Memories, Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
 import { desiredEntry, entryContext } from './seal-decision.ts'
-import { createLingering } from './lingering.ts'
-import { takePredecessors } from './predecessor.ts'
+import { createLingering, takePredecessors } from './lingering.ts'
 import { createSuccession } from './succession.ts'
 
 /** The entries that every gateway should hold. The only owner of that state. */

@@ -1,4 +1,4 @@
-import { HOLD_ALL, type LetGo } from '../../rules/proof/seal.ts'
+import { HOLD_ALL, type LetGo } from '../../rules/proof/proof.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import { isOfOtherNamespace, type Holder } from '../../rules/plan/holder.ts'
 

@@ -15,7 +15,7 @@ import {
   type Candidate,
   type Successors
 } from '../../rules/plan/successors.ts'
-import type { World } from '../../rules/plan/world.ts'
+import type { World } from '../../rules/plan/holder.ts'
 import type { Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
 

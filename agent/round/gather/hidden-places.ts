@@ -5,12 +5,13 @@ import {
   elsewhere,
   hiddenPlaces,
   streamed,
+  leadsTo,
   type Answers,
   type Behind,
-  type HiddenPlace
+  type HiddenPlace,
+  type LeadsTo
 } from '../../rules/plan/hidden.ts'
-import { leadsTo, type LeadsTo } from '../../rules/plan/leads-to.ts'
-import type { World } from '../../rules/plan/world.ts'
+import type { World } from '../../rules/plan/holder.ts'
 import { LOAD_IT } from '../../rules/proof/verdict.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 import type { Memory } from './memory.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { gatewayEndsAt, type Heard } from '../../rules/proof/gone-gateways.ts'
+import { gatewayEndsAt, type Heard } from '../../rules/proof/observed.ts'
 import type { Log } from '../../base/log.ts'
 import type { Sources } from './sources.ts'
 

@@ -2,7 +2,7 @@ import type { Ack, Hook, Stop } from '../../rules/drain/drain.ts'
 import { runOf, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
-import type { HoldRequest } from './holds.ts'
+import type { HoldRequest } from './reply.ts'
 
 /** A hook that waits for its answer. */
 export interface HeldHook {

@@ -1,9 +1,7 @@
 import type { Drain, Drains } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
-import { nodeKey, type NodeKey, type PodFact } from '../drain/facts.ts'
-import type { Holder, HolderNode } from './holder.ts'
-import { nodesAt } from './nodes-at.ts'
-import type { World } from './world.ts'
+import { nodeKey, type NodeKey, type PodFact, type ServiceFact } from '../drain/facts.ts'
+import type { Holder, HolderNode, World } from './holder.ts'
 
 /** One node of one holder, and the ending pod that it leads to. */
 export interface Match {
@@ -103,3 +101,48 @@ const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>
   node.port === undefined ||
   pod.containerPorts.includes(node.port) ||
   world.portsOf(pod).includes(node.port)
+
+type Nodes = readonly HolderNode[]
+
+/** Below this length a scan is as fast as an index. */
+const FEW = 16
+const NONE: Nodes = []
+/** Keyed by the list itself, which never changes: a holder that is read again has a new list. */
+const indexes = new WeakMap<Nodes, ReadonlyMap<string, Nodes>>()
+
+/**
+ * The nodes of a list that have this host, in the order of the list. Hundreds of pods of one holder with thousands of nodes may end at
+ * once, and every round searches the nodes of each pod. So a long list gets an index at its first use.
+ */
+export function nodesAt(nodes: Nodes, host: string): Nodes {
+  if (nodes.length < FEW) return nodes.filter(node => node.host === host)
+  let index = indexes.get(nodes)
+  if (!index) {
+    index = Map.groupBy(nodes, node => node.host)
+    indexes.set(nodes, index)
+  }
+  return index.get(host) ?? NONE
+}
+
+type Named = Pick<ServiceFact, 'namespace' | 'name'> & Partial<Pick<ServiceFact, 'external'>>
+
+/**
+ * The keys of a Service. A domain name means the Service if they have a key in common. Keys make every search linear, although tenants
+ * can create thousands of ExternalName Services that point at each other.
+ */
+export const keysOfService = ({ namespace, name, external = [] }: Named): readonly string[] => [
+  `name/${name}`,
+  `path/${namespace}/${name}`,
+  ...external.map(host => `host/${host.toLowerCase()}`)
+]
+
+/** The keys of a domain name: `web`, `web.shop`, `web.shop.svc` and `pod.web.shop.svc`, the last two under any domain. */
+export function keysOfName(host: string): readonly string[] {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  const [first = '', second, third, fourth] = name.split('.', 4)
+  const keys = [`host/${name}`]
+  if (second === undefined) keys.push(`name/${first}`)
+  else if (third === undefined || third === 'svc') keys.push(`path/${second}/${first}`)
+  if (fourth === 'svc') keys.push(`path/${third}/${second}`)
+  return keys
+}

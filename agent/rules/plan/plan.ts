@@ -1,9 +1,8 @@
 import type { Drain, Drains } from '../drain/drain.ts'
-import { isOver, mayStay } from '../drain/eligible.ts'
-import type { Change, Kept, Plan } from './change.ts'
+import { isOver, mayStay, hasFixedAddress } from '../drain/eligible.ts'
 import { endingNodes, isEnding, serves, type Match } from './match.ts'
-import { isServed, turnOf, type Turn } from './turn.ts'
-import type { PlanSettings, World } from './world.ts'
+import type { PlanSettings, World, Holder, HolderNode, HolderKey } from './holder.ts'
+import type { NodeKey, PodUid } from '../drain/facts.ts'
 
 /**
  * The removals that are due now: every node of every pod that Kubernetes says to be ending, if it is the agent's turn (`turnOf`), and a node that serves is left. It
@@ -59,3 +58,81 @@ const byUid = by<Match>(match => match.drain.uid)
 function by<T>(key: (item: T) => string): (a: T, b: T) => number {
   return (a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b)))
 }
+
+/** Who removes the node of an ending pod: the agent (`we`), at once; its owner; or why it stays. */
+type Turn = 'we' | 'owner' | Leave
+type Leave = 'standalone' | 'discovery' | 'address-unknown' | 'fixed-address' | 'dry-run'
+
+/**
+ * The table that decides every write, for a node that the holder lists (docs/decisions/0040).
+ *
+ * | barrier                                      | map, no controller | list, no controller      | controller           |
+ * | -------------------------------------------- | ------------------ | ------------------------ | -------------------- |
+ * | a gateway never had one, or the holder is L4 | we                 | we                       | map: we, list: owner |
+ * | every gateway                                | we                 | we, once the pod is gone | owner                |
+ */
+function turnOf(holder: Holder, drain: Drain, settings: PlanSettings): Turn {
+  const owned = holder.owner !== 'unknown'
+  // A standalone document belongs to its owner as a whole: with a second writer, every sync of the owner would fail.
+  if (settings.standalone) return 'standalone'
+  if (holder.discovery) return 'discovery'
+  // Another pod may have the address. A ghost does less harm than the removal of a pod that serves.
+  if (settings.unsure?.has(drain.uid)) return 'address-unknown'
+  // The next pod has the same address, and nobody would add its node again.
+  if (!owned && hasFixedAddress(drain.pod)) return 'fixed-address'
+  const isWhole = isWrittenWhole(holder)
+  // The barrier may not cover L4.
+  const ours =
+    settings.unbarred || holder.l4 ? !(owned && isWhole) : !owned && (!isWhole || drain.phase === 'gone')
+  if (!ours) return 'owner'
+  return settings.dryRun ? 'dry-run' : 'we'
+}
+
+/**
+ * A list of nodes, a consumer and the rules of a plugin are always written as a whole: PATCH merges objects and replaces lists
+ * (apisix/admin/resource.lua). Such a write overwrites a simultaneous change of another writer.
+ */
+const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
+  form === 'array' || resource === 'consumers' || first === 'plugins'
+
+/**
+ * Whether a node that can take over, of the highest standing in the holder, is left once `leaving` have left it. If not, no node is removed:
+ * a Terminating pod may still serve, and the entry of a dead one may lead to successors.
+ */
+function isServed(
+  { nodes }: Holder,
+  leaving: ReadonlySet<NodeKey>,
+  takesOver: (node: HolderNode) => boolean
+): boolean {
+  const top = nodes.reduce((highest, node) => Math.max(highest, standingOf(node)), -Infinity)
+  return nodes.some(node => !leaving.has(node.key) && standingOf(node) === top && takesOver(node))
+}
+
+/** APISIX picks a node of weight 0, or of a lower priority, only if no other is left: it is a standby. */
+const standingOf = ({ weight, raw }: HolderNode): number =>
+  weight === 0 ? -Infinity : typeof raw === 'string' ? 0 : Number(raw.priority ?? 0)
+
+/** One holder, and all nodes to remove from it in one write. A plan never holds two changes for one holder. */
+export interface Change {
+  readonly holder: Holder
+  readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
+}
+
+/** A node that stays listed although its pod ends, and the reason. */
+export interface Kept {
+  readonly holder: HolderKey
+  readonly node: NodeKey
+  readonly uid: PodUid
+  readonly why: 'last-node' | Exclude<Turn, 'we'>
+}
+
+/** The removals that APISIX needs, as a value. */
+export interface Plan {
+  readonly changes: readonly Change[]
+  readonly kept: readonly Kept[]
+}
+
+/** Whether two plans keep the same nodes, for the same reasons. */
+export const keepsTheSame = (a: Plan, b: Plan): boolean => keptBy(a) === keptBy(b)
+
+const keptBy = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')

@@ -1,9 +1,15 @@
 import { readOptions } from '../drain/annotations.ts'
-import { countOf, type Drain, type GatewayReport, type Idle, type Verdict } from '../drain/drain.ts'
-import type { Millis } from '../drain/facts.ts'
+import {
+  countOf,
+  longLivedWords,
+  type Drain,
+  type GatewayReport,
+  type Idle,
+  type Verdict
+} from '../drain/drain.ts'
+import type { Millis, NodeKey } from '../drain/facts.ts'
 import { earliest, latest } from '../drain/times.ts'
-import type { Evidence, ProofSettings } from './evidence.ts'
-import { assess } from './gateway-proof.ts'
+import type { Evidence, ProofSettings, BarrierReading, Word } from './evidence.ts'
 import { LOAD_IT, allOf, gatewayObstacles, longLivedOf, verdictOf } from './verdict.ts'
 
 /**
@@ -71,3 +77,134 @@ export const isUnlisted = ({ holders, absentSince, hiddenBy, gateways }: Evidenc
           countOf(barrier.inflight.long) === 0 &&
           (barrier.word?.places ?? 0) === 0))
   )
+
+/** What the barrier of one gateway shows about one drain. */
+interface Assessment {
+  readonly report: GatewayReport
+  readonly sealed: boolean
+  /** The end of the wait for long-lived requests, if nothing else is in flight. */
+  readonly waitsUntil: Millis | undefined
+}
+
+/** A report that proves a drain at its gateway. */
+type SealedIdle = BarrierReading & {
+  readonly problem: ''
+  readonly fit: true
+  readonly entry: 'sealed'
+  readonly readAfterSeal: true
+  readonly inflight: { readonly requests: 0 }
+}
+
+/**
+ * A bypass (a request that got the node because there was no other) is in flight, so 0 in flight after the seal covers it. State from before
+ * the drain proves nothing.
+ */
+const hasEnded = (barrier: BarrierReading, since: Millis): barrier is SealedIdle =>
+  barrier.problem === '' &&
+  barrier.fit &&
+  barrier.at >= since &&
+  barrier.entry === 'sealed' &&
+  barrier.readAfterSeal &&
+  barrier.inflight.requests === 0
+
+const idle = (name: string, { unchangedSince: at, sealedAt, idleAt }: SealedIdle): Idle => ({
+  name,
+  grade: 'barrier',
+  at,
+  sealedAt,
+  idleAt,
+  why: ''
+})
+
+/** @param longLivedUntil until when the drain waits for long-lived requests, in ms */
+function assess(
+  { gateway: { name, vanishedAt }, barrier, doubt, unsealed }: Evidence['gateways'][number],
+  since: Millis,
+  now: Millis,
+  longLivedUntil: Millis
+): Assessment {
+  const waitsForLong = barrier !== undefined && now < longLivedUntil && countOf(barrier.inflight.long) > 0
+  if (doubt === '' && barrier && !waitsForLong && hasEnded(barrier, since))
+    return { report: idle(name, barrier), sealed: true, waitsUntil: undefined }
+  const entry = stateOf(barrier, unsealed, since)
+  const sealed = doubt === '' && entry.sealed
+  const waits = waitsForLong && entry.why === '' ? `waits for ${longLivedWords(barrier.inflight.long)}` : ''
+  const gone = vanishedAt === undefined ? '' : 'its pod is gone, and was not seen to end'
+  return {
+    report: {
+      name,
+      grade: undefined,
+      at: undefined,
+      sealedAt: sealed ? barrier?.sealedAt : undefined,
+      why: doubt || [gone, entry.why || waits].filter(why => why !== '').join('; ')
+    },
+    sealed,
+    waitsUntil: waits === '' ? undefined : longLivedUntil
+  }
+}
+
+/** Whether the barrier's entry is sealed, and what is missing besides; an empty `why`: nothing, apart from long-lived requests. */
+function stateOf(
+  barrier: BarrierReading | undefined,
+  unsealed: string,
+  since: Millis
+): { readonly sealed: boolean; readonly why: string } {
+  if (barrier === undefined) return { sealed: false, why: 'no barrier was read' }
+  if (barrier.problem !== '') return { sealed: false, why: barrier.problem }
+  if (!barrier.fit) return { sealed: false, why: 'the barrier does not fit this APISIX' }
+  const sealed = barrier.entry === 'sealed'
+  const { requests, long } = barrier.inflight
+  if (barrier.at < since || barrier.entry === 'absent')
+    return { sealed: false, why: 'its barrier has no entry yet' }
+  // This reason goes first, because it may last, whereas requests in flight end.
+  if (!sealed && unsealed !== '') return { sealed, why: `not sealed: ${unsealed}` }
+  if (requests > 0)
+    return {
+      sealed,
+      why: `${requests} in flight${countOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`
+    }
+  if (!sealed) return { sealed, why: 'the entry is not sealed yet' }
+  return { sealed, why: barrier.readAfterSeal ? '' : 'in flight was not read after the seal yet' }
+}
+
+/** The places in workers' words that no longer delay a pod's seal. */
+export interface LetGo {
+  /** Whether the seal may ignore this place, in which no other node is left. `named`: how many such places the words name. */
+  place(name: string, named: number): boolean
+  /** Whether the places in which only these nodes are left belong to other namespaces only. */
+  others(nodes: readonly NodeKey[]): boolean
+  /** Whether the places that words leave out belong to other namespaces only. */
+  readonly cut: boolean
+}
+
+/** No place is let go: every place without another node delays the seal. */
+export const HOLD_ALL: LetGo = { place: () => false, others: () => false, cut: false }
+
+/** The result of `judge`: the words that allow a seal, or the reason against it. */
+export type Judged =
+  /** The tags of the judged words. The gateway seals only if its workers still report these words. */
+  | { readonly tags: readonly string[] }
+  /** `isLast`: the workers would choose nothing else. */
+  | { readonly why: string; readonly isLast?: true }
+
+/**
+ * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things must hold
+ * (docs/decisions/0037). Every worker has reported, which a frozen worker does not. No worker has a place in which no other node
+ * is left. Every place has another node that may serve according to Kubernetes. A place that the words leave out may lack such a node, so
+ * no gateway seals by words that leave places out. Places that are let go do not count (docs/decisions/0057).
+ *
+ * @param serves whether the node, `address:port`, may serve according to Kubernetes
+ */
+export function judge(word: Word, serves: (node: string) => boolean, letGo: LetGo = HOLD_ALL): Judged {
+  const { complete, said, asked, others, cut, tags } = word
+  const sole = word.sole.filter(place => !letGo.place(place, word.sole.length))
+  if (!complete) return { why: `${said} of ${asked} workers have said what they could choose instead` }
+  if (sole.length > 0) return { why: `nothing else is left in ${named(sole)}`, isLast: true }
+  const bad = others.find(({ nodes, more }) => more === 0 && !nodes.some(serves) && !letGo.others(nodes))
+  if (!bad && cut > 0 && !letGo.cut)
+    return { why: `the words of its workers leave out what is left in ${cut} more places` }
+  return bad ? { why: `what is left does not serve: ${named(bad.nodes)}`, isLast: true } : { tags }
+}
+
+const named = (all: readonly string[]): string =>
+  all.length > 3 ? `${all.slice(0, 3).join(', ')} and ${all.length - 3} more` : all.join(', ')

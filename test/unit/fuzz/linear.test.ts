@@ -19,7 +19,7 @@ import { toServiceFact, createServiceStore } from '../../../agent/kubernetes/fac
 import { parseQuery } from '../../../agent/hook/identify.ts'
 import { claimsOf, settleClaims } from '../../../agent/rules/members/members.ts'
 import { hiddenPlaces } from '../../../agent/rules/plan/hidden.ts'
-import { keysOfName } from '../../../agent/rules/plan/service-names.ts'
+import { keysOfName } from '../../../agent/rules/plan/match.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
 import { answersIn, worldOf } from '../../build/world.ts'

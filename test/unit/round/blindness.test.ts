@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { BLIND_MS, createBlindness, createOldGateways } from '../../../agent/round/blindness.ts'
+import { BLIND_MS, createBlindness, createOldGateways } from '../../../agent/round/ownership.ts'
 import { gathering } from '../../../agent/round/gather/gather.ts'
 import type { Sources } from '../../../agent/round/gather/sources.ts'
 

@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/rules/drain/drain.ts'
 import { begin } from '../../../agent/rules/drain/step.ts'
-import { BLIND_MS } from '../../../agent/round/blindness.ts'
-import { createAddressOwnership } from '../../../agent/round/ownership.ts'
+import { BLIND_MS, createAddressOwnership } from '../../../agent/round/ownership.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 

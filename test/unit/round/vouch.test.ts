@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Sources } from '../../../agent/round/gather/sources.ts'
-import { vouchForEntries } from '../../../agent/round/vouch.ts'
+import { vouchForEntries } from '../../../agent/round/ownership.ts'
 import { staticPart } from '../../../agent/kubernetes/reflect/watch-status.ts'
 
 const sources = (state: 'live' | 'stale') =>

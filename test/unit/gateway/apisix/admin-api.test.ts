@@ -1,6 +1,5 @@
 import type { RequestListener } from 'node:http'
 import { expect } from 'chai'
-
 import {
   CodedError,
   isConflict,
@@ -11,7 +10,7 @@ import {
   type ErrorCode
 } from '../../../../agent/base/errors.ts'
 import { createAdminApi } from '../../../../agent/gateway/apisix/admin-api.ts'
-import { detectMode } from '../../../../agent/gateway/inventory/mode.ts'
+import { detectMode } from '../../../../agent/gateway/inventory/mode-watch.ts'
 import { startAdmin, startRaw } from '../../../build/apisix.ts'
 
 const failure = async (work: Promise<unknown>): Promise<CodedError> => {

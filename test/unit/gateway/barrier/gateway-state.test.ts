@@ -1,6 +1,9 @@
 import { expect } from 'chai'
-import { createGatewayClock } from '../../../../agent/gateway/barrier/gateway-clock.ts'
-import { createIdentity, type Identity } from '../../../../agent/gateway/barrier/identity.ts'
+import {
+  createGatewayClock,
+  createIdentity,
+  type Identity
+} from '../../../../agent/gateway/barrier/gateway-clock.ts'
 import { readGatewayState } from '../../../../agent/gateway/barrier/gateway-state.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 

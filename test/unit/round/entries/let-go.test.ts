@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { HOLD_ALL } from '../../../../agent/rules/proof/seal.ts'
+import { HOLD_ALL } from '../../../../agent/rules/proof/proof.ts'
 import { isOfOtherNamespace } from '../../../../agent/rules/plan/holder.ts'
 import { letGoOf, objectOf, type ListedIn } from '../../../../agent/round/entries/let-go.ts'
 import { holder } from '../../../build/holder.ts'

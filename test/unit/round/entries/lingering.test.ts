@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { createLingering, LINGER_MS } from '../../../../agent/round/entries/lingering.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
-import type { World } from '../../../../agent/rules/plan/world.ts'
+import type { World } from '../../../../agent/rules/plan/holder.ts'
 import { drainOf, seen } from '../../../build/drain.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-
-import { gatewayEndsAt, REQUESTS_LAST_MS, type Heard } from '../../../../agent/rules/proof/gone-gateways.ts'
+import { gatewayEndsAt, REQUESTS_LAST_MS, type Heard } from '../../../../agent/rules/proof/observed.ts'
 
 const heard = (differs: Partial<Heard>): Heard => ({
   lastSuccessAt: undefined,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { HOLD_ALL, judge } from '../../../../agent/rules/proof/seal.ts'
+import { HOLD_ALL, judge } from '../../../../agent/rules/proof/proof.ts'
 import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
 import type { Word } from '../../../../agent/rules/proof/evidence.ts'
 import type { WorkersWord } from '../../../../agent/gateway/apisix/barrier-wire.ts'
