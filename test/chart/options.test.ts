@@ -25,6 +25,7 @@ describe('chart options', () => {
       'ConfigMap',
       'ConfigMap',
       'FlowSchema',
+      'Ingress',
       'MutatingAdmissionPolicy',
       'MutatingAdmissionPolicyBinding',
       'MutatingAdmissionPolicyBinding',
@@ -41,6 +42,23 @@ describe('chart options', () => {
       'Pod',
       'Service'
     ])
+  })
+
+  it('shows the page by an Ingress', () => {
+    const values = { 'ingress.enabled': true, 'ingress.host': 'drain.example' }
+    const backend = (more = {}) => {
+      const [rule] = (
+        only(bare({ ...values, ...more }), 'Ingress')['spec'] as {
+          rules: { host: string; http: { paths: { backend: object }[] } }[]
+        }
+      ).rules
+      return { host: rule?.host, ...rule?.http.paths[0]?.backend }
+    }
+    const service = { name: 'apisix-drain', port: { name: 'page' } }
+    expect(backend()).to.deep.equal({ host: 'drain.example', service })
+    const oneListener = { service: { ...service, port: { name: 'http' } } }
+    expect(backend({ 'config.serve.pagePort': null })).to.deep.include(oneListener)
+    expect(() => bare({ 'ingress.enabled': true })).to.throw(/ingress\.host: the name of the page is missing/)
   })
 
   describe('network policies', () => {

@@ -156,8 +156,18 @@ describe('chart workload', () => {
     expect(agent().args).to.deep.equal(['run'])
   })
 
-  it('gives every object the same labels', () => {
+  it('takes the times of probes', () => {
+    const { livenessProbe } = firstContainer(podOf(only(render({}, 'everything-values.yaml'), 'Deployment')))
+    const httpGet = { path: '/healthz', port: 'http' }
+    const times = { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 5 }
+    expect(livenessProbe).to.deep.equal({ httpGet, ...times })
+  })
+
+  it('gives every object the same labels and annotations, besides its own', () => {
+    const { annotations } = only(render({}, 'everything-values.yaml'), 'Ingress').metadata
+    expect(annotations).to.deep.equal({ 'example.org/of': 'ingress', 'example.org/owner': 'edge' })
     for (const { kind, metadata } of render({}, 'everything-values.yaml')) {
+      if (kind !== 'Pod') expect(metadata.annotations, kind).to.include({ 'example.org/owner': 'edge' })
       expect(metadata.labels, kind).to.include({
         'app.kubernetes.io/instance': 'apisix-drain',
         'app.kubernetes.io/managed-by': 'Helm'

@@ -14,6 +14,7 @@ metadata:
   namespace: {{ .root.Release.Namespace }}
   labels:
     {{- include "apisix-drain.labels" .root | nindent 4 }}
+  {{- include "apisix-drain.annotations" (list .root dict) }}
 spec:
   secretName: {{ .secret }}
   dnsNames: [{{ .host }}]

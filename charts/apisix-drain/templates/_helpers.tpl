@@ -46,6 +46,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
+{{/* Of an object of this release: `commonAnnotations`, and its own, which win. */}}
+{{- define "apisix-drain.annotations" -}}
+{{- with merge (dict) (index . 1) (index . 0).Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end -}}
+
 {{- define "apisix-drain.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "apisix-drain.fullname" .) .Values.serviceAccount.name -}}

@@ -48,6 +48,7 @@ metadata:
   {{- end }}
   labels:
     {{- include "apisix-drain.labels" .root | nindent 4 }}
+  {{- include "apisix-drain.annotations" (list .root dict) }}
 rules:
   {{- .rules | nindent 2 }}
 ---
@@ -60,6 +61,7 @@ metadata:
   {{- end }}
   labels:
     {{- include "apisix-drain.labels" .root | nindent 4 }}
+  {{- include "apisix-drain.annotations" (list .root dict) }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ $kind }}
