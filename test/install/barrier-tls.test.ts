@@ -89,7 +89,7 @@ onEachKubernetes('the certificate of the barrier on a real API server', version 
     const last = await secret()
     expect(last.data).to.deep.equal(first.data)
     expect(last.metadata.uid).to.equal(first.metadata.uid)
-  })
+  }).timeout(180_000)
 
   it('is not used if plain HTTP is set, and the notes say what that means', async () => {
     const said = helm('upgrade', ...RELEASE, CHART, ENABLED, '--set=barrierTLS.enabled=false')
