@@ -16,7 +16,7 @@ import { identify, parseQuery } from './identify.ts'
 import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
 import { fieldsOf } from '../base/read.ts'
 import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
-import { inTime } from '../round/hold/fresh-watch.ts'
+import { inTime } from '../round/hold/hooks.ts'
 import { readOptions } from '../rules/drain/annotations.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 

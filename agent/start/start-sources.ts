@@ -27,7 +27,7 @@ import {
   type Asking,
   type UpkeepParts
 } from '../upkeep/upkeep.ts'
-import { watchVanished } from '../round/gather/vanished-gateways.ts'
+import { watchVanished } from '../round/gather/gateway-has.ts'
 import type { Metered } from '../report/metrics/round-metrics.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'

@@ -1,9 +1,4 @@
-import type {
-  BarrierReading,
-  Evidence,
-  Observation,
-  ProofSettings
-} from '../../agent/rules/proof/evidence.ts'
+import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/rules/proof/verdict.ts'
 import type { LongLived } from '../../agent/rules/drain/drain.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]

@@ -7,7 +7,7 @@ import {
   type DrainSettings,
   type Seen
 } from '../../agent/rules/drain/drain.ts'
-import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/proof/evidence.ts'
+import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/proof/verdict.ts'
 import { proveByReads } from '../../agent/rules/proof/observed.ts'
 import { prove } from '../../agent/rules/proof/proof.ts'
 import { answer, budgetProblems, deadlineOf } from '../../agent/rules/drain/answer.ts'

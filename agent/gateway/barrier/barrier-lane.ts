@@ -8,7 +8,7 @@ import type { GatewayClock, Identity } from './gateway-clock.ts'
 import { lookPause } from './look-pause.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { createEntryTable, type ToldAnswers } from './entry-table.ts'
-import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** The work of `BarrierKeeper` for one gateway. A slow gateway delays only its own lane. */

@@ -1,6 +1,6 @@
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierState } from '../apisix/barrier-wire.ts'
-import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import { countOf, together, type LongLived } from '../../rules/drain/drain.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { wordOf } from './merge-words.ts'

@@ -10,7 +10,7 @@ import {
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { createBarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
-import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import type { ToldAnswers } from './entry-table.ts'
 import { createGatewayClock, createIdentity, twinDoubt } from './gateway-clock.ts'
 import { createInheritance, type InheritedEntry } from './inherited.ts'

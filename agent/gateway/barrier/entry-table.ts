@@ -10,7 +10,7 @@ import {
   type DesiredEntry
 } from './desired-entry.ts'
 import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
-import type { BarrierReading } from '../../rules/proof/evidence.ts'
+import type { BarrierReading } from '../../rules/proof/verdict.ts'
 
 /** What agents tell each other by the entries: how they have answered the hooks. */
 export interface ToldAnswers {

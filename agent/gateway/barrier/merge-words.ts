@@ -1,4 +1,4 @@
-import type { Word } from '../../rules/proof/evidence.ts'
+import type { Word } from '../../rules/proof/verdict.ts'
 import type { WorkersWord } from '../apisix/barrier-wire.ts'
 
 /** Merges the words about all addresses of a pod; `undefined` if the word about one of them is missing. */

@@ -4,7 +4,7 @@ import { fieldsOf, numberOf } from '../../base/read.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { controllerOf } from '../../kubernetes/facts/pod-fact.ts'
 import type { Millis, PodFact } from '../../rules/drain/facts.ts'
-import { inTime } from '../hold/fresh-watch.ts'
+import { inTime } from '../hold/hooks.ts'
 
 /** How long an answer is used, in ms. */
 const FRESH_MS = 5000

@@ -1,7 +1,7 @@
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Sighting } from '../../gateway/apisix/control-api.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
-import type { Observation } from '../../rules/proof/evidence.ts'
+import type { Observation } from '../../rules/proof/verdict.ts'
 import type { Wanted } from '../../rules/proof/observed.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */

@@ -1,4 +1,4 @@
-import type { BarrierReading, Evidence } from '../../rules/proof/evidence.ts'
+import type { BarrierReading, Evidence } from '../../rules/proof/verdict.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'

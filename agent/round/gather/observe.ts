@@ -1,7 +1,6 @@
 import { isUnlisted, prove } from '../../rules/proof/proof.ts'
-import { unprovable } from '../../rules/proof/verdict.ts'
+import { unprovable, type Evidence, type ProofSettings } from '../../rules/proof/verdict.ts'
 import { proveByReads } from '../../rules/proof/observed.ts'
-import type { Evidence, ProofSettings } from '../../rules/proof/evidence.ts'
 import type { Drain, Drains, Verdict, Seen } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'

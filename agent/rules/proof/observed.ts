@@ -2,8 +2,7 @@ import type { Drain, GatewayReport, Verdict, Without } from '../drain/drain.ts'
 import { formatDuration } from '../drain/annotations.ts'
 import type { Millis, NodeKey, PodUid, GatewayFact } from '../drain/facts.ts'
 import { latest } from '../drain/times.ts'
-import type { Evidence, ProofSettings } from './evidence.ts'
-import { LOAD_IT, allOf, gatewayObstacles, verdictOf } from './verdict.ts'
+import { LOAD_IT, allOf, gatewayObstacles, verdictOf, type Evidence, type ProofSettings } from './verdict.ts'
 
 /** How many consecutive clean reads each gateway must give: each on a new connection, so perhaps of another worker. */
 const READS = 5

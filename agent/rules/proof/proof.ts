@@ -9,8 +9,17 @@ import {
 } from '../drain/drain.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { earliest, latest } from '../drain/times.ts'
-import type { Evidence, ProofSettings, BarrierReading, Word } from './evidence.ts'
-import { LOAD_IT, allOf, gatewayObstacles, longLivedOf, verdictOf } from './verdict.ts'
+import {
+  LOAD_IT,
+  allOf,
+  gatewayObstacles,
+  longLivedOf,
+  verdictOf,
+  type Evidence,
+  type ProofSettings,
+  type BarrierReading,
+  type Word
+} from './verdict.ts'
 
 /**
  * The verdict on a drain by the barriers: every gateway has sealed the pod, and then counted 0 ordinary requests in flight. What a list in

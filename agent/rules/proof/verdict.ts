@@ -7,10 +7,11 @@ import {
   type HolderReport,
   type Proof,
   type Verdict,
-  type LongLived
+  type LongLived,
+  type Grade
 } from '../drain/drain.ts'
-import type { Millis } from '../drain/facts.ts'
-import type { Evidence } from './evidence.ts'
+import type { Millis, GatewayFact, NodeKey } from '../drain/facts.ts'
+import type { HiddenPlace } from '../plan/hidden.ts'
 
 /** What the gateways show about one drain, by their barriers or by reads. */
 interface Shown {
@@ -156,3 +157,149 @@ const sentence = (start: string, reasons: readonly string[]): string =>
 /** Names at most three; the reports have all of them. */
 const listed = (all: readonly string[]): string =>
   all.slice(0, 3).join(', ') + (all.length > 3 ? `, and ${all.length - 3} more` : '')
+
+/** The reads of one gateway's Control API for one drain, each on a new connection, since its removal was accepted. */
+export interface Observation {
+  /**
+   * Consecutive reads in which no holder listed the node, each on its own connection and begun after the removal was accepted.
+   * 0 again after a read that shows the node. The Control API does not report which worker answers, and a frozen worker never
+   * answers (measured on APISIX 3.18). So this is a sample, never a proof.
+   */
+  readonly cleanReads: number
+  readonly firstCleanAt: Millis | undefined
+  /** The last successful read still showed the node. */
+  readonly stillListed: boolean
+  /** Why the last read failed, or where it still found the node; empty if it was clean. */
+  readonly problem: string
+}
+
+/**
+ * The merged words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md). A word has the places in which a
+ * worker would choose the pod, in the configuration that it has, and the other choices there.
+ */
+export interface Word {
+  /** Every serving worker has reported on each address since its entry came, and nothing has changed since. */
+  readonly complete: boolean
+  /** How many workers have reported, and how many serve. */
+  readonly said: number
+  readonly asked: number
+  readonly places: number
+  /** How many places have nodes that a worker cannot see. */
+  readonly hidden: number
+  /** Names of places without another choice: every node there is denied. */
+  readonly sole: readonly string[]
+  /** Names of places in which only successors are left. */
+  readonly succeeded: readonly string[]
+  /** The other choices of the remaining places. */
+  readonly others: readonly OtherChoices[]
+  /** The number of further places, whose other choices are left out here. */
+  readonly cut: number
+  /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
+  readonly tags: readonly string[]
+  /** Every worker also seals and counts the L4 sessions to each address. */
+  readonly l4: boolean
+}
+
+/** The nodes that are left in `places` places, each as `address:port`. `more` further nodes are not listed. */
+interface OtherChoices {
+  readonly places: number
+  readonly nodes: readonly string[]
+  readonly more: number
+}
+
+/** The last report of one gateway's barrier (the plugin) on one drain. */
+export interface BarrierReading {
+  readonly at: Millis
+  /** When the gateway counted its requests, on the agent's clock: at most `at`. */
+  readonly countedAt: Millis
+  /** When the gateway first counted the same as in its current report. The agent may have read the same report many times since. */
+  readonly unchangedSince: Millis
+  /** Changes when the gateway restarts in full and forgets its entries. */
+  readonly instance: string
+  /** The plugin found APISIX's internals as it expects them, in every live worker. An unfit report proves nothing. */
+  readonly fit: boolean
+  readonly entry: 'absent' | 'draining' | 'sealed'
+  /** When the gateway sealed the entry, on the agent's clock. */
+  readonly sealedAt: Millis | undefined
+  /** When, after the seal, the last ordinary request had finished. */
+  readonly idleAt: Millis | undefined
+  readonly inflight: {
+    /** Requests that end by themselves. The pod must not stop before they have ended. */
+    readonly requests: number
+    readonly long: LongLived
+  }
+  /**
+   * The words of the gateway's workers about the pod's addresses; `undefined`: the workers were not asked, or the plugin is older than the
+   * agent.
+   */
+  readonly word: Word | undefined
+  /** Requests that were sent to the node although it was sealed: a failure inside the gateway. */
+  readonly late: number
+  /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
+  readonly readAfterSeal: boolean
+  /**
+   * The gateway has answered for this drain while fit, or with requests in flight. So it is waited for, also if a reload makes it unfit for a
+   * moment, or a call fails.
+   */
+  readonly binding: boolean
+  readonly problem: string
+}
+
+/** Everything known about one drain, gathered by the loop from the parts that do I/O. */
+export interface Evidence {
+  /** The pod's node keys: IPs with ports if the pod shares its host's address, otherwise bare IPs. */
+  readonly nodes: readonly NodeKey[]
+  /** When the inventory behind `holders` was read; `undefined` before the first complete one. */
+  readonly inventoryAt: Millis | undefined
+  /**
+   * If `holders` is empty: when the agent first read an inventory that is newer than the drain and does not list the pod. The settle time
+   * of a pod that another writer removed begins here, because `inventoryAt` moves with every listing.
+   */
+  readonly absentSince: Millis | undefined
+  /** Why there is no fresh inventory, or empty. */
+  readonly inventoryProblem: string
+  /** Every holder that lists the pod, or has listed it since the drain began. `removedAt`: first seen without it. */
+  readonly holders: readonly (HolderReport & {
+    readonly removedAt: Millis | undefined
+    readonly observable: boolean
+    /** The holder is of another namespace and lists no other node, and the seal did not wait for such a node. */
+    readonly letGo?: true
+    /** Nobody removes the node, for its next pod has the same address. */
+    readonly stays?: true
+  })[]
+  readonly gateways: readonly {
+    readonly gateway: GatewayFact
+    readonly observation: Observation | undefined
+    readonly barrier: BarrierReading | undefined
+    /**
+     * Why no answer of this gateway counts: its address may not lead to one gateway (`BarrierKeeper.doubt`). Empty without such a doubt.
+     */
+    readonly doubt: string
+    /** Why the gateway's workers did not allow the seal when last asked. */
+    readonly unsealed: string
+    /** Its barrier proves nothing, and is not expected to soon. */
+    readonly silent: boolean
+  }[]
+  /** The gateway watch is synced, so the list above is complete. */
+  readonly gatewaysKnown: boolean
+  /** The entry was sealed because the deadline was near, although some gateway may know no other node. */
+  readonly sealForced: boolean
+  /** Places in which only successors of the pod are left, by the words that allowed the seal. */
+  readonly succeeded: readonly string[]
+  /** Another pod's entry has named this pod as a successor: requests came to it, whatever lists say. */
+  readonly tookOver: boolean
+  /** Places from which requests may reach the pod, and which the other fields do not cover. */
+  readonly hiddenBy: readonly HiddenPlace[]
+  /** A list whose nodes are not all literal addresses, whatever pod they are of. Only without the plugin. */
+  readonly notLiteral?: HiddenPlace | undefined
+}
+
+/** All times in ms. */
+export interface ProofSettings {
+  /** What proves a drain, or why nothing does. */
+  readonly by: Grade | { readonly why: string; readonly change: string }
+  /** Without the plugin: counted from the removal, the least sleep that an answer replaces. */
+  readonly settleMs: number
+  /** The longest wait for websockets and streams, counted from the start of the drain. */
+  readonly longLivedMs: number
+}

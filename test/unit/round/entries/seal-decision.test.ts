@@ -1,7 +1,6 @@
 import { expect } from 'chai'
-import type { BarrierReading } from '../../../../agent/rules/proof/evidence.ts'
+import type { BarrierReading, Word } from '../../../../agent/rules/proof/verdict.ts'
 import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
-import type { Word } from '../../../../agent/rules/proof/evidence.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createFreshWatch } from '../../../../agent/round/hold/fresh-watch.ts'
+import { createFreshWatch } from '../../../../agent/round/hold/hooks.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
 const never = new AbortController().signal

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-
-import type { BarrierReading, Evidence, Observation } from '../../../../agent/rules/proof/evidence.ts'
+import type { BarrierReading, Evidence, Observation } from '../../../../agent/rules/proof/verdict.ts'
 import { isUnlisted, prove } from '../../../../agent/rules/proof/proof.ts'
 import { proveByReads } from '../../../../agent/rules/proof/observed.ts'
 import {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { HOLD_ALL, judge } from '../../../../agent/rules/proof/proof.ts'
 import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
-import type { Word } from '../../../../agent/rules/proof/evidence.ts'
+import type { Word } from '../../../../agent/rules/proof/verdict.ts'
 import type { WorkersWord } from '../../../../agent/gateway/apisix/barrier-wire.ts'
 
 const told = (differs: Partial<WorkersWord> = {}): WorkersWord => ({
