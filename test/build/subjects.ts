@@ -35,6 +35,7 @@ import {
   inflight
 } from './evidence.ts'
 import { holder } from './holder.ts'
+import { arriving, haunting, sealing, vanishing } from './members.ts'
 import { holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
@@ -54,7 +55,11 @@ export const SUBJECTS = {
   sync: syncing,
   podfact: podFact,
   slicefact: sliceFact,
-  holders: holding
+  holders: holding,
+  arrival: arriving,
+  ghosts: haunting,
+  vanished: vanishing,
+  seal: sealing
 }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {

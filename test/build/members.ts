@@ -1,0 +1,98 @@
+import { wordOf } from '../../agent/gateway/barrier/merge-words.ts'
+import type { WorkersWord } from '../../agent/gateway/apisix/barrier-wire.ts'
+import type { HolderKey } from '../../agent/rules/plan/holder.ts'
+import { arrivalOf, type ArrivalEvidence, type GatewayKnowledge } from '../../agent/rules/members/arrivals.ts'
+import { ghostsIn } from '../../agent/rules/members/behind.ts'
+import { gatewayEndsAt, type Heard } from '../../agent/rules/proof/observed.ts'
+import { HOLD_ALL, judge } from '../../agent/rules/proof/proof.ts'
+import { holder } from './holder.ts'
+
+/** As YAML can state it: without fields that are `undefined`. */
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? 'none'))
+
+/** Whether an endpoint has arrived, by default in `upstreams/web` at revision 50. `null`: it is not listed, or nothing was told. */
+export function arriving(given: {
+  holders?: readonly { key?: HolderKey; listedAt?: number | null; revision?: number | null }[]
+  gateways?: Record<
+    string,
+    { toldAt?: number | null; workers?: GatewayKnowledge['workers']; observedAt?: number }
+  >
+}) {
+  const { holders = [{}], gateways = { 'apisix-0': {} } } = given
+  const evidence: ArrivalEvidence = {
+    holders: holders.map(({ key = 'upstreams/web', listedAt = 1000, revision = 50 }) => ({
+      key,
+      listedAt: listedAt ?? undefined,
+      revision: revision ?? undefined
+    })),
+    gateways: Object.entries(gateways).map(([name, { toldAt = 1100, workers, observedAt }]) => ({
+      name,
+      toldAt: toldAt ?? undefined,
+      workers: workers ?? [{ revision: 50, appliedAt: 1010 }],
+      observedAt: () => observedAt
+    }))
+  }
+  return plain(arrivalOf(evidence))
+}
+
+/** The ghosts among three nodes, of which a pod has the first address. Times by address. */
+export function haunting(
+  given: { ended?: Record<string, number>; free?: Record<string, number>; range?: true; discovery?: object },
+  now: number
+) {
+  const { ended = {}, free = {}, range = false, discovery } = given
+  const nodes = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
+  const web = holder('web', nodes, discovery && { discovery: discovery as never })
+  const known = {
+    isTaken: (host: string) => host === '10.0.0.1',
+    endedAt: (host: string) => ended[host],
+    isPodRange: () => range,
+    freeSince: (host: string) => free[host]
+  }
+  return ghostsIn(web, known, now, 600_000).map(({ node }) => node.key)
+}
+
+/** When a gateway has ended, by what was heard at its ports. */
+export function vanishing(given: {
+  gateway?: Parameters<typeof gatewayEndsAt>[0]
+  heard: readonly Partial<Heard>[]
+}) {
+  const silent: Heard = { lastSuccessAt: undefined, lastAttemptAt: undefined, refused: false }
+  const at = gatewayEndsAt(
+    given.gateway ?? { vanishedAt: 1_000_000 },
+    given.heard.map(one => ({ ...silent, ...one }))
+  )
+  return at === Infinity ? 'never' : at
+}
+
+const WORD: WorkersWord = {
+  said: 2,
+  asked: 2,
+  places: 1,
+  sole: [],
+  succeeded: [],
+  hidden: 0,
+  others: [{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }],
+  cut: 0,
+  tag: 't1'
+}
+
+/** The word of all workers, and what it says of a seal while these nodes serve. `null`: an address without a word. */
+export function sealing(given: {
+  words: readonly (Partial<WorkersWord> | null)[]
+  serving?: readonly string[]
+  hold?: Partial<typeof HOLD_ALL>
+}) {
+  const { words, serving = ['10.0.0.2:80'], hold } = given
+  const word = wordOf(
+    words.map(differs => {
+      if (!differs) return undefined
+      const { tag, ...rest } = { ...WORD, ...differs }
+      return rest.said < rest.asked ? rest : { ...rest, tag }
+    })
+  )
+  if (!word) return 'none'
+  const seal = judge(word, node => serving.includes(node), hold && { ...HOLD_ALL, ...hold })
+  const { complete, places, sole, tags } = word
+  return plain({ complete, places, sole, tags, seal })
+}
