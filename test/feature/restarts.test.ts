@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import { callHook } from '../build/hook.ts'
 import { serving } from '../build/pair.ts'
 import type { TestPod } from '../build/pods.ts'
@@ -44,6 +45,29 @@ describe('feature: a container restarts, and its pod stays', () => {
     expect((await load.stop()).failures).to.deep.equal([])
     expect(rig.writes).to.deep.equal([])
   })
+
+  // A stand-in for the kubelet's order: of an eviction or a host's shutdown, no status tells before the containers have stopped.
+  for (const [what, status] of [
+    ['a soft eviction', { phase: 'Failed', reason: 'Evicted' }],
+    ['a host that shuts down', { phase: 'Succeeded', reason: 'Terminated' }]
+  ] as const)
+    test(`or does not: ${what} ends the pod, and its status comes late: nothing fails`, async start => {
+      const { rig, old, backends } = await three(start)
+      const load = rig.load(50)
+      const { status: code, body } = await rig.hook(old, 'container=app&sleep=10m')
+      expect([code, body.result, body.evidence]).to.deep.equal([200, 'drained', 'barrier'])
+      await backends[0]!.close()
+      rig.isReady(old, false)
+      const { namespace, name, uid } = old
+      rig.kubernetes.store.patchStatus('pods', namespace, name, status)
+      const drain = () => rig.agent.loop.drains().get(uid as PodUid)
+      await until('the agent knows that the pod ends', () => drain()?.witnesses.phase !== undefined)
+      expect(sealed(rig)).to.deep.equal([1, 1])
+      rig.gone(old)
+      await until('it knows that the pod is gone', () => (drain()?.phase ?? 'gone') === 'gone')
+      expect(sealed(rig)).to.deep.equal([1, 1])
+      expect((await load.stop()).failures).to.deep.equal([])
+    })
 
   test('of a proxy that serves nothing: its app goes on, ten times', async start => {
     const { rig, old } = await three(start, { proxy: true })
