@@ -121,17 +121,17 @@ export type Rare = ReturnType<typeof createRare>
 /** A rate limit for log lines that any caller can cause. */
 export function createRare({ now }: Pick<Clock, 'now'>) {
   let began = -Infinity
-  let said = 0
+  let logged = 0
   let leftOut = 0
   return {
     /** `undefined`: leave the line out. Otherwise: log it, with the number of lines that were left out since the last one. */
     next(): number | undefined {
       if (now() >= began + EVERY_MS) {
         began = now()
-        said = 0
+        logged = 0
       }
-      said++
-      if (said > MOST_LINES) return void leftOut++
+      logged++
+      if (logged > MOST_LINES) return void leftOut++
       const before = leftOut
       leftOut = 0
       return before

@@ -195,7 +195,7 @@ export function startUpkeep(options: UpkeepOptions): UpkeepParts {
     asking,
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
     allow,
-    told(service, why) {
+    report(service, why) {
       const facts = { service: serviceName(service) }
       if (why === undefined) return log.info(facts, 'service can be synced')
       log.error({ ...facts, why }, 'service is not synced')

@@ -38,7 +38,7 @@ interface SyncOptions {
   /** `sync.allow`: the upstreams that each namespace may fill. */
   readonly allow: readonly string[]
   /** A Service's claim has a problem (reported once, and again if its text changes), or the problem is over. */
-  readonly told: (service: ServiceFact, why: string | undefined) => void
+  readonly report: (service: ServiceFact, why: string | undefined) => void
 }
 
 /** Keeps the members of claimed upstreams equal to the EndpointSlices. It decides; the writer asks and writes. */
@@ -134,7 +134,7 @@ export function createSync(options: SyncOptions): Sync {
   const report = (found: ReadonlyMap<string, string>): void => {
     for (const service of services.asking()) {
       const name = serviceName(service)
-      if (found.get(name) !== reported.get(name)) options.told(service, found.get(name))
+      if (found.get(name) !== reported.get(name)) options.report(service, found.get(name))
     }
     reported = found
   }

@@ -146,16 +146,16 @@ export function eventObject(
   instance: string
 ) {
   const { namespace, name } = pod
-  const said = `${uid} ${stops[0]?.run ?? ''} ${text.reason}`
-  return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
+  const content = `${uid} ${stops[0]?.run ?? ''} ${text.reason}`
+  return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, content, at, instance)
 }
 
 /** An Event about a Service. It is emitted again if its text changes, and again in the next hour. */
 function serviceEvent(service: Omit<Regarding, 'kind'>, text: EventText, at: Millis, instance: string) {
   const { namespace, name, uid } = service
-  const said = `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`
+  const content = `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`
   const short = { ...text, note: shortened(text.note) }
-  return eventAbout({ kind: 'Service', namespace, name, uid }, 'Sync', short, said, at, instance)
+  return eventAbout({ kind: 'Service', namespace, name, uid }, 'Sync', short, content, at, instance)
 }
 
 const HOUR_MS = 3_600_000
@@ -168,11 +168,11 @@ function eventAbout(
   regarding: Regarding,
   action: 'Drain' | 'Sync',
   { type, reason, note }: EventText,
-  said: string,
+  content: string,
   at: Millis,
   instance: string
 ) {
-  const suffix = `.${createHash('sha256').update(said).digest('hex').slice(0, 16)}`
+  const suffix = `.${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
   const { namespace, name } = regarding
   return {
     apiVersion: 'events.k8s.io/v1',

@@ -36,7 +36,7 @@ export function answer(
   settings: DrainSettings,
   unsealed?: string
 ): Answer {
-  const no = (said: Said): Answer => ({ kind: 'ack', ack: unproved(hook, seen.pod, now, said) })
+  const no = (reason: Reason): Answer => ({ kind: 'ack', ack: unproved(hook, seen.pod, now, reason) })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
   const graceEnd = deadlineOf(seen.pod, hook.receivedAt, settings)
 
@@ -116,7 +116,7 @@ function withoutDrain(
 }
 
 interface Replies {
-  readonly no: (said: Said) => Answer
+  readonly no: (reason: Reason) => Answer
   readonly due: (deadline: Millis) => Millis
   readonly graceEnd: Millis
 }
@@ -136,14 +136,14 @@ function proved(hook: Hook, pod: PodFact, now: Millis, proof: Proven): Proved {
 }
 
 /** What a 503 says. */
-interface Said extends Pick<Unproved, 'why' | 'change'> {
+interface Reason extends Pick<Unproved, 'why' | 'change'> {
   readonly result?: Unproved['result']
   readonly verdict?: Waiting
 }
 
 /** A 503, with a reason and a remedy. */
-function unproved(hook: Hook, pod: PodFact, now: Millis, said: Said): Unproved {
-  const { result = 'unproved', why, change, verdict } = said
+function unproved(hook: Hook, pod: PodFact, now: Millis, reason: Reason): Unproved {
+  const { result = 'unproved', why, change, verdict } = reason
   return { status: 503, result, evidence: 'none', change, ...body(hook, pod, now, why, verdict) }
 }
 

@@ -32,7 +32,7 @@ function claiming(services: readonly ServiceFact[], upstreams: readonly Holder[]
     mayWrite: () => false,
     allow: ['shop/*', 'b/b-*'],
     isPodRange: () => false,
-    told: ({ name }, why) => told.push(`${name}: ${why}`)
+    report: ({ name }, why) => told.push(`${name}: ${why}`)
   })
   const settle = () => (sync.targets(0), told.splice(0))
   return { settle, state, sync }
