@@ -65,8 +65,8 @@ export interface Barrier {
   clockAheadMs: number
   /** Runs Lua in each worker. */
   run(lua: string): void
-  /** Whether each worker has a stream subsystem that takes part. The stand-in has no L4 traffic. */
-  l4: boolean
+  /** Starts or ends a stream subsystem of each worker that takes part. The stand-in has no L4 traffic. */
+  coverL4(on: boolean): void
   /** Calls `listener` once when a pod is sealed, and once when a sealed pod has no ordinary request in flight. No agent has to ask. */
   onConfirmed(listener: (uid: string, what: Confirmed) => void): void
   close(): void
@@ -78,7 +78,7 @@ const CONFIRM_MS = 50
 /** @param stream starts the stream subsystem of each worker, or ends it */
 export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void): Barrier {
   const see = (name: string, ...args: readonly Json[]): Json => gateway.see(name, ...args)
-  const state = { second: false, ahead: 0, l4: false }
+  const state = { second: false, ahead: 0 }
   const confirmed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   const all = () => see('all') as unknown as StoredEntry[]
@@ -135,13 +135,7 @@ export function createBarrier(gateway: LuaGateway, stream: (on: boolean) => void
       state.ahead = ms
       see('ahead', ms / 1000)
     },
-    get l4() {
-      return state.l4
-    },
-    set l4(on) {
-      state.l4 = on
-      stream(on)
-    },
+    coverL4: stream,
     onConfirmed: listener => {
       const busy = new Set<string>()
       const confirm = (uid: string, what: Confirmed): void => {

@@ -63,6 +63,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       ...(options.barrierToken && { token: options.barrierToken }),
       ...(fetchEntries && { agent: fetchEntries.url, fetch_give_up: fetchEntries.timeoutMs / 1000 })
     },
+    apisix: { proxy_mode: options.stream ? 'http&stream' : 'http' },
     discovery: options.discovery,
     names: options.names,
     log: text => void (log.length < MOST_LOGGED && log.push(text))

@@ -82,8 +82,8 @@ export interface RigOptions {
   readonly barrier?: boolean
   /** Gateways ask the agents for the entries when they start (docs/barrier-api.md). Default false. */
   readonly fetches?: boolean
-  /** L4 proxying is on. Default false. */
-  readonly stream?: boolean
+  /** L4 proxying is on; `unlisted`: at the gateways only. Default false. */
+  readonly stream?: boolean | 'unlisted'
   /** API-driven: every gateway has a document of its own, and the Admin API is the first one's. Default false. */
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured; `apisix.discovery` sets the nodes. Default false. */
@@ -155,13 +155,16 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
     adminKey: KEY,
     ...(options.standalone && { standalone: true, adminPort: PORTS.admin }),
     ...(discovery && { discovery }),
+    stream: stream !== false,
     ...(options.names && { names: options.names }),
     ...(options.applyDelay && { applyDelay: options.applyDelay })
   })
   ends.push(() => apisix.close())
   const { store } = apisix
   const own = apisix.gateways[0]?.admin
-  const admin = own ?? (await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY, stream }))
+  const admin =
+    own ??
+    (await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY, stream: stream === true }))
   if (!own) ends.push(() => admin.close())
   const writes: string[] = []
   for (const { listener } of [admin, ...apisix.gateways.slice(1).flatMap(gateway => gateway.admin ?? [])]) {

@@ -6,6 +6,7 @@ import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { toServiceFact } from '../../agent/kubernetes/facts/service-store.ts'
 import { until } from '../build/apisix.ts'
+import { pair } from '../build/pair.ts'
 import type { PodOptions, TestPod } from '../build/pods.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
@@ -213,28 +214,27 @@ describe('feature: places that hide a pod', () => {
     expect({ status, result: body.result }, body.why).to.deep.equal({ status: 200, result: 'drained' })
   })
 
-  for (const by of ['stream route', 'upstream of one', 'service of one', 'upstream of its service'])
+  for (const stream of ['unlisted', true] as const)
+    test(`L4 is on at a gateway, ${stream === true ? '' : 'and the Admin API lists no stream routes '}(R6)`, async start => {
+      const rig = await start({ barrier: true, stream })
+      const [old] = await pair(rig)
+      rig.end(old)
+      const { body } = await rig.hook(old)
+      expect(body.evidence, body.why).to.equal(stream === true ? 'barrier' : 'none')
+      if (stream !== true) expect(body.why).to.match(/L4 is on at .+ and not covered/)
+    })
+
+  for (const by of ['stream route', 'upstream of its service'])
     test(`L4 (${by}) is never answered by the barrier, which does not cover it`, async start => {
       const rig = await start({ barrier: true, stream: true })
       const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
       const nodes = { [old.node]: 1, [fresh.node]: 1 }
-      if (by === 'stream route')
-        rig.put('stream_routes', 's', { server_port: 9100, upstream: { type: 'roundrobin', nodes } })
-      else if (by === 'service of one') {
-        rig.put('services', 'web', { upstream: { type: 'roundrobin', nodes } })
-        rig.put('stream_routes', 's', { server_port: 9100, service_id: 'web' })
-      } else {
-        rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
-        if (by === 'upstream of its service') rig.put('services', 'web', { upstream_id: 'web' })
-        const to = by === 'upstream of one' ? { upstream_id: 'web' } : { service_id: 'web' }
-        rig.put('stream_routes', 's', { server_port: 9100, ...to })
-      }
-      const key =
-        by === 'stream route'
-          ? 'stream_routes/s/upstream'
-          : by === 'service of one'
-            ? 'services/web/upstream'
-            : 'upstreams/web'
+      const isOwn = by === 'stream route'
+      const upstream = { type: 'roundrobin', nodes }
+      if (!isOwn) rig.put('upstreams', 'web', upstream)
+      if (!isOwn) rig.put('services', 'web', { upstream_id: 'web' })
+      rig.put('stream_routes', 's', { server_port: 9100, ...(isOwn ? { upstream } : { service_id: 'web' }) })
+      const key = isOwn ? 'stream_routes/s/upstream' : 'upstreams/web'
       await rig.settled()
       await until('the agent lists it', () => rig.agent.nodes(key) === 2)
       rig.end(old)
@@ -248,7 +248,7 @@ describe('feature: places that hide a pod', () => {
     test(`L4 is ${all ? '' : 'not '}answered by the barrier if ${all ? 'every gateway covers' : 'one gateway does not cover'} it`, async start => {
       const config = all ? { APISIX_ADMIN_TIMEOUT: '8s' } : {}
       const rig = await start({ barrier: true, stream: true, gateways: 2, config })
-      for (const [i, gateway] of rig.gateways.entries()) gateway.barrier!.l4 = all || i === 0
+      for (const [i, gateway] of rig.gateways.entries()) gateway.barrier!.coverL4(all || i === 0)
       const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
       rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [old.node]: 1, [fresh.node]: 1 } })
       rig.put('routes', 'web', { uri: '/*', upstream_id: 'web' })

@@ -50,13 +50,6 @@ describe('feature: holders', () => {
     expect(rig.writes).to.have.length(6)
   })
 
-  test('stream routes that are disabled do not stop a drain', async start => {
-    const rig = await start({ stream: false })
-    const [old] = await pair(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'observed' })
-  })
-
   test('nodes without port and IPv6 nodes leave; discovery and domain names are left alone', async start => {
     const rig = await start()
     const old = rig.pod('web-1', { ipv6: 'fd00::7' })

@@ -52,7 +52,7 @@ export interface Word {
   cut: number
   tag?: string
   /** Every worker covers L4. */
-  l4?: true
+  l4?: false
 }
 
 export interface Told {

@@ -37,7 +37,7 @@ describe('Plugin: the stream subsystem of each worker', () => {
   let gateway: Gateway
 
   beforeEach(async () => {
-    gateway = await Gateway.start({ workers: 2, server: HALVES })
+    gateway = await Gateway.start({ workers: 2, server: HALVES, early: 'FAKE_APISIX={stream_proxy={9100}}' })
     const nodes = [A, B]
     const kinds = { upstreams: [{ id: 'u', nodes }], routes: [{ id: '1', upstream_id: 'u' }] }
     await gateway.configured({ objects: { kinds } })
@@ -53,8 +53,16 @@ describe('Plugin: the stream subsystem of each worker', () => {
   const complete = () =>
     eventually('the words are complete', async () => (await told())?.word.tag !== undefined)
 
-  it('is not there: no worker and no word names L4', async () => {
+  it('takes no part: L4 is not covered', async () => {
     await complete()
+    expect(new Set(await l4())).to.deep.equal(new Set(['no dictionary in the block lua']))
+    expect((await told())?.word.l4).to.equal(false)
+  })
+
+  it('is not there, as stream mode is off: nothing is uncovered', async () => {
+    await gateway.stop()
+    gateway = await Gateway.start({ workers: 2 })
+    gateway.barrier.words = true
     expect(await l4()).to.deep.equal([undefined, undefined])
     expect((await told())?.word).to.not.have.property('l4')
   })
@@ -67,7 +75,7 @@ describe('Plugin: the stream subsystem of each worker', () => {
     expect({ asked: word?.asked, tag: word?.tag, l4: word?.l4 }).to.deep.equal({
       asked: 4,
       tag: undefined,
-      l4: true
+      l4: undefined
     })
     expect((await gateway.barrier.state()).fit).to.equal(true)
   })
@@ -75,20 +83,20 @@ describe('Plugin: the stream subsystem of each worker', () => {
   it('of one worker only: L4 is not covered', async () => {
     await halves('n=1')
     expect((await l4()).filter(one => one === 'covered')).to.have.length(1)
-    expect((await told())?.word).to.not.have.property('l4')
+    expect((await told())?.word.l4).to.equal(false)
   })
 
   it('that gives a reason: L4 is not covered, no word of it is waited for, and the gateway stays fit', async () => {
     await halves('n=2&why=udp')
     expect(await l4()).to.deep.equal(['udp', 'udp'])
     await complete()
-    expect((await told())?.word).to.not.have.property('l4')
+    expect((await told())?.word.l4).to.equal(false)
     expect((await gateway.barrier.state()).fit).to.equal(true)
   })
 
   it('with another deny-list: L4 is not covered', async () => {
     await halves('n=2&other=another')
-    expect((await told())?.word).to.not.have.property('l4')
+    expect((await told())?.word.l4).to.equal(false)
   })
 
   it('has sessions in flight: they count, also if it covers nothing', async () => {

@@ -70,7 +70,7 @@ const word = z.looseObject({
   /** The number of places whose other choices are left out of `others`. */
   cut: z.number(),
   tag: z.string().optional(),
-  /** Present if every worker seals and counts L4 sessions too. */
+  /** `false` if L4 is on and some worker does not seal and count its sessions. */
   l4: z.boolean().optional()
 })
 const told = z.looseObject({
@@ -131,7 +131,7 @@ const worker = z.looseObject({
   applied: z.number().nullish(),
   /** The worker exits after a reload: it only finishes its requests, and applies no new configuration. */
   exiting: z.boolean().nullish(),
-  /** `covered`, or why the stream subsystem does not cover L4. Absent if that subsystem takes no part. */
+  /** `covered`, or why the stream subsystem does not cover L4. Absent if L4 is off. */
   l4: z.string().optional()
 })
 export const gatewayState = z.looseObject({

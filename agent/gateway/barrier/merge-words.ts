@@ -18,6 +18,6 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
     others: told.flatMap(({ others }) => others),
     cut: told.reduce((sum, { cut }) => sum + cut, 0),
     tags: complete ? tags : [],
-    l4: told.every(({ l4 }) => l4 === true)
+    l4: told.every(({ l4 }) => l4 !== false)
   }
 }

@@ -10,7 +10,7 @@ import { connectorsOf, holdersOf, ownershipOf, servicesOfSecond } from '../apisi
  * Every object that lists nodes. There are two sources, and either may be newer: listings, which take a while, and single objects that
  * are read meanwhile. An object that was read after a listing began is newer than this listing.
  */
-interface HolderIndex {
+export interface HolderIndex {
   /** All objects of one collection, from a listing that began at `beganAt`. */
   replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
   /** Takes one object that was just read. `false` if nothing changed. */
@@ -18,6 +18,7 @@ interface HolderIndex {
   /** Records that one object is gone. `false` if nothing changed. */
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
+  /** The holders that list this host (no brackets), at any port. */
   readonly byHost: (host: string) => readonly Holder[]
   /** What the lists answer about ways to a pod. */
   readonly answers: ReturnType<typeof answersOf>

@@ -2,15 +2,14 @@ import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
-import type { answersOf } from '../../rules/plan/hidden.ts'
-import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
+import type { Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
-import { createHolderIndex } from './holder-index.ts'
+import { createHolderIndex, type HolderIndex } from './holder-index.ts'
 import { listAll, tellProblems } from './listing.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** Every existing holder, as last read. Every method except `refresh` and `stop` returns at once. */
-export interface Inventory {
+export interface Inventory extends Omit<HolderIndex, 'replace' | 'learn' | 'forget'> {
   /** Lists once now, and then `everyMs` after the end of each listing. */
   start(): void
   /**
@@ -18,23 +17,13 @@ export interface Inventory {
    * next listing. Never rejects.
    */
   refresh(): Promise<void>
-  holders(): ReadonlyMap<HolderKey, Holder>
-  /** The holders that list this host (no brackets), at any port. */
-  byHost(host: string): readonly Holder[]
-  /** The holders whose nodes APISIX finds by discovery. */
-  discovered(): Iterable<Holder>
-  /** See `HolderIndex`. */
-  readonly answers: ReturnType<typeof answersOf>
-  names(): Iterable<string>
-  isL4(holder: HolderKey): boolean
-  version(): number
-  /** The last listings had no object at all. */
-  isEmpty(): boolean
   /**
    * When the oldest listing behind this inventory BEGAN (there is one for each collection); undefined before the first complete
    * inventory.
    */
   readAt(): Millis | undefined
+  /** When the last listing of stream routes began that APISIX did not refuse because its stream mode is off. */
+  streamsReadAt(): Millis
   /** Why a part of the inventory is too old: its last listing failed. Empty if no last listing failed. */
   problem(): string
   /** Stores one object that was just read (the writer's read-back). */
@@ -81,7 +70,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
   const ended = new AbortController()
   const readAt = new Map<Resource, Millis>()
   const problems = new Map<Resource, Error>()
-  const offUntil = new Map<Resource, Millis>()
+  let [offUntil, streamsReadAt] = [-Infinity, -Infinity]
   let running: Promise<void> | undefined
   let queued: PromiseWithResolvers<void> | undefined
   let failures = 0
@@ -91,10 +80,12 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
 
   const listOne = async (resource: Resource): Promise<void> => {
     const beganAt = clock.now()
-    const isOff = beganAt < (offUntil.get(resource) ?? 0)
+    const isL4 = resource === 'stream_routes'
     try {
-      const listed = isOff ? [] : await listAll(admin, resource, ended.signal)
-      if (!listed) offUntil.set(resource, beganAt + OFF_MS)
+      const isOff = isL4 && beganAt < offUntil
+      const listed = isOff ? undefined : await listAll(admin, resource, ended.signal)
+      if (isL4 && listed) streamsReadAt = beganAt
+      else if (isL4 && !isOff) offUntil = beganAt + OFF_MS
       index.replace(resource, listed ?? [], beganAt)
       readAt.set(resource, beganAt)
       problems.delete(resource)
@@ -145,20 +136,14 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
   }
 
   return {
+    ...index,
     start: () => {
       started = true
       void refresh()
     },
     refresh,
-    holders: index.holders,
-    byHost: index.byHost,
-    discovered: index.discovered,
-    answers: index.answers,
-    names: index.names,
-    isL4: index.isL4,
-    version: index.version,
-    isEmpty: index.isEmpty,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
+    streamsReadAt: () => streamsReadAt,
     problem: () => tellProblems(problems),
     learn: object => {
       if (index.learn(object, clock.now())) listeners.notify()

@@ -121,8 +121,7 @@ export function remember(
   memory.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
   rememberPlaces(endingNodes(world, drains, drain), memory, now)
   rememberDiscovered(drain, memory, sources)
-  if (drain.phase === 'draining' || drain.phase === 'expired')
-    rememberHidden(drain.pod, memory, world, sources)
+  if (drain.phase === 'draining' || drain.phase === 'expired') rememberHidden(drain, memory, world, sources)
 }
 
 function rememberPlaces(matches: readonly Match[], memory: Memory, now: Millis): void {

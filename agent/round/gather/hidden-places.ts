@@ -1,4 +1,5 @@
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import {
@@ -68,12 +69,13 @@ export function everyHidden(parts: HiddenParts, coversL4 = false): readonly Lead
 }
 
 /** Updates `memory.hidden`: the places from which requests may reach the pod, although no list of nodes shows that. */
-export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
+export function rememberHidden(drain: Drain, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
+  const { pod } = drain
   const services = cluster.slices.servicesOf(pod)
   if (services.length > 0) memory.services = services
   const places = [...memory.places.values()]
-  const unread = unreadPlace(places.length > 0, memory.services, sources)
+  const unread = unreadPlace(drain, places.length > 0 ? [] : memory.services, sources)
   const found = [
     ...hiddenPlaces(
       world,
@@ -91,28 +93,40 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
 
 /**
  * A place that stands for a missing or an empty inventory. Only the inventory shows places that lead to the pod without its address, such
- * as a ClusterIP. So nothing is proved without an inventory.
+ * as a ClusterIP. So nothing is proved without an inventory. Where L4 is on and not covered, only the stream routes show who gets sessions.
  */
 function unreadPlace(
-  isListed: boolean,
+  { uid, since }: Drain,
   services: readonly ServiceName[],
-  sources: Sources
+  { cluster, inventory, probe, barrier }: Sources
 ): HiddenPlace | undefined {
-  const place = (why: string, change: string): HiddenPlace => ({
-    holder: 'inventory',
-    isPassing: true,
-    why,
-    change
-  })
-  if (sources.inventory.readAt() === undefined)
+  const place = (why: string, change: string) =>
+    ({ holder: 'inventory', isPassing: true, why, change }) as const
+  if (inventory.readAt() === undefined)
     return place(
       'the holders have not been read since this agent started',
       'wait for the first listing; if it fails, the log says why (apisix.admin)'
     )
-  const nothing = isListed ? undefined : voidOf(sources, services)
-  return nothing === undefined
-    ? undefined
-    : place(nothing, 'check apisix.admin: is it the etcd of these gateways?')
+  const gateways = cluster.gateways()
+  const open = gateways.find(({ id }) => barrier?.reading(uid, id)?.word?.l4 === false)
+  if (open && inventory.streamsReadAt() < since)
+    return place(
+      `L4 is on at ${open.name} and not covered, and the stream routes have not been read since`,
+      'let the plugin cover TCP (docs/long-lived.md, L4), or set apisix.proxy_mode where apisix.admin leads too'
+    )
+  if (inventory.isEmpty() && services.length > 0) {
+    const other = gateways.find(({ id }) => {
+      const workers = barrier?.state(id)?.told?.workers ?? []
+      const sighted = probe?.sighting(id)?.holders.size ?? 0
+      return sighted > 0 || workers.some(({ revision }) => (revision ?? 0) > 0)
+    })
+    if (other)
+      return place(
+        `the Admin API lists nothing at all, and ${other.name} has a configuration`,
+        'check apisix.admin: is it the etcd of these gateways?'
+      )
+  }
+  return undefined
 }
 
 /** The first list with a node that is a name, or is discovered; `undefined`: every node is a literal address. */
@@ -135,27 +149,12 @@ export const everyWorkerCoversL4 = (
 ): boolean =>
   states.length > 0 &&
   states.every(
-    state => state && state.workers.length > 0 && state.workers.every(({ l4 }) => l4 === 'covered')
+    state =>
+      state && state.workers.length > 0 && state.workers.every(({ l4 = 'covered' }) => l4 === 'covered')
   )
 
 /** Whether every gateway has reported about this pod that it seals and counts L4 sessions too. */
 function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {
   const gateways = cluster.gateways()
   return gateways.length > 0 && gateways.every(({ id }) => barrier?.reading(uid, id)?.word?.l4 === true)
-}
-
-/**
- * Why a completely empty inventory proves nothing; `undefined`: the inventory is not empty, or no gateway has shown a configuration, or the
- * pod has no Service.
- */
-function voidOf(
-  { cluster, inventory, probe, barrier }: Sources,
-  services: readonly ServiceName[]
-): string | undefined {
-  if (!inventory.isEmpty() || services.length === 0) return undefined
-  const other = cluster.gateways().find(({ id }) => {
-    const workers = barrier?.state(id)?.told?.workers ?? []
-    return workers.some(({ revision }) => (revision ?? 0) > 0) || (probe?.sighting(id)?.holders.size ?? 0) > 0
-  })
-  return other && `the Admin API lists nothing at all, and ${other.name} has a configuration`
 }

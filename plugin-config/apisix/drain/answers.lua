@@ -119,7 +119,7 @@ local function told_workers(counts, living)
             id = worker.id, pid = worker.pid, fit = worker.fit, unfit = json.list({ worker.unfit }),
             seen = worker.seen, revision = worker.revision, applied = worker.applied,
             revisions = workers.revisions(counts, worker.number), exiting = worker.exiting,
-            l4 = l4_of[worker.pid],
+            l4 = l4_of[worker.pid] or worker.l4 and "no dictionary in the block lua" or nil,
         } or nil
     end
     return list

@@ -1,6 +1,6 @@
 --- The stream subsystem (L4) has a Lua VM of its own in each worker process. It takes part like one
 -- more worker, with a slot, a word and counts of its own (docs/decisions/0067). A gateway covers L4
--- if the stream subsystem of every worker process does.
+-- if the stream subsystem of every worker process does, or if its nginx has none.
 local next   = next
 local type   = type
 
@@ -12,42 +12,36 @@ local function is_filled(list)
 end
 
 
---- The part of this gateway's L4 that the barrier cannot cover.
--- @tparam table core apisix.core
--- @treturn string|nil nil if there is none
-function _M.gap(core)
-    local conf = core.config.local_conf()
+--- Does this nginx have a stream subsystem? An APISIX before proxy_mode has one with stream_proxy.
+-- @treturn boolean
+-- @treturn string|nil the part of its L4 that the barrier cannot cover
+function _M.of(core)
+    local conf, gap = core.config.local_conf(), nil
     local apisix = type(conf.apisix) == "table" and conf.apisix or {}
-    local proxy = type(apisix.stream_proxy) == "table" and apisix.stream_proxy or {}
-    if is_filled(proxy.udp) then
-        return "apisix.stream_proxy.udp: a UDP session outlives its pod, and no client notices"
+    local proxy, mode = apisix.stream_proxy, apisix.proxy_mode
+    if is_filled(proxy) and is_filled(proxy.udp) then
+        gap = "apisix.stream_proxy.udp: a UDP session outlives its pod, and no client notices"
+    elseif is_filled(conf.xrpc) and is_filled(conf.xrpc.protocols) then
+        gap = "xrpc.protocols: APISIX connects by itself for these, without its balancer"
     end
-    if is_filled(conf.xrpc) and is_filled(conf.xrpc.protocols) then
-        return "xrpc.protocols: APISIX connects by itself for these, without its balancer"
-    end
-    return nil
+    return mode ~= "http" and (mode ~= nil or is_filled(proxy)), gap
 end
 
 
---- Does every worker process cover L4? A process that exits after a reload counts too: its sessions
--- live on.
+--- Is no L4 uncovered? A process that exits after a reload counts too: its sessions live on.
 -- @tparam table living from workers.list
--- @treturn boolean
 function _M.covered(living)
-    local halves, any = {}, false
+    local halves = {}
     for _, worker in ipairs(living) do
-        if worker.stream and worker.fit then
-            halves[worker.pid] = worker
-        end
+        halves[worker.pid] = worker.stream and worker or halves[worker.pid]
     end
     for _, worker in ipairs(living) do
-        local half = halves[worker.pid]
-        if not worker.stream and not (half and half.shared == worker.shared) then
+        local half = halves[worker.pid] or { shared = not worker.l4 and worker.shared, fit = true }
+        if not worker.stream and not (half.fit and half.shared == worker.shared) then
             return false
         end
-        any = true
     end
-    return any
+    return true
 end
 
 

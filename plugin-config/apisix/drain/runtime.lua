@@ -157,7 +157,7 @@ local function on_timer(premature, core)
 end
 
 
-local function register(core)
+local function register(core, has_l4)
     local entries_dict, counts = _M.dicts()
     if not entries_dict then
         return counts
@@ -166,7 +166,7 @@ local function register(core)
     for _, name in ipairs(COUNTS) do
         counts:safe_add(name, 0)
     end
-    local me, err = workers_mod.register(counts, cells.shared(entries_dict))
+    local me, err = workers_mod.register(counts, cells.shared(entries_dict), has_l4)
     if not me then
         return err
     end
@@ -236,8 +236,8 @@ function _M.start()
 
     local ok, err = pcall(function()
         here.core = require("apisix.core")
-        local why = not IS_HTTP and l4.gap(here.core) or nil
-        why = register(here.core) or why
+        local has_l4, gap = l4.of(here.core)
+        local why = register(here.core, has_l4) or not IS_HTTP and gap or nil
         if here.inflight and not why then
             local has_events, event = pcall(require, "apisix.core.event")
             why = install.install({

@@ -78,7 +78,7 @@ end
 -- @tparam number asked how many workers serve
 -- @tparam number hidden the largest number of places whose nodes one worker cannot read
 -- @tparam table texts their texts, see word_text.lua
--- @tparam boolean l4 whether L4 is covered: see l4.lua
+-- @tparam boolean l4 whether no L4 is uncovered: see l4.lua
 -- @treturn table for json.encode; `tag` identifies the words of all workers, and is nil until all
 --   have reported
 function _M.of(said, asked, hidden, texts, l4)
@@ -100,7 +100,7 @@ function _M.of(said, asked, hidden, texts, l4)
     return setmetatable({
         tag = tag,
         json = '{"said":' .. said .. ',"asked":' .. asked .. "," .. one.json
-               .. (tag and ',"tag":"' .. tag .. '"' or "") .. (l4 and ',"l4":true' or "") .. "}",
+               .. (tag and ',"tag":"' .. tag .. '"' or "") .. (l4 and "" or ',"l4":false') .. "}",
     }, as_is)
 end
 

@@ -95,7 +95,7 @@ end
 --- Reads which workers serve, and which of them have a word now.
 -- @tparam table dict the counts
 -- @tparam table living from workers.list
--- @tparam boolean l4 whether the words are also those of every worker's stream subsystem
+-- @tparam boolean l4 see l4.covered
 function _M.read(dict, living, l4)
     local self = { dict = dict, list = {}, asked = 0, l4 = l4 }
     for _, worker in ipairs(living) do

@@ -4,7 +4,8 @@
 --   worker-seq         the last number given
 --   s|slot             true once the slot was ever taken: the list ends at the first absent one
 --   w|slot             "number id pid start" of the process that holds the slot. HTTP and stream
---                      subsystem have a slot each; the latter's text ends with " stream"
+--                      subsystem have a slot each. The latter's text ends with " stream"; the
+--                      former's with " l4" if the process has both
 --   h|number           last sign of life (seconds since the epoch)
 --   v|number           highest configuration revision that the worker has applied
 --   v|number|kind      the same for one kind of object; -1: this APISIX does not have the kind
@@ -37,8 +38,7 @@ local KEPT = 1000
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
 -- the keys that a registered worker may have besides
 local MORE = { "u|", "q|", "wake|" }
--- the mark of a slot that a stream subsystem holds
-local STREAM = " stream"
+local STREAM, L4 = " stream", " l4"
 
 local _M = {}
 
@@ -61,9 +61,10 @@ end
 
 --- Registers this process.
 -- @tparam string shared the result of instance.shared
+-- @tparam boolean has_l4 whether the process has a stream subsystem
 -- @treturn table|nil { number, slot }
 -- @treturn string|nil error
-function _M.register(dict, shared)
+function _M.register(dict, shared, has_l4)
     dict:safe_add("worker-seq", 0)
     local number = dict:incr("worker-seq", 1)
     if not number then
@@ -87,7 +88,8 @@ function _M.register(dict, shared)
     local pid = ngx.worker.pid()
     local slot = slot_of(dict, number .. " " .. ngx.worker.id() .. " " .. pid .. " "
                                .. host.started(pid)
-                               .. (ngx.config.subsystem == "stream" and STREAM or ""))
+                               .. (ngx.config.subsystem == "stream" and STREAM
+                                   or has_l4 and L4 or ""))
     if not slot then
         return nil, "no slot is free for this worker"
     end
@@ -130,7 +132,7 @@ end
 
 --- Every registered process that is still there.
 -- @treturn table list of { number, slot, id, pid, fit, unfit, seen, revision, applied,
--- exiting, shared, stream }; `stream`: the item is the stream subsystem of its process
+-- exiting, shared, stream, l4 }; `stream`: the item is the stream subsystem of its process
 -- @treturn table the same for processes that are gone
 function _M.list(dict)
     local living, dead = {}, {}
@@ -148,7 +150,7 @@ function _M.list(dict)
                 exiting = dict:get("q|" .. number) == true,
                 unfit = dict:get("u|" .. number),
                 shared = dict:get("d|" .. number),
-                stream = mark == STREAM,
+                stream = mark == STREAM, l4 = mark == L4,
             }
             local failed = dict:get("x|" .. number) or 0
             if not worker.unfit and failed > 0 and clock_now() - failed < ERROR_HOLD then

@@ -46,7 +46,7 @@ local function new_worker(gateway, ref, id, pid, subsystem)
                      requests = {}, phase = "init" }
     local env = nginx.env(worker)
     worker.env = env
-    env.FAKE_ATTR = gateway.attr
+    env.FAKE_ATTR, env.FAKE_APISIX = gateway.attr, gateway.apisix
     env.package.loaded["apisix.discovery.init"] = { discovery = gateway.discovery }
     worker.core = env.require("apisix.core")
     worker.core.resolver = { parse_domain_all = function(name)
@@ -73,7 +73,7 @@ end
 
 
 --- A gateway starts: an nginx without workers.
--- @tparam table gateway { plugin, count, dictionary, attr }
+-- @tparam table gateway { plugin, count, dictionary, attr, apisix }
 function ops.gateway(id, gateway)
     gateway.id, gateway.ahead, gateway.version = id, 0, 0
     gateway.clock = function() return tasks.now end

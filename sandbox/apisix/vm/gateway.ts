@@ -60,8 +60,9 @@ interface LuaGatewayOptions {
   readonly plugin: boolean
   readonly workers: number
   readonly dictionaryBytes: number
-  /** `plugin_attr.apisix-drain`. */
+  /** `plugin_attr.apisix-drain`, and `apisix` of its configuration. */
   readonly attr: JsonObject
+  readonly apisix: JsonObject
   readonly discovery: Discovery | undefined
   readonly names: Names | undefined
   readonly log: (text: string) => void
@@ -83,7 +84,8 @@ export async function createLuaGateway(options: LuaGatewayOptions): Promise<LuaG
     plugin: options.plugin,
     count: options.workers,
     dictionary: options.dictionaryBytes,
-    attr: options.attr
+    attr: options.attr,
+    apisix: options.apisix
   })
 
   const start = (worker: Worker, subsystem: 'http' | 'stream'): LuaWorker => {

@@ -52,7 +52,7 @@ export const drain: End = async ({ uid, host, port }, barrier) => {
   let [told] = (await barrier.put(entry)).entries
   while (told?.state !== 'sealed') {
     const word = told?.word
-    const allows = word?.l4 === true && word.tag !== undefined && word.sole.length === 0
+    const allows = word && word.l4 !== false && word.tag !== undefined && word.sole.length === 0
     const next = allows ? { ...entry, state: 'sealed' as const, sealIf: word.tag as string } : entry
     ;[told] = (await barrier.put(next)).entries
   }

@@ -24,15 +24,15 @@ return {
     response = { exit = exit },
     schema = {
         check = function(schema, conf)
-            if schema.additionalProperties == false and next(conf) ~= nil then
-                return false, "additional properties forbidden"
-            end
-            return true
+            local bad = schema.additionalProperties == false and next(conf) ~= nil
+            return not bad, bad and "additional properties forbidden" or nil
         end,
     },
     config = {
         -- the nginx.conf of a test sets this
-        local_conf = function() return { plugin_attr = { ["apisix-drain"] = FAKE_ATTR } } end,
+        local_conf = function()
+            return { apisix = FAKE_APISIX, plugin_attr = { ["apisix-drain"] = FAKE_ATTR } }
+        end,
         fetch_created_obj = function(key) return applied[key] end,
         applied = applied,
     },

@@ -3,7 +3,7 @@ import type { PodFact, ServiceFact } from '../../../../agent/rules/drain/facts.t
 import type { Holder } from '../../../../agent/rules/plan/holder.ts'
 import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
 import { nodesOf } from '../../../../agent/rules/plan/match.ts'
-import { elsewhere, hiddenPlaces, streamed, type Behind } from '../../../../agent/rules/plan/hidden.ts'
+import { elsewhere, hiddenPlaces, type Behind } from '../../../../agent/rules/plan/hidden.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 import { serviceFact } from '../../../build/service.ts'
@@ -45,12 +45,6 @@ function hiding(
 }
 
 describe('places that hide a pod', () => {
-  it('name the node of a stream route as it is spelled', () => {
-    const { why, isPassing } = streamed(holder('tcp', []), '10.0.0.1:80')
-    expect(why).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
-    expect(isPassing).to.equal(true)
-  })
-
   it('are addresses of the pod that only a slice shows, if the pod’s own ones are known', () => {
     const [web, other] = [pod('web-1', { ips: ['10.0.0.1'] }), pod('web-2', { ips: ['10.0.0.2'] })]
     const slices = [
