@@ -150,7 +150,8 @@ const SUITES: readonly Suite[] = [
       ['node', 'test/faults/main.ts', '--runs', '400'],
       ['node', 'test/faults/mutants.ts', '--by-tests']
     ],
-    needs: []
+    needs: [],
+    runs: 'alone'
   },
   {
     name: 'cluster',

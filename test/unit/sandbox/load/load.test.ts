@@ -1,0 +1,184 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { expect } from 'chai'
+import { WebSocketServer, type WebSocket } from 'ws'
+import { createApp } from '../../../../sandbox/app/server.ts'
+import { startLoad } from '../../../../sandbox/load/generate.ts'
+import { nextShot } from '../../../../sandbox/load/mix.ts'
+import type { LoadOptions, LoadResult, Traffic } from '../../../../sandbox/load/options.ts'
+import { openWebsocket } from '../../../../sandbox/load/websocket.ts'
+import { createRandom } from '../../../../sandbox/random.ts'
+import { eventually } from '../kubelet/harness.ts'
+
+const servers: Server[] = []
+
+/** Accepts a websocket, and then calls `act` with it. */
+const accept = (act: (client: WebSocket) => void) => {
+  const websockets = new WebSocketServer({ noServer: true })
+  return (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+    websockets.handleUpgrade(request, socket, head, act)
+}
+
+async function serve(listener: RequestListener | Server): Promise<string> {
+  const server = typeof listener === 'function' ? createServer(listener) : listener
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  servers.push(server)
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOptions => ({
+  targets: [target],
+  path: '/',
+  rate: 200,
+  seed: 1,
+  traffic: 'no-uploads',
+  timeoutMs: 60_000,
+  ...differs
+})
+
+/** Sends load until at least `requests` have ended. */
+async function load(target: string, requests = 30, differs: Partial<LoadOptions> = {}): Promise<LoadResult> {
+  const running = startLoad(options(target, differs))
+  await eventually(`${requests} requests`, () => running.counts().requests >= requests)
+  return await running.stop()
+}
+
+describe('sandbox/load', () => {
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.close()
+      server.closeAllConnections()
+    }
+  })
+
+  it('counts no failure of a good app, for any kind of request', async () => {
+    const url = await serve(createApp('web-1', () => {}).server)
+    const result = await load(url, 400, { traffic: 'with-websockets', rate: 400 })
+    expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
+    expect(result.pending).to.equal(0)
+    for (const { requests } of Object.values(result.byRequest)) expect(requests).to.be.above(0)
+  })
+
+  it('keeps its rate even without answers (open model)', async () => {
+    let arrived = 0
+    const url = await serve(() => void arrived++)
+    const running = startLoad(options(url))
+    await eventually('100 arrived', () => arrived >= 100)
+    expect(running.counts().requests, 'none has ended').to.equal(0)
+    servers.at(-1)!.closeAllConnections()
+    await running.stop()
+  })
+
+  const broken: readonly [string, RequestListener, 'status' | 'reset' | 'timeout' | 'truncated'][] = [
+    ['a 502', (_, response) => void response.writeHead(502).end('bad'), 'status'],
+    ['a connection that is reset', request => void request.socket.resetAndDestroy(), 'reset'],
+    ['silence', () => {}, 'timeout'],
+    ['an answer that never ends', (_, response) => void response.writeHead(200).write('{'), 'timeout'],
+    [
+      'a body that ends early',
+      (_, response) => {
+        response.writeHead(200, { 'content-length': 100 }).write('{')
+        setTimeout(() => response.destroy(), 10)
+      },
+      'truncated'
+    ]
+  ]
+  for (const [what, listener, kind] of broken) {
+    it(`counts ${what} as ${kind}`, async () => {
+      const result = await load(await serve(listener), 30, kind === 'timeout' ? { timeoutMs: 400 } : {})
+      expect(result.requests).to.be.at.least(30)
+      expect(result.failed).to.equal(result.requests)
+      expect(result.byKind[kind], JSON.stringify(result.byKind)).to.equal(result.requests)
+      expect(result.failures[0]).to.include({ kind })
+    })
+  }
+
+  it('counts a refused connection as reset', async () => {
+    const url = await serve(() => {})
+    servers.pop()!.close()
+    expect((await load(url)).byKind.reset).to.be.at.least(30)
+  })
+
+  it('does not accept a 200 for an incomplete upload', async () => {
+    const url = await serve((_, response) => void response.end('{"received":3,"x":0}'))
+    const { byRequest, byKind } = await load(url, 60)
+    expect(byRequest.post.failed).to.equal(byRequest.post.requests).and.to.be.above(0)
+    expect(byRequest.get.failed).to.equal(0)
+    expect(byKind.truncated).to.equal(byRequest.post.failed)
+  })
+
+  const upgraded: readonly [string, (server: Server) => void, string][] = [
+    [
+      'one that is refused',
+      server => server.on('request', (_, response) => response.writeHead(503).end()),
+      'status'
+    ],
+    [
+      'one that breaks off',
+      server =>
+        server.on(
+          'upgrade',
+          accept(client => client.terminate())
+        ),
+      'truncated'
+    ],
+    [
+      'one that is closed with 1001',
+      server =>
+        server.on(
+          'upgrade',
+          accept(client => client.close(1001))
+        ),
+      'ok'
+    ]
+  ]
+  for (const [what, prepare, expected] of upgraded) {
+    it(`counts a websocket: ${what}`, async () => {
+      const server = createServer()
+      prepare(server)
+      const outcome = await openWebsocket(new URL(await serve(server)), 60_000, 60_000)
+      expect(outcome.ok ? 'ok' : outcome.kind).to.equal(expected)
+    })
+  }
+
+  it('never retries: each request arrives once', async () => {
+    let arrived = 0
+    const url = await serve(request => {
+      arrived++
+      request.socket.resetAndDestroy()
+    })
+    const { requests } = await load(url)
+    expect(arrived).to.equal(requests)
+  })
+
+  it('uses its targets in turn', async () => {
+    const hits = [0, 0]
+    const count = (i: number) => serve((_, response) => void (hits[i]!++, response.end('"received":256,')))
+    const targets = [await count(0), await count(1)]
+    await load(targets[0]!, 100, { targets })
+    expect(Math.abs(hits[0]! - hits[1]!)).to.be.at.most(1)
+  })
+})
+
+describe('sandbox/load: the mix', () => {
+  const draw = (seed: number, traffic: Traffic = 'all') => {
+    const random = createRandom(seed)
+    return Array.from({ length: 2000 }, () => nextShot(random, traffic))
+  }
+
+  it('is the same for the same seed', () => {
+    expect(draw(7)).to.deep.equal(draw(7))
+    expect(draw(7)).to.not.deep.equal(draw(8))
+  })
+
+  it('has slow requests and uploads unless they are left out, and POSTs always', () => {
+    const kinds = (traffic: Traffic) => [...new Set(draw(1, traffic).map(({ kind }) => kind))].toSorted()
+    const quick = ['get', 'get-new-connection', 'post']
+    expect(kinds('quick')).to.deep.equal(quick)
+    expect(kinds('no-uploads')).to.deep.equal([...quick, 'slow'])
+    expect(kinds('all')).to.deep.equal([...quick, 'slow', 'upload'])
+  })
+})
