@@ -96,12 +96,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   const relister = createRelister(sources, settings.guardEveryMs)
   const all = [...observers]
   const told = createNotifier(all, log)
-  const schedule = createSchedule({
-    clock,
-    log,
-    round,
-    ended: tookMs => told(observer => observer.round?.(tookMs))
-  })
+  const schedule = createSchedule({ clock, log, round, ended: ms => told(observer => observer.round?.(ms)) })
   const wake = (): void => schedule.wake()
   const replies = createReplies({ sources, drains: store, memories, settings: drainSettings, told, clock })
   const freshWatch = createFreshWatch(cluster, clock)
@@ -148,11 +143,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
     const wanted = plan(world, next, planSettings(next, unsure))
-    entries.renew({
-      drains: next,
-      held: hooks.uids(),
-      now
-    })
+    entries.renew({ drains: next, held: hooks.uids(), now })
     apply(next, wanted, looks, now)
     publish(next, looks, now)
   }

@@ -141,7 +141,8 @@ export function createPods(store: Store, addresses: Addresses): Pods {
             containerID: `containerd://${name}-${restartCount}`,
             ready: true,
             restartCount,
-            state: { running: { startedAt: new Date().toISOString() } }
+            // The first run began long ago.
+            state: { running: { startedAt: new Date(restartCount && Date.now()).toISOString() } }
           }
         ]
       }),

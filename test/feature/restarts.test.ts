@@ -1,7 +1,11 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { PodUid } from '../../agent/rules/drain/facts.ts'
+import type { TestAgent } from '../build/agent.ts'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { callHook } from '../build/hook.ts'
+import { ownWay } from '../build/own-way.ts'
 import { serving } from '../build/pair.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
@@ -10,10 +14,10 @@ import { sideBySide, type Start } from '../build/side-by-side.ts'
 const OWNER = { kind: 'ReplicaSet', name: 'web-1a2b' }
 
 describe('feature: a container restarts, and its pod stays', () => {
-  const test = sideBySide({ barrier: true, gateways: 2 })
+  const test = sideBySide({ barrier: true, gateways: 2 }, 2)
 
-  async function three(start: Start, options: Parameters<Rig['pod']>[1] = {}) {
-    const rig = await start()
+  async function three(start: Start, options: Parameters<Rig['pod']>[1] = {}, config = {}) {
+    const rig = await start({ config })
     const pods = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, { owner: OWNER, ...options }))
     const backends = await serving(rig, ...pods)
     const [old] = pods as [TestPod]
@@ -39,6 +43,9 @@ describe('feature: a container restarts, and its pod stays', () => {
       app = await rig.serve(old)
       rig.restarted(old, restarts + 1)
       await lifted(rig)
+      await until('both know', () =>
+        agents.every(agent => agent.pod(old.ip)?.runs?.endsWith(`-${restarts + 1}`))
+      )
       const before = load.result.by[old.name] ?? 0
       await until('the pod gets requests again', () => (load.result.by[old.name] ?? 0) > before)
     }
@@ -111,6 +118,96 @@ describe('feature: a container restarts, and its pod stays', () => {
     expect(sealed(rig), 'not Ready yet').to.deep.equal([1, 1])
     rig.isReady(old, true)
     await lifted(rig)
+  })
+
+  /** The hook calls this agent. Resolves when every gateway has sealed the pod. */
+  async function stops(rig: Rig, old: TestPod, agent: TestAgent) {
+    const answered = rig.hook(old, 'container=app&sleep=10m', undefined, agent)
+    const isSealed = ({ barrier }: Gateway) => barrier?.entries.look(old.ip, old.port) === 'sealed'
+    await until('it is sealed', () => rig.gateways.every(isSealed))
+    await answered
+  }
+  /** Two agents, of which the first one got the hook of the first pod. */
+  async function twoAgents(start: Start, config: Record<string, string>, graceSeconds = 300) {
+    const { rig, old, backends } = await three(start, { graceSeconds }, config)
+    const first = rig.agent
+    await rig.startAgent()
+    await until('the second agent is ready', () => rig.agent.missing().length === 0)
+    const at = performance.now()
+    await stops(rig, old, first)
+    return { rig, old, backends, first, other: rig.agent, at }
+  }
+  const isKnownTo = (agent: TestAgent, { uid }: TestPod) =>
+    until('it knows of the restart', () => agent.loop.drains().has(uid as PodUid))
+
+  test('whose agent is killed: another one lifts the seal once the container is back', async start => {
+    const { rig, old, first, other } = await twoAgents(start, {})
+    await isKnownTo(other, old)
+    await first.close('SIGKILL')
+    rig.restarted(old, 1)
+    await until('the seal is lifted', () => sealed(rig).every(size => size === 0), 2000)
+  })
+
+  test('whose agent is killed, and the container does not come back: another one keeps the seal until the bound', async start => {
+    const { rig, old, first, other, at } = await twoAgents(start, { APISIX_BARRIER_TTL: '3s' }, 3)
+    await isKnownTo(other, old)
+    await first.close('SIGKILL')
+    await lifted(rig)
+    expect(performance.now() - at).to.be.within(12_500, 17_000)
+  })
+
+  test('while its only agent is killed: the next one lifts the seal, although it never saw the old container', async start => {
+    const { rig, old } = await three(start)
+    await stops(rig, old, rig.agent)
+    await rig.agent.close('SIGKILL')
+    rig.restarted(old, 1)
+    expect(sealed(rig)).to.deep.equal([1, 1])
+    await rig.startAgent()
+    await lifted(rig)
+    expect(rig.agent.loop.drains().size).to.equal(0)
+  })
+
+  test('twice, and one agent hears late of the first time: it does not lift the second seal', async start => {
+    const rig = await start({ agent: false })
+    const way = await ownWay(rig)
+    const late = await rig.startAgent(way.settings)
+    const { old } = await three(() => Promise.resolve(rig))
+    const other = await rig.startAgent()
+    await until('the other one is ready', () => other.missing().length === 0)
+    await until('both know the first run', () => late.pod(old.ip)?.runs?.endsWith('app-0') === true)
+    await stops(rig, old, late)
+    await isKnownTo(other, old)
+    const goOn = way.hold()
+    rig.restarted(old, 1)
+    await lifted(rig)
+    await stops(rig, old, other)
+    const seen = new Set<number | undefined>()
+    const watch = setInterval(() => sealed(rig).forEach(size => seen.add(size)), 2)
+    goOn()
+    await until('it hears', () => late.pod(old.ip)?.runs?.endsWith('app-1') === true)
+    await wait(1500)
+    clearInterval(watch)
+    await way.close()
+    expect([...seen]).to.deep.equal([1])
+    rig.restarted(old, 2)
+    await lifted(rig)
+  })
+
+  test('cannot be forged in one gateway for all: such an entry ends as any other', async start => {
+    const { rig, old } = await three(start)
+    const [gateway] = rig.gateways
+    const forged = {
+      uid: old.uid,
+      ip: old.ip,
+      port: undefined,
+      state: 'sealed',
+      ttl: 2,
+      stop: 'app:app=app-0',
+      stoppedFor: 0
+    } as const
+    gateway!.barrier!.entries.put(forged)
+    await until('it has ended', () => sealed(rig).every(size => size === 0))
+    expect(rig.agent.loop.drains().size).to.equal(0)
   })
 
   test('cannot be claimed by a GET, which others can cause, or from an address that is not the pod’s alone', async start => {

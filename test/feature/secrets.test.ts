@@ -89,7 +89,7 @@ describe('feature: secrets are shown nowhere', () => {
               () => admin.get('upstreams', 'web'),
               () => admin.put('upstreams', 'web', {}),
               () => barrier.at('127.0.0.1').state(),
-              () => barrier.at('127.0.0.1').remove(['u'])
+              () => barrier.at('127.0.0.1').remove({ uids: ['u'] })
             ].map(call =>
               call().then(
                 () => undefined,

@@ -59,10 +59,7 @@ export const reply = z.looseObject({
 export const listOf = <T>(item: z.ZodType<T>) =>
   z.union([arrayOf(item), z.looseObject({}).transform(() => [])])
 
-const page = z.looseObject({
-  total: z.number(),
-  list: listOf(z.custom<AdminObject>())
-})
+const page = z.looseObject({ total: z.number(), list: listOf(z.custom<AdminObject>()) })
 
 /** Each kind has its version, from the start. Whatever else a catch-all route answers here has none. */
 const document = z.looseObject({ upstreams_conf_version: z.number() })

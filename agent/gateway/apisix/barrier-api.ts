@@ -63,6 +63,13 @@ interface PutAnswer extends BarrierAnswer {
   readonly why: string
 }
 
+interface Removal {
+  readonly uids: readonly string[]
+  readonly asOf?: AsOf
+  /** By uid: only the entries of this stop of containers are removed. Absent: all of this pod. */
+  readonly stops?: Readonly<Record<string, string | undefined>>
+}
+
 export interface BarrierOptions extends TlsOptions {
   readonly port: number
   readonly scheme: 'http' | 'https'
@@ -81,7 +88,7 @@ export type AsOf = number | undefined
 export interface BarrierApi {
   /** Sets, renews or seals entries, in batches of at most 1000. Each state is read after its entry was written. */
   put(entries: readonly BarrierEntry[], asOf?: AsOf, signal?: AbortSignal): Promise<PutAnswer>
-  remove(uids: readonly string[], asOf?: AsOf, signal?: AbortSignal): Promise<{ readonly instance: string }>
+  remove(which: Removal, signal?: AbortSignal): Promise<{ readonly instance: string }>
   /**
    * Answers as soon as one of the uids has no request in flight, and after `waitSeconds` (0 to 30) at the latest. Long-lived
    * connections are reported, but the call does not wait for them.
@@ -110,13 +117,7 @@ const OUTDATED = 'another agent knows more about this pod, and has removed its e
 
 export function createBarrierClient(options: BarrierOptions): BarrierClient {
   const { ca, serverName } = options
-  const http = createHttp({
-    api: 'BARRIER',
-    keepAlive: true,
-    ca,
-    serverName,
-    maxBytes: 8 * 2 ** 20
-  })
+  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca, serverName, maxBytes: 8 * 2 ** 20 })
 
   const at = (host: string): BarrierApi => {
     const root = `${options.scheme}://${nodeKey(host, options.port)}/v${WIRE}/barrier`
@@ -162,10 +163,10 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         const refused = answers.reduce((all, { refused }) => all.union(refused), new Set<string>())
         return { ...merged(answers), refused, why: answers.findLast(({ why }) => why !== '')?.why ?? '' }
       },
-      async remove(uids, asOf, signal) {
+      async remove({ uids, ...which }, signal) {
         let last = { instance: '' }
         for (const batch of batches(uids)) {
-          last = await ask(removed, { method: 'DELETE', body: { uids: batch, asOf }, signal }, 'entries')
+          last = await ask(removed, { method: 'DELETE', body: { uids: batch, ...which }, signal }, 'entries')
         }
         return last
       },

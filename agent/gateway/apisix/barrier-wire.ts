@@ -24,6 +24,9 @@ export interface BarrierEntry {
   /** What the pod's hook was answered, for other agents to show, and the age of the answer in s. The first one stays. */
   readonly answer?: string
   readonly answeredFor?: number
+  /** Of a pod that may stay: which containers stop (`stopText`), and the age of the latest hook of them in s. */
+  readonly stop?: string
+  readonly stoppedFor?: number
 }
 
 /** A list that is checked up to its first wrong item. z.array reports every one: an answer full of them stopped the loop for 3 s. */
@@ -101,7 +104,9 @@ const told = z.looseObject({
   /** Only in a list of all entries. */
   successors: stringsByKey.optional(),
   answer: z.string().optional(),
-  answeredFor: z.number().optional()
+  answeredFor: z.number().optional(),
+  stop: z.string().optional(),
+  stoppedFor: z.number().optional()
 })
 const wire = z.literal(WIRE)
 const answer = z.looseObject({

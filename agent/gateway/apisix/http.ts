@@ -97,12 +97,8 @@ interface Exchange {
 type ReaderOf = (status: number) => ReturnType<typeof createJsonReader> | undefined
 
 /** The client of every call to a gateway and to the Admin API: see docs/decisions/0073-one-http-client.md. */
-export function createExchange({
-  keepAlive,
-  maxSockets = Infinity,
-  maxBytes,
-  ...tls
-}: ExchangeOptions): Exchange {
+export function createExchange(options: ExchangeOptions): Exchange {
+  const { keepAlive, maxSockets = Infinity, maxBytes, ...tls } = options
   const agents = {
     'http:': new http.Agent({ keepAlive, maxSockets }),
     'https:': new TlsAgent({ keepAlive, maxSockets }, tls)
@@ -224,10 +220,8 @@ function failure(api: Api, call: Call, error: NodeJS.ErrnoException): CodedError
   if (code !== `${api}_UNREACHABLE`)
     return new CodedError(code, `${describe(call)}${error instanceof TooLong ? ` (${error.message})` : ''}`)
   const meaning = networkMeaning(error.code, ROUTES[api])
-  return new CodedError(code, `${describe(call)} (${error.code ?? error.message})`, {
-    network: error.code,
-    meaning
-  })
+  const why = `${describe(call)} (${error.code ?? error.message})`
+  return new CodedError(code, why, { network: error.code, meaning })
 }
 
 const ROUTES: Readonly<Record<Api, Route>> = {
@@ -240,24 +234,15 @@ const ROUTES: Readonly<Record<Api, Route>> = {
   }
 }
 
-function refusal(
-  api: Api,
-  call: Call,
-  { status, text, json = text }: { status: number; text: string; json: unknown }
-): CodedError {
+type Refused = { readonly status: number; readonly text: string; readonly json: unknown }
+
+function refusal(api: Api, call: Call, { status, text, json = text }: Refused): CodedError {
   const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, text)
   const serverMessage = sentence(json)
   // Only the gateway knows both versions.
   const meaning = code === 'BARRIER_VERSION' ? serverMessage : ''
-  return new CodedError(
-    code,
-    `${describe(call)} -> ${status}${meaning ? '' : serverMessage && ` "${serverMessage}"`}`,
-    {
-      status,
-      serverMessage,
-      meaning
-    }
-  )
+  const why = `${describe(call)} -> ${status}${meaning ? '' : serverMessage && ` "${serverMessage}"`}`
+  return new CodedError(code, why, { status, serverMessage, meaning })
 }
 
 /** The server's message, short enough for a log line. */

@@ -49,19 +49,8 @@ const WAIT_SECONDS = 5
 const MOST_POLLED = 1000
 
 /** Three loops over one table of entries: one puts and removes, one long-polls requests in flight, one polls the rest. */
-export function createBarrierLane({
-  api,
-  clock,
-  gatewayClock,
-  identity,
-  log,
-  ttlMs,
-  desired,
-  answers,
-  mayChange,
-  asOf,
-  tell
-}: BarrierLaneOptions): BarrierLane {
+export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
+  const { api, clock, gatewayClock, identity, log, ttlMs, desired, answers, mayChange, asOf, tell } = options
   const table = createEntryTable(ttlMs, desired, clock.now(), answers)
   const ended = new AbortController()
   const bell = createBell()
@@ -80,10 +69,7 @@ export function createBarrierLane({
     cancel()
   }
 
-  const heardFrom = (
-    answer: { readonly instance: string; readonly fit?: boolean },
-    askedAt: Millis
-  ): void => {
+  const heardFrom = (answer: Pick<BarrierAnswer, 'instance'> & { fit?: boolean }, askedAt: Millis): void => {
     identity.note(answer, askedAt, clock.now(), false)
     if (failures > 0) log.info('barrier answers again')
     failures = 0
@@ -112,7 +98,8 @@ export function createBarrierLane({
       due.flatMap(entry => {
         const { text, at = 0 } = answers.get(entry.uid) ?? {}
         const told = text !== undefined && { answer: text, answeredFor: Math.max(0, sentAt - at) / 1000 }
-        return entriesOf(entry, ttlMs, table.tellsSuccessors(entry, sentAt)).map(e => ({ ...e, ...told }))
+        const withSuccessors = table.tellsSuccessors(entry, sentAt)
+        return entriesOf(entry, { ttlMs, now: sentAt, withSuccessors }).map(e => ({ ...e, ...told }))
       }),
       known,
       ended.signal
@@ -132,17 +119,14 @@ export function createBarrierLane({
 
   const lift = async (uids: readonly PodUid[], known: AsOf): Promise<void> => {
     const sentAt = clock.now()
-    heardFrom(await api.remove(uids, known, ended.signal), sentAt)
+    heardFrom(await api.remove({ uids, asOf: known, stops: table.stops(uids) }, ended.signal), sentAt)
     table.lifted(uids)
   }
 
   const ask = async (entries: readonly DesiredEntry[], wait: number, signal: AbortSignal): Promise<void> => {
     const beganAt = clock.now()
-    const answer = await api.inflight(
-      entries.map(e => e.uid),
-      wait,
-      signal
-    )
+    const uids = entries.map(({ uid }) => uid)
+    const answer = await api.inflight(uids, wait, signal)
     heardFrom(answer, beganAt)
     table.reported(entries, answer, toldBy(answer, beganAt), beganAt)
     tell()
@@ -164,10 +148,8 @@ export function createBarrierLane({
     // Addresses are lifted last: until its put, another entry may still name one of them as a successor's.
     if (whole.length > 0) await push(whole, known)
     if (shrunk.size > 0) {
-      await lift(
-        [...shrunk].map(({ uid }) => uid),
-        known
-      )
+      const uids = [...shrunk].map(({ uid }) => uid)
+      await lift(uids, known)
       await push([...shrunk], known)
     }
     if (over.length > 0) await lift(over, known)
@@ -196,11 +178,8 @@ export function createBarrierLane({
   const looker = async (): Promise<void> => {
     const next = toLookAt()
     if (next.length === 0) return pause()
-    const unchangedFor = clock.now() - table.movedAt()
-    await clock.sleep(
-      lookPause({ entries: next.length, busy: next.some(entry => table.isBusy(entry)), unchangedFor }),
-      ended.signal
-    )
+    const isBusy = next.some(entry => table.isBusy(entry))
+    await clock.sleep(lookPause(next.length, isBusy, clock.now() - table.movedAt()), ended.signal)
     const quiet = toLookAt()
     if (quiet.length === 0) return
     await ask(quiet, 0, ended.signal)

@@ -23,7 +23,7 @@ export function readingOf(
   told: Told,
   before: BarrierReading | undefined
 ): BarrierReading {
-  const states = entriesOf(wanted, 0).map(e =>
+  const states = entriesOf(wanted).map(e =>
     answered.find(s => s.uid === e.uid && s.ip === e.ip && s.port === e.port)
   )
   const present = states.filter(s => s !== undefined)
@@ -94,21 +94,11 @@ const longLivedIn = ({
 
 /** Whether two readings report the same, apart from their times. */
 export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
+  const counts = ({ inflight: { requests, long } }: BarrierReading) =>
+    [requests, long.upgraded, long.sse, long.streams].join()
+  const word = ({ word }: BarrierReading) => [word?.tags, word?.said, word?.asked].join()
   const said = (r: BarrierReading) =>
-    [
-      r.instance,
-      r.fit,
-      r.entry,
-      r.inflight.requests,
-      r.inflight.long.upgraded,
-      r.inflight.long.sse,
-      r.inflight.long.streams,
-      r.word?.tags,
-      r.word?.said,
-      r.word?.asked,
-      r.readAfterSeal,
-      r.problem
-    ].join(' ')
+    [r.instance, r.fit, r.entry, counts(r), word(r), r.readAfterSeal, r.problem].join(' ')
   return said(a) === said(b)
 }
 

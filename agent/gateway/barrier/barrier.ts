@@ -13,7 +13,7 @@ import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } fro
 import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import type { ToldAnswers } from './entry-table.ts'
 import { createGatewayClock, createIdentity, twinDoubt } from './gateway-clock.ts'
-import { createInheritance, type InheritedEntry } from './inherited.ts'
+import { createInheritance, stopsIn, type InheritedEntry, type InheritedStop } from './inherited.ts'
 import { readGatewayState, type GatewayState } from './gateway-state.ts'
 import { createLanes } from './gateway-lanes.ts'
 
@@ -33,6 +33,10 @@ export interface BarrierKeeper {
   entries(): readonly BarrierEntry[]
   /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
   takeInherited(): readonly InheritedEntry[]
+  /** The stops of containers that the entries of all gateways tell. */
+  stops(): readonly InheritedStop[]
+  /** Removes the entries of such a stop. */
+  lift(stop: InheritedStop): void
   /** The addresses of these entries, each once. */
   takeInheritedHosts(): ReadonlySet<string>
   /** Resolves once the gateways know this agent's answers. Rejects when the signal aborts. */
@@ -70,34 +74,24 @@ export interface Knowledge {
   asOf(): AsOf
 }
 
+type Wanted = ReadonlyMap<PodUid, DesiredEntry>
+
 const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 
-export function createBarrierKeeper({
-  api,
-  wrap = api => api,
-  clock,
-  log,
-  knowledge = ALWAYS_HERE,
-  answers = { own: new Map(), read() {} },
-  ttlMs = 60_000
-}: BarrierKeeperOptions): BarrierKeeper {
+export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeeper {
+  const { api, wrap = api => api, clock, log, knowledge = ALWAYS_HERE, ttlMs = 60_000 } = options
+  const { answers = { own: new Map(), read() {} } } = options
   const client = createBarrierClient(api)
   const listeners = createListeners()
-  const inheritance = createInheritance(
-    ttlMs,
-    () => clock.now(),
-    () => listeners.notify()
-  )
+  const tell = (): void => listeners.notify()
+  const inheritance = createInheritance(ttlMs, () => clock.now(), tell)
   let desired: readonly DesiredDrain[] = []
   let desiredBy = -Infinity
   let desiredAsOf: AsOf
 
   const mayChange = () => desiredBy >= knowledge.resumedAt()
   /** An unchanged entry stays the same object, so a lane sees by identity that it has put the entry. */
-  const desireAt = (
-    id: string,
-    before: ReadonlyMap<PodUid, DesiredEntry>
-  ): ReadonlyMap<PodUid, DesiredEntry> =>
+  const desireAt = (id: string, before: Wanted): Wanted =>
     new Map(
       desired.map(drain => {
         const entry = entryAt(drain, id)
@@ -126,10 +120,11 @@ export function createBarrierKeeper({
       answers: answers.own,
       mayChange,
       asOf: () => desiredAsOf,
-      tell: () => listeners.notify()
+      tell
     })
     let instance: string | undefined
     let trouble = ''
+    let stops = stopsIn([], 0)
     const reader = readGatewayState({
       api,
       clock,
@@ -139,6 +134,8 @@ export function createBarrierKeeper({
       listed(list, askedAt) {
         lane.compare(list, askedAt)
         inheritance.read(id, list)
+        stops = stopsIn(list, askedAt)
+        if (stops.size > 0) tell()
         answers.read(list, askedAt)
       },
       tell() {
@@ -159,6 +156,12 @@ export function createBarrierKeeper({
       name,
       identity,
       state: () => reader.state(),
+      stops: () => stops,
+      /** If this call fails, the entry stays until its ttl is over. */
+      lift({ uid, text }: InheritedStop) {
+        if (stops.delete(uid))
+          api.remove({ uids: [uid], asOf: desiredAsOf, stops: { [uid]: text } }).catch(() => {})
+      },
       /** The desired entries may have changed. */
       desire() {
         const before = wanted
@@ -199,7 +202,22 @@ export function createBarrierKeeper({
       return known.identity.doubt()
     },
     isKnown: mayChange,
-    entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs, true)),
+    entries: () =>
+      desired.flatMap(drain =>
+        entriesOf(entryAt(drain, ''), { ttlMs, now: clock.now(), withSuccessors: true })
+      ),
+    stops() {
+      const [first, ...others] = lanes.all().flatMap(lane => {
+        const { told, problem } = lane.state()
+        return told && problem === '' ? [lane.stops()] : []
+      })
+      return [...(first?.values() ?? [])].filter(({ uid, text }) =>
+        others.every(stops => stops.get(uid)?.text === text)
+      )
+    },
+    lift(stop) {
+      for (const lane of mayChange() ? lanes.all() : []) lane.lift(stop)
+    },
     takeInherited: () => inheritance.take(),
     takeInheritedHosts: () => inheritance.takeHosts(),
     async handOver(signal) {

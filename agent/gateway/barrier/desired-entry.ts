@@ -1,4 +1,4 @@
-import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Successors } from '../../rules/plan/successors.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { addressOf } from '../apisix/nodes.ts'
@@ -17,6 +17,8 @@ export interface DesiredEntry {
   readonly isTaken?: (node: NodeKey) => boolean
   /** Kept as the gateways hold it: neither put nor renewed nor removed, because the agent cannot see whose the address is. */
   readonly frozen?: boolean
+  /** Only a restart so far: which containers stop (`stopText`), and when the latest of their hooks called. */
+  readonly stop?: { readonly text: string; readonly at: Millis } | undefined
   /** A hook still waits for this drain. Then the entry is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
@@ -49,15 +51,19 @@ export const sameNodes = (
 
 /** Whether a put of one entry equals a put of the other. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
-  a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
+  a.state === b.state &&
+  sameNodes(a, b) &&
+  sameList(a.sealIf, b.sealIf) &&
+  a.successors === b.successors &&
+  a.stop?.text === b.stop?.text
 
-/** The entries to put for one drain, one for each address. */
+/** The entries to put for one drain, one for each address. @param now of the put */
 export function entriesOf(
-  { uid, nodes, state, sealIf, successors = {} }: DesiredEntry,
-  ttlMs: number,
-  withSuccessors = false
+  { uid, nodes, state, sealIf, successors = {}, stop }: DesiredEntry,
+  { ttlMs = 0, now = 0, withSuccessors = false } = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
+  const told = stop && { stop: stop.text, stoppedFor: Math.max(0, now - stop.at) / 1000 }
   return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
     const tag = sealIf?.[i]
@@ -67,6 +73,7 @@ export function entriesOf(
       ...(port === undefined ? {} : { port }),
       state,
       ttl,
+      ...told,
       ...(tag !== undefined && { sealIf: tag }),
       ...(withSuccessors && { successors: ofFamily(successors, host) })
     }

@@ -30,6 +30,8 @@ interface EntryTable {
    * a renewal if it knows that there are none.
    */
   tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
+  /** The stops of containers of which the gateway holds entries, by uid. */
+  stops(uids: readonly PodUid[]): Readonly<Record<string, string | undefined>>
   /** Uids whose entries the gateway holds and that are not desired any more. */
   over(now: Millis): readonly PodUid[]
   /** When the first entry must be put again; `Infinity` without entries. */
@@ -102,7 +104,7 @@ export function createEntryTable(
 ): EntryTable {
   const stored = new Map<PodUid, Stored>()
   /** Each uid whose entries this gateway may hold, and until when. The map survives failures, because these entries must be removed. */
-  const held = new Map<PodUid, Millis>()
+  const held = new Map<PodUid, { readonly until: Millis; readonly stop: string | undefined }>()
   /** The uids of `held` for which the gateway may hold successors that this agent named. */
   const followed = new Set<PodUid>()
   /** The successors that the gateway's entries name, as last read: another agent may have named them, and be blind by now. */
@@ -124,11 +126,7 @@ export function createEntryTable(
   const dueAt = (at: Millis): readonly DesiredEntry[] => {
     let nodes: ReadonlySet<NodeKey> | undefined
     const isDenied = (node: NodeKey): boolean => {
-      nodes ??= new Set(
-        desired()
-          .values()
-          .flatMap(entry => entry.nodes)
-      )
+      nodes ??= new Set([...desired().values()].flatMap(entry => entry.nodes))
       return nodes.has(node) || nodes.has(addressOf(node).host)
     }
     const isDue = (entry: DesiredEntry): boolean => {
@@ -140,6 +138,7 @@ export function createEntryTable(
       // the renewal. So does the end of one that has an entry of its own: the plugin goes on to the successors that this entry names.
       if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
         return (
+          known.entry.stop?.text !== entry.stop?.text ||
           (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
           lostSuccessors(known.entry, entry).some(node => !isDenied(node))
         )
@@ -162,10 +161,7 @@ export function createEntryTable(
     if (!before || !saysTheSame(before, reading)) movedAt = told.at
   }
 
-  const namesTaken = (): boolean =>
-    desired()
-      .values()
-      .some(entry => !entry.frozen && isTaken(entry))
+  const namesTaken = (): boolean => [...desired().values()].some(entry => !entry.frozen && isTaken(entry))
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
   /** Until an entry is sealed, requests continue, and the agent needs the workers' words about it. */
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
@@ -180,9 +176,10 @@ export function createEntryTable(
       isTaken(entry) ||
       (entry.successors !== undefined && isOld(entry.uid, at)),
     over(at) {
-      for (const [uid, until] of held) if (until <= at) release(uid)
+      for (const [uid, { until }] of held) if (until <= at) release(uid)
       return [...held.keys()].filter(uid => !desired().has(uid))
     },
+    stops: uids => Object.fromEntries(uids.map(uid => [uid, held.get(uid)?.stop])),
     renewAt: () =>
       Math.min(
         ...stored.entries().map(([uid, { sentAt }]) => (isFrozen(uid) ? Infinity : sentAt + ttlMs / 3)),
@@ -206,7 +203,7 @@ export function createEntryTable(
     },
     sent(entries, at) {
       for (const entry of entries) {
-        held.set(entry.uid, at + ttlMs)
+        held.set(entry.uid, { until: at + ttlMs, stop: entry.stop?.text })
         if (hasSuccessors(entry)) followed.add(entry.uid)
         named.delete(entry.uid)
       }
@@ -216,7 +213,7 @@ export function createEntryTable(
       for (const entry of entries) {
         const { uid } = entry
         const refused = answer.refused.has(uid)
-        held.set(uid, told.at + ttlMs)
+        held.set(uid, { until: told.at + ttlMs, stop: entry.stop?.text })
         if (isStale) continue
         if (!hasSuccessors(entry)) followed.delete(uid)
         take(entry, states, { ...told, afterSeal: true })
@@ -264,11 +261,8 @@ export function createEntryTable(
       const states = Map.groupBy(list, ({ uid }) => uid)
       let differs = false
       named.clear()
-      for (const [uid, found] of states)
-        named.set(
-          uid as PodUid,
-          found.flatMap(({ successors = {} }) => Object.values(successors).flat())
-        )
+      const successorsIn = ({ successors = {} }: BarrierState) => Object.values(successors).flat()
+      for (const [uid, found] of states) named.set(uid as PodUid, found.flatMap(successorsIn))
       for (const [uid, known] of stored) {
         // What was put after the question may be missing in the answer.
         if (known.refused || known.storedAt > askedAt || !desired().has(uid) || isFrozen(uid)) continue
@@ -284,7 +278,7 @@ export function createEntryTable(
 
 /** Whether the gateway holds every address of the entry, and sealed if it was. */
 const isHeld = ({ entry, sealed }: Stored, found: readonly BarrierState[]): boolean =>
-  entriesOf(entry, 0).every(({ ip, port }) =>
+  entriesOf(entry).every(({ ip, port }) =>
     found.some(state => state.ip === ip && state.port === port && (state.state === 'sealed' || !sealed))
   )
 

@@ -44,15 +44,8 @@ const PAUSE_MS = { holding: 250, idle: 5000 }
 const CLOCK = { withinMs: 1, tries: 40 }
 
 /** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and its failures affect nothing else. */
-export function readGatewayState({
-  api,
-  clock,
-  gatewayClock,
-  identity,
-  isHolding,
-  listed,
-  tell
-}: GatewayStateOptions): GatewayStateReader {
+export function readGatewayState(options: GatewayStateOptions): GatewayStateReader {
+  const { api, clock, gatewayClock, identity, isHolding, listed, tell } = options
   const ended = new AbortController()
   let current: GatewayState = {
     told: undefined,
@@ -70,12 +63,8 @@ export function readGatewayState({
   const list = async ({ instance, held }: BarrierGateway, now: Millis): Promise<void> => {
     // The end of an entry's ttl changes the number only.
     const state = `${instance} ${held.generation} ${held.entries}`
-    if (
-      state === known ||
-      isAsking ||
-      now < askedAt + Math.max(LIST_MS.shortest, held.entries * LIST_MS.each)
-    )
-      return
+    const dueAt = askedAt + Math.max(LIST_MS.shortest, held.entries * LIST_MS.each)
+    if (state === known || isAsking || now < dueAt) return
     askedAt = now
     isAsking = true
     // After a failure, the next report asks again.
@@ -142,12 +131,6 @@ const said = ({ told, problem }: GatewayState, identity: Identity): string =>
     told?.instance,
     told?.fit,
     told?.unfit,
-    told?.workers.map(({ pid, fit, revision, revisions, exiting }) => [
-      pid,
-      fit,
-      revision,
-      revisions,
-      exiting
-    ]),
+    told?.workers.map(one => [one.pid, one.fit, one.revision, one.revisions, one.exiting]),
     told?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
   ])

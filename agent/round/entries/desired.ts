@@ -7,6 +7,7 @@ import type { Memories, Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
 import { desiredEntry, entryContext } from './seal-decision.ts'
 import { createLingering, takePredecessors } from './lingering.ts'
+import { inheritedStops } from '../gather/observe.ts'
 import { createSuccession } from './succession.ts'
 
 /** The entries that every gateway should hold. The only owner of that state. */
@@ -90,6 +91,9 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
       else for (const pod of takePredecessors(sources, drains)) lingering.adopt(pod, now)
       const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen }
       for (const entry of lingering.entries(world, drains, seen)) entries.push(by(fate, entry))
+      if (!dryRun)
+        for (const stop of inheritedStops(sources, now))
+          if (stop.isOver && !drains.has(stop.uid)) barrier.lift(stop)
       desired = dryRun ? [] : entries
       barrier.desire(desired)
       succession.keep()

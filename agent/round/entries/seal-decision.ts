@@ -1,8 +1,9 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
+import { stopText } from '../../gateway/barrier/inherited.ts'
 import { HOLD_ALL, judge, type Judged } from '../../rules/proof/proof.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import { isOver } from '../../rules/drain/eligible.ts'
+import { isOver, mayStay } from '../../rules/drain/eligible.ts'
 import { decidedAt } from '../../rules/drain/step.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/nodes.ts'
@@ -80,7 +81,10 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (nodes.length === 0 || nodes.length > memory.denied) memory.sealing = memory.sealForced = false
   memory.denied = nodes.length
   if (nodes.length === 0) return undefined
-  const entry = { uid: drain.uid, nodes, ...context.successors(drain, memory) }
+  // Tells a restart from an end, and from another restart of the same pod.
+  const latestAt = Math.max(...drain.stops.map(({ at }) => at))
+  const stop = mayStay(drain) ? { text: stopText(drain.stops), at: latestAt } : undefined
+  const entry = { uid: drain.uid, nodes, stop, ...context.successors(drain, memory) }
   // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
   const forcedAt = drain.deadline - SEAL_BEFORE_MS
   const isShort = forcedAt <= (memory.hookAt ?? drain.since) + memory.sleepMs

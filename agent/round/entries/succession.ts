@@ -64,7 +64,8 @@ export function createSuccession(
     const known = next.get(key)
     if (known) return known.candidates
     const services = [...new Set(standing.map(({ service }) => service))]
-    const now = services.map(service => slices.of(pod.namespace, service))
+    const slicesOf = (service: string) => slices.of(pod.namespace, service)
+    const now = services.map(slicesOf)
     const before = groups.get(key)
     const isSame =
       before?.isComplete === true && before.slices.every((list, i) => isSameList(list, now[i] ?? []))
@@ -72,13 +73,7 @@ export function createSuccession(
       ? before
       : {
           slices: now,
-          candidates: candidatesOf(
-            pod,
-            standing,
-            isWhole,
-            service => slices.of(pod.namespace, service),
-            uid => pods.get(uid)
-          ),
+          candidates: candidatesOf(pod, standing, isWhole, slicesOf, uid => pods.get(uid)),
           isComplete: now
             .flat()
             .flatMap(({ endpoints }) => endpoints)

@@ -21,12 +21,7 @@ interface Watched {
   observation: Observation
 }
 
-const NOTHING: Observation = {
-  cleanReads: 0,
-  firstCleanAt: undefined,
-  stillListed: false,
-  problem: ''
-}
+const NOTHING: Observation = { cleanReads: 0, firstCleanAt: undefined, stillListed: false, problem: '' }
 
 export function createControlReads(): ControlReads {
   const watched = new Map<PodUid, Watched>()
@@ -53,20 +48,13 @@ export function createControlReads(): ControlReads {
         const wasClean = observation.cleanReads > 0
         turned ||= wasClean === (node !== undefined)
         if (node === undefined) {
-          entry.observation = {
-            cleanReads: observation.cleanReads + 1,
-            firstCleanAt: observation.firstCleanAt ?? endedAt,
-            stillListed: false,
-            problem: ''
-          }
+          const { cleanReads, firstCleanAt = endedAt } = observation
+          entry.observation = { ...NOTHING, cleanReads: cleanReads + 1, firstCleanAt }
         } else {
           // Reads that overlap this one may show the same moment. Only a read that begins after this one has ended can be clean again.
           entry.from = endedAt
-          entry.observation = {
-            ...NOTHING,
-            stillListed: true,
-            problem: `still lists ${node} in ${listed.get(node)}`
-          }
+          const problem = `still lists ${node} in ${listed.get(node)}`
+          entry.observation = { ...NOTHING, stillListed: true, problem }
         }
       }
       return turned

@@ -1,8 +1,9 @@
+import type { InheritedStop } from '../../gateway/barrier/inherited.ts'
 import { isUnlisted, prove } from '../../rules/proof/proof.ts'
 import { unprovable, type Evidence, type ProofSettings } from '../../rules/proof/verdict.ts'
 import { proveByReads } from '../../rules/proof/observed.ts'
-import type { Drain, Drains, Verdict, Seen } from '../../rules/drain/drain.ts'
-import { isOver } from '../../rules/drain/eligible.ts'
+import type { Drain, Drains, Seen, Stop, Verdict } from '../../rules/drain/drain.ts'
+import { backAgain, isOver } from '../../rules/drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Plan } from '../../rules/plan/plan.ts'
 import type { World } from '../../rules/plan/holder.ts'
@@ -43,9 +44,12 @@ const WITNESSES = ['pods', 'endpointslices'] as const
 export function observe(round: RoundInput): Map<PodUid, Look> {
   const { cluster } = round.sources
   const held = Map.groupBy(round.hooks.held(), ({ hook }) => hook.uid)
+  const running = inheritedStops(round.sources, round.now).filter(({ isOver }) => !isOver)
+  const inherited = new Map(running.map(({ uid, stops }) => [uid, stops]))
   const uids = new Set<PodUid>([
     ...round.drains.keys(),
     ...held.keys(),
+    ...inherited.keys(),
     ...cluster.pods.ending().map(pod => pod.uid),
     ...cluster.pods.goneSince(round.since).map(({ fact }) => fact.uid)
   ])
@@ -53,15 +57,32 @@ export function observe(round: RoundInput): Map<PodUid, Look> {
   const current = areLive(cluster.parts(), WITNESSES)
   const looks = new Map<PodUid, Look>()
   for (const uid of uids) {
-    const look = observeOne(uid, held.get(uid) ?? [], round, shared, current)
+    const look = observeOne(uid, held.get(uid) ?? [], inherited.get(uid) ?? [], round, shared, current)
     if (look) looks.set(uid, look)
   }
   return looks
 }
 
+/**
+ * The restarts that all gateways tell, so that an agent keeps and lifts a seal whose hook another agent got. Whoever can put such a text
+ * there could deny the pod as well. The addresses must be the pod's own. Empty while the agent is blind.
+ */
+export function inheritedStops(
+  { barrier, cluster }: Pick<Sources, 'barrier' | 'cluster'>,
+  now: Millis
+): readonly (InheritedStop & { readonly isOver: boolean })[] {
+  if (!areLive(cluster.parts(), ['pods', 'endpointslices'])) return []
+  return (barrier?.stops() ?? []).flatMap(one => {
+    const pod = cluster.pods.get(one.uid)
+    if (!pod || pod.hostNetwork || !one.ips.every(ip => pod.ips.includes(ip))) return []
+    return [{ ...one, isOver: one.stops.every(stop => backAgain(stop, pod, now, true) !== undefined) }]
+  })
+}
+
 function observeOne(
   uid: PodUid,
   held: readonly HeldHook[],
+  inherited: readonly Stop[],
   round: RoundInput,
   shared: Gathering,
   current: boolean
@@ -96,7 +117,7 @@ function observeOne(
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
     current,
     hookAt,
-    calls: round.proof.by === 'barrier' ? held.flatMap(({ stop }) => stop ?? []) : [],
+    calls: round.proof.by === 'barrier' ? [...held.flatMap(({ stop }) => stop ?? []), ...inherited] : [],
     routed: round.world.portsOf(pod),
     listed:
       isListed(pod, drain, memory, round.world) ||

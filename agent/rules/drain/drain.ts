@@ -240,7 +240,7 @@ export interface Seen {
   readonly current: boolean
   /** When the first hook arrived that is still held. */
   readonly hookAt: Millis | undefined
-  /** The held hooks that came from the pod's own address; empty without the barrier: only a seal can be taken back. */
+  /** The held hooks that came from the pod's own address, and those that gateways tell; empty without the barrier: only a seal can be taken back. */
   readonly calls: readonly Stop[]
   /** The ports of the pod to which something may route. */
   readonly routed: readonly number[]

@@ -119,7 +119,7 @@ function record(
   seen: Seen,
   now: Millis
 ): Partial<Record<Witness, Millis>> {
-  const hookAt = Math.min(seen.hookAt ?? now, now)
+  const hookAt = Math.min(now, ...seen.calls.map(({ at }) => at))
   if (says.every(witness => known[witness] !== undefined)) return known
   const added = says.map(witness => [witness, known[witness] ?? (witness === 'hook' ? hookAt : now)] as const)
   return { ...known, ...Object.fromEntries(added) }

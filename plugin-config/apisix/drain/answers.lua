@@ -10,13 +10,10 @@ local l4       = require("apisix.drain.l4")
 local successors = require("apisix.drain.successors")
 local ngx      = ngx
 local ngx_now  = ngx.now
-local ipairs   = ipairs
 local format   = string.format
-local str_match = string.match
 local max      = math.max
 local entry_mod = require("apisix.drain.entry")
 local clock_now = require("apisix.drain.host").now
-local setmetatable = setmetatable
 
 local _M = {}
 
@@ -50,6 +47,11 @@ local function kinds_of(sum)
 end
 
 
+local function age_text(name, text, done, age)
+    return text and format(',"%s":%s,"%sFor":%.4f', name, json.encode(text), done, age) or ""
+end
+
+
 -- Builds an entry's text in one step, because a renewal of thousands of entries spends most of its
 -- time here. The strings that are put in as they are need no escaping: request.lua checks them.
 local told = { text = function(entry)
@@ -65,8 +67,8 @@ local told = { text = function(entry)
                   entry.bypasses, entry.late, ages,
                   entry.word and ',"word":' .. json.encode(entry.word) or "",
                   entry.successors and ',"successors":' .. json.encode(entry.successors) or "",
-                  entry.answer and format(',"answer":%s,"answeredFor":%.4f',
-                                          json.encode(entry.answer), entry.answered_for) or "")
+                  age_text("answer", entry.answer, "answered", entry.answered_for)
+                  .. age_text("stop", entry.stop, "stopped", entry.stopped_for))
 end }
 
 
@@ -164,8 +166,9 @@ function _M.state(barrier, which, mute)
         if which ~= "late" then
             -- for an agent that has just started, and does not know the pods that ended before
             told_entry.successors = entry.successors and successors.names(entry.successors)
-            local at, text = str_match(entries.dict:get("a|" .. entry.id) or "", "^(%S+) (.*)$")
-            told_entry.answer, told_entry.answered_for = text, at and max(0, barrier.at - at)
+            local dict, id = entries.dict, entry.id
+            told_entry.answer, told_entry.answered_for = entry_mod.text_of(dict, "a|", id)
+            told_entry.stop, told_entry.stopped_for = entry_mod.text_of(dict, "k|", id)
         end
         body.entries[i] = told_entry
     end

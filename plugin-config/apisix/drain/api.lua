@@ -9,11 +9,9 @@ local fetch    = require("apisix.drain.fetch")
 local clock_now = require("apisix.drain.host").now
 local speaker  = require("apisix.drain.speaker")
 local ngx      = ngx
-local ipairs   = ipairs
 local io_open  = io.open
 local max      = math.max
 local min      = math.min
-local tonumber = tonumber
 local str_match = string.match
 
 local MAX_BODY = 1048576
@@ -155,7 +153,7 @@ end
 
 
 local function remove(barrier, input)
-    local removed = barrier.entries:remove(input.uids, input.as_of)
+    local removed = barrier.entries:remove(input.uids, input.as_of, input.stops or {})
     return answer(200, { instance = cells.instance(barrier.entries.dict), removed = removed })
 end
 

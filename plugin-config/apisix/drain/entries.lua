@@ -150,18 +150,22 @@ function _M:find(entry)
 end
 
 
---- Removes every entry of these uids.
+--- Removes the entries of these uids.
 -- @tparam number|nil as_of for a while, puts as of an earlier revision are refused
+-- @tparam table stops by uid: only the entries of this stop of containers
 -- @treturn number how many entries there were
-function _M:remove(uids, as_of)
+function _M:remove(uids, as_of, stops)
     for _, uid in ipairs(as_of and uids or NONE) do
         entry_mod.outdate(self.dict, uid, as_of)
     end
     local removed = 0
     for _, entry in ipairs((self:of_uids(uids))) do
-        entry_mod.forget(self.dict, entry.id)
-        copy.changed(self.dict, entry.id)
-        removed = removed + 1
+        local stop = stops[entry.uid]
+        if not stop or stop == entry_mod.text_of(self.dict, "k|", entry.id) then
+            entry_mod.forget(self.dict, entry.id)
+            copy.changed(self.dict, entry.id)
+            removed = removed + 1
+        end
     end
     return removed
 end

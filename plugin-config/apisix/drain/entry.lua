@@ -11,6 +11,8 @@
 --   f|uid|ip|port  when an ordinary request to the address last finished (host.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
 --   a|uid|ip|port  when the hook of its pod was answered (host.now), and the text of the answer
+--   k|uid|ip|port  when the hook of a container that stops called (host.now), and which containers
+--                  stop, as text; absent if the pod ends
 --   v|uid|ip|port  the revision as of which these were named; kept for REMEMBERED seconds
 --   r|uid          the revision as of which the entries of this pod were last removed; as v|
 --   late           the sum of late requests over all entries, ever
@@ -26,6 +28,8 @@ local clock_now = require("apisix.drain.host").now
 local ngx       = ngx
 local floor     = math.floor
 local max       = math.max
+local ipairs    = ipairs
+local str_match = string.match
 
 local SEALED   = "sealed"
 -- more than the bypasses that one entry can get; a number is exact up to 2^53
@@ -34,6 +38,7 @@ local LATE     = 2 ^ 27
 local CLEARING = 10
 -- seconds for which an agent may lag: longer than an agent takes to notice that its watch is silent
 local REMEMBERED = 120
+local FIELDS   = { "e|", "s|", "b|", "t|", "f|", "n|", "a|", "k|" }
 -- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
@@ -59,13 +64,33 @@ end
 --- Removes an entry and its counts. If the entry has not expired, the caller must also call
 -- copy.changed.
 function _M.forget(dict, id)
-    dict:delete("e|" .. id)
-    dict:delete("s|" .. id)
-    dict:delete("b|" .. id)
-    dict:delete("t|" .. id)
-    dict:delete("f|" .. id)
-    dict:delete("n|" .. id)
-    dict:delete("a|" .. id)
+    for _, field in ipairs(FIELDS) do
+        dict:delete(field .. id)
+    end
+end
+
+
+--- A text of the entry that other agents read.
+-- @tparam string field "a|" or "k|"
+-- @treturn string|nil the text @treturn number|nil its age in seconds
+function _M.text_of(dict, field, id)
+    local at, text = str_match(dict:get(field .. id) or "", "^(%S+) (.*)$")
+    return text, at and max(0, clock_now() - at)
+end
+
+
+-- Stores which containers stop, unless the entry is of the pod's end, or of a later stop.
+-- @treturn boolean whether other agents must read it
+local function note_stop(dict, id, entry, is_new)
+    if not entry.stop then
+        dict:delete("k|" .. id)
+        return false
+    end
+    local text, age = _M.text_of(dict, "k|", id)
+    if not is_new and (not age or text == entry.stop or age <= entry.stopped_for) then
+        return false
+    end
+    return dict:safe_set("k|" .. id, clock_now() - entry.stopped_for .. " " .. entry.stop)
 end
 
 
@@ -149,7 +174,7 @@ local function write(dict, id, entry)
         return nil
     end
 
-    local changed = not till
+    local changed = note_stop(dict, id, entry, not till) or not till
     local ok, err
     if entry.successors and may_name(dict, id, entry.as_of)
        and entry.successors ~= (dict:get("n|" .. id) or "") then
@@ -201,29 +226,15 @@ function _M.put(dict, entry)
         return false, _M.OUTDATED
     end
     local id = _M.id_of(entry)
-    local changed = false
+    local changed, ok, err = false, nil, nil
     for try = 1, TRIES do
-        local ok, err, news = write(dict, id, entry)
+        local news
+        ok, err, news = write(dict, id, entry)
         changed = changed or news
-        if ok == false then
-            if changed then
-                copy.changed(dict, id)
-            end
-            return false, err
+        if ok == false or ok and not dict:get("x|" .. id) and dict:get("e|" .. id) then
+            break
         end
-        if ok and not dict:get("x|" .. id) and dict:get("e|" .. id) then
-            if changed then
-                copy.changed(dict, id)
-            end
-            -- a removal writes r| and then looks for entries, so one that missed this change has
-            -- written r| by now
-            if is_outdated(dict, entry) then
-                _M.forget(dict, id)
-                copy.changed(dict, id)
-                return false, _M.OUTDATED
-            end
-            return true
-        end
+        ok, err = false, "it has just expired and is being cleared away: put it again"
         if try > 2 then
             ngx.sleep(PAUSE)
         end
@@ -231,7 +242,14 @@ function _M.put(dict, entry)
     if changed then
         copy.changed(dict, id)
     end
-    return false, "it has just expired and is being cleared away: put it again"
+    -- a removal writes r| and then looks for entries, so one that missed this change has written r|
+    -- by now
+    if ok and is_outdated(dict, entry) then
+        _M.forget(dict, id)
+        copy.changed(dict, id)
+        return false, _M.OUTDATED
+    end
+    return ok, err
 end
 
 

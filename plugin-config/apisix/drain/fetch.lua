@@ -9,13 +9,9 @@ local json      = require("apisix.drain.json")
 local clock_now = require("apisix.drain.host").now
 local ngx       = ngx
 local log       = ngx.log
-local pcall     = pcall
-local ipairs    = ipairs
-local tonumber  = tonumber
 local concat    = table.concat
 local str_match = string.match
 local str_sub   = string.sub
-local type      = type
 
 local TIMEOUT_MS = 2000
 local PAUSE      = 0.5

@@ -5,10 +5,8 @@
 local package  = package
 local loadfile = loadfile
 local error    = error
-local pcall    = pcall
 local ngx      = ngx
 local require  = require
-local ipairs   = ipairs
 
 local STARTS = {
     http = { module = "apisix.balancer", func = "init_worker" },

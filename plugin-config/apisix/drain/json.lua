@@ -1,11 +1,7 @@
 --- Writes JSON. cjson writes an empty table as an object, and only OpenResty's edition of cjson has
 -- a switch for that. The barrier's answers have many lists that may be empty.
 local cjson        = require("cjson.safe")
-local setmetatable = setmetatable
 local getmetatable = getmetatable
-local type         = type
-local pairs        = pairs
-local tostring     = tostring
 local format       = string.format
 local floor        = math.floor
 local concat       = table.concat

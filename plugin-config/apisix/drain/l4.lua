@@ -1,8 +1,6 @@
 --- The stream subsystem (L4) has a Lua VM of its own in each worker process. It takes part like one
 -- more worker, with a slot, a word and counts of its own (docs/decisions/0067). A gateway covers L4
 -- if the stream subsystem of every worker process does, or if its nginx has none.
-local next   = next
-local type   = type
 
 local _M = {}
 

@@ -8,15 +8,9 @@
 -- name does not resolve (apisix/utils/upstream.lua, parse_domain_for_nodes).
 local ngx       = ngx
 local clock_now = require("apisix.drain.host").now
-local setmetatable = setmetatable
-local ipairs    = ipairs
-local pairs     = pairs
-local pcall     = pcall
-local type      = type
 local min       = math.min
 local sort      = table.sort
 local concat    = table.concat
-local tostring  = tostring
 local address   = require("apisix.drain.address")
 
 -- pauses before a name that failed is asked for again, in seconds; APISIX logs each failure

@@ -3,9 +3,6 @@
 local address = require("apisix.drain.address")
 local json    = require("apisix.drain.json")
 local successors = require("apisix.drain.successors")
-local type    = type
-local pairs   = pairs
-local ipairs  = ipairs
 local floor   = math.floor
 local str_find = string.find
 
@@ -65,6 +62,13 @@ local function is_uid(value)
 end
 
 
+-- A text for other agents, and its age in seconds.
+local function is_told(text, age)
+    return text == nil or type(text) == "string" and #text <= 1024
+                          and type(age) == "number" and age >= 0
+end
+
+
 local function entry_of(item, where)
     if type(item) ~= "table" then
         return nil, where .. " is not an object"
@@ -92,10 +96,11 @@ local function entry_of(item, where)
     if seal_if ~= nil and not (item.state == "sealed" and type(seal_if) == "string") then
         return nil, where .. ".sealIf must be the tag of a word, with the state \"sealed\""
     end
-    local told, age = item.answer, item.answeredFor
-    if told ~= nil and not (type(told) == "string" and #told <= 1024
-                            and type(age) == "number" and age >= 0) then
+    if not is_told(item.answer, item.answeredFor) then
         return nil, where .. ".answer must be at most 1024 bytes, with answeredFor in seconds"
+    end
+    if not is_told(item.stop, item.stoppedFor) then
+        return nil, where .. ".stop must be at most 1024 bytes, with stoppedFor in seconds"
     end
     local following, wrong
     if item.successors ~= nil then
@@ -106,7 +111,8 @@ local function entry_of(item, where)
     end
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
-        successors = following, answer = told, answered_for = age,
+        successors = following, answer = item.answer, answered_for = item.answeredFor,
+        stop = item.stop, stopped_for = item.stoppedFor,
     }
 end
 
@@ -166,10 +172,14 @@ function _M.entries(text)
 end
 
 
---- @treturn table|nil { uids, as_of }
+--- @treturn table|nil { uids, as_of, stops? }
 -- @treturn string|nil what is wrong
 function _M.removal(text)
-    return with_list(text, "uids", uid_of)
+    local body, err = with_list(text, "uids", uid_of)
+    if body and body.stops ~= nil and type(body.stops) ~= "table" then
+        return nil, "stops must be an object: the text of a stop by uid"
+    end
+    return body, err
 end
 
 

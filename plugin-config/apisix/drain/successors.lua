@@ -4,11 +4,6 @@
 -- of the "=" is the port of the pod that ends.
 local address   = require("apisix.drain.address")
 local json      = require("apisix.drain.json")
-local ipairs    = ipairs
-local pairs     = pairs
-local tonumber  = tonumber
-local tostring  = tostring
-local setmetatable = setmetatable
 local concat    = table.concat
 local sort      = table.sort
 local str_match = string.match

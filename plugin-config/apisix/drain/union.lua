@@ -3,9 +3,6 @@
 -- each list of other choices that any worker has.
 local word_text = require("apisix.drain.word_text")
 local json      = require("apisix.drain.json")
-local setmetatable = setmetatable
-local ipairs    = ipairs
-local tonumber  = tonumber
 local max       = math.max
 local concat    = table.concat
 local md5       = ngx.md5

@@ -79,7 +79,7 @@ function _M.of(gateway)
 
     function see.remove(body)
         local input = assert(request.removal(body))
-        return entries:remove(input.uids, input.as_of)
+        return entries:remove(input.uids, input.as_of, input.stops or {})
     end
 
     -- Are puts as of this revision refused?

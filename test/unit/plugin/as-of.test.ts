@@ -79,9 +79,38 @@ describe('What an agent knows, as of a revision', () => {
       { answer: 'x'.repeat(1025), answeredFor: 1 },
       { answer: 'x' },
       { answer: 'x', answeredFor: -1 },
-      { answer: 5, answeredFor: 1 }
+      { answer: 5, answeredFor: 1 },
+      { stop: 'x' }
     ])
       expect((await send('PUT', { entries: [{ ...one, ...wrong }] })).status).to.equal(400)
+  })
+
+  it('goes with which containers stop: a later stop replaces an earlier one, and a lift removes only the one that it names', async () => {
+    const stop = async () => {
+      const [entry] = (await side.barrier.state()).entries as { stop?: string; stoppedFor?: number }[]
+      return entry && [entry.stop, Math.round(entry.stoppedFor ?? -1)]
+    }
+    const lift = (text: string) => send('DELETE', { uids: ['a'], stops: { a: text } })
+    await put(400, { stop: 'app:1', stoppedFor: 20 })
+    expect(await stop()).to.deep.equal(['app:1', 20])
+    await put(400, { stop: 'app:2', stoppedFor: 5 })
+    await put(400, { stop: 'app:1', stoppedFor: 20 })
+    await put(400, { stop: 'app:2', stoppedFor: 4 })
+    expect(await stop()).to.deep.equal(['app:2', 5])
+    await lift('app:1')
+    expect(await stop(), 'of an earlier stop').to.deep.equal(['app:2', 5])
+    await lift('app:2')
+    expect(await stop()).to.equal(undefined)
+
+    await put(400, { stop: 'app:2', stoppedFor: 5 })
+    await put(400)
+    await put(400, { stop: 'app:2', stoppedFor: 5 })
+    await lift('app:2')
+    expect(await stop(), 'the pod ends').to.deep.equal([undefined, -1])
+    await send('DELETE', { uids: ['a'] })
+    expect(await stop()).to.equal(undefined)
+    for (const stops of ['app:1', 5])
+      expect((await send('DELETE', { uids: ['a'], stops })).status).to.equal(400)
   })
 
   it('must be a whole number', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { momentsOf } from '../../../agent/report/snapshot/moments.ts'
-import { createAlarm } from '../../../agent/round/alarm.ts'
+import { createAlarm } from '../../../agent/round/schedule.ts'
 import { createMemories } from '../../../agent/round/gather/memory.ts'
 import { begin, step } from '../../../agent/rules/drain/step.ts'
 import { IDLE, DRAIN_SETTINGS, drainOf, proven, seen } from '../../build/drain.ts'

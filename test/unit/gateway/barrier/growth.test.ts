@@ -45,7 +45,7 @@ function gatewayOn(clock: ManualClock, idleAt: (uid: string) => Millis) {
         const refused = new Set<string>()
         return sent('put', entries, { ...told(entries.map(({ uid }) => uid)), refused, why: '' })
       },
-      async remove(uids) {
+      async remove({ uids }) {
         for (const uid of uids) generation += Number(held.delete(uid))
         return sent('remove', uids, { instance: 'i' })
       },

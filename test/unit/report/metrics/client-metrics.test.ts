@@ -79,7 +79,7 @@ describe('metered clients', () => {
     const { admin, barrier, value } = rig()
     await admin.list('routes', 1)
     await admin.standalone()
-    await barrier.remove([])
+    await barrier.remove({ uids: [] })
     await barrier.inflight([], 0)
     await barrier.state()
     await barrier.entries()
