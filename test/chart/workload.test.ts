@@ -166,7 +166,13 @@ describe('chart workload', () => {
   it('gives every object the same labels and annotations, besides its own', () => {
     const { annotations } = only(render({}, 'everything-values.yaml'), 'Ingress').metadata
     expect(annotations).to.deep.equal({ 'example.org/of': 'ingress', 'example.org/owner': 'edge' })
+    const own: Record<string, Record<string, string>> = {
+      ServiceMonitor: { release: 'prometheus' },
+      PrometheusRule: { release: 'prometheus' },
+      'apisix-drain-grafana': { grafana_dashboard: '1' }
+    }
     for (const { kind, metadata } of render({}, 'everything-values.yaml')) {
+      expect(metadata.labels, kind).to.include(own[kind] ?? own[metadata.name] ?? {})
       if (kind !== 'Pod') expect(metadata.annotations, kind).to.include({ 'example.org/owner': 'edge' })
       expect(metadata.labels, kind).to.include({
         'app.kubernetes.io/instance': 'apisix-drain',
