@@ -76,7 +76,7 @@ onEachKubernetes('helm on a real API server', version => {
     const off = ['--set=injection.policy.enabled=false', '--set=config.serve.dashboard.enabled=false']
     const [, notes = ''] = helm('upgrade', ...RELEASE, CHART, '--dry-run=server', ...off).split('NOTES:')
     expect(notes).to.include(
-      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&sleep=5s" && exit'
+      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME&container=app&sleep=5s" && exit'
     )
     expect(notes).to.include('--noproxy').and.not.include('port-forward')
   })

@@ -65,10 +65,12 @@ export const mayStay = ({ witnesses: { deletion, deleted, phase } }: Pick<Drain,
 /**
  * Why the container serves again; `undefined` if it does not. Ready alone says nothing: without a probe it never changes, and no status is
  * written while the kubelet stops a container. The status may be late at the call, so a run that began before it is the one that stops.
+ * A hook that named no container may be that of any, so it takes another run of each.
  */
 export function backAgain(stop: Stop, pod: PodFact, now: Millis, isCurrent: boolean): string | undefined {
   if (!pod.ready) return undefined
-  const isAnother = runOf(pod, stop.container) !== stop.run
+  const runs = (pod.runs ?? '').split(' ')
+  const isAnother = !stop.run.split(' ').some(run => runs.includes(run))
   if (isAnother && (pod.startedAt ?? -Infinity) + SKEW_MS > stop.at)
     return 'a container was restarted and the pod is Ready again'
   // A watch that is behind shows an older pod.
