@@ -69,7 +69,7 @@ export const mayStay = ({ witnesses: { deletion, deleted, phase } }: Pick<Drain,
  */
 export function backAgain(stop: Stop, pod: PodFact, now: Millis, isCurrent: boolean): string | undefined {
   if (!pod.ready) return undefined
-  const runs = (pod.runs ?? '').split(' ')
+  const runs = runOf(pod, undefined).split(' ')
   const isAnother = !stop.run.split(' ').some(run => runs.includes(run))
   if (isAnother && (pod.startedAt ?? -Infinity) + SKEW_MS > stop.at)
     return 'a container was restarted and the pod is Ready again'
