@@ -3,7 +3,7 @@ import { Backend } from './backend.ts'
 import { many } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { CURRENT_CAN_BREAK, costOfHeld, heldEntries, memoryAfter, nodeOf, putAll } from './held.ts'
+import { CURRENT_CAN_BREAK, costOfHeld, heldEntries, keptAfter, nodeOf, putAll } from './held.ts'
 
 describe('Entries that are held', () => {
   let gateway: Gateway | undefined
@@ -22,26 +22,23 @@ describe('Entries that are held', () => {
   })
 
   it('keep no memory for a URI that came once', async function () {
-    const n = Number(process.env['URIS'] ?? 40_000)
-    this.timeout(60_000 + n)
-    const none = await memoryAfter(n, () => [])
+    const n = 40_000
+    this.timeout(120_000)
+    const none = await keptAfter(n, () => [])
     for (const entriesOf of [
       () => heldEntries(1),
       (gateway: Gateway) => [{ uid: 'its-node', ip: nodeOf(gateway).host }]
     ]) {
-      const held = await memoryAfter(n, entriesOf)
-      console.log(`      ${n} URIs: ${held >> 20} MB, without an entry ${none >> 20} MB`)
-      expect(held / none).to.be.below(1.5)
+      const held = await keptAfter(n, entriesOf)
+      // a note that a node list is plain costs 4 % of what APISIX keeps for the URI, a plan 100 %
+      expect(held / none).to.be.below(1.1)
     }
   })
 
   it('are summarised: their number, their changes, and the requests sent in spite of a seal', async () => {
     const pod = await Backend.start()
     try {
-      gateway = await Gateway.start({
-        workers: 2,
-        before: CURRENT_CAN_BREAK
-      })
+      gateway = await Gateway.start({ workers: 2, before: CURRENT_CAN_BREAK })
       const { barrier, url } = gateway
       await gateway.configured({ u: { nodes: [pod.node] } })
       await putAll(gateway, heldEntries(20))
