@@ -144,7 +144,7 @@ describe('chart workload', () => {
     const image = (values: Record<string, string>) =>
       firstContainer(podOf(only(bare({ 'image.repository': 'r/x', ...values }), 'Deployment'))).image
     const digest = `sha256:${'0'.repeat(64)}`
-    expect(image({})).to.equal('r/x:0.2.0')
+    expect(image({})).to.equal('r/x:0.3.0')
     expect(image({ 'image.tag': 'edge' })).to.equal('r/x:edge')
     expect(image({ 'image.tag': 'edge', 'image.digest': digest })).to.equal(`r/x@${digest}`)
   })

@@ -29,7 +29,7 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
   return {
     ...QUIET,
     at: now,
-    agent: { ...QUIET.agent, version: '0.2.0', startedAt: now - 3_600_000 },
+    agent: { ...QUIET.agent, version: '0.3.0', startedAt: now - 3_600_000 },
     watches: ['pods', 'endpointslices', 'gateways'].map(kind => ({
       kind,
       state: 'live' as const,
@@ -76,7 +76,7 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
     control: fresh,
     barrier: fresh,
     instance: `b0c1d2e3f4a5960${i}`,
-    plugin: '0.2.0',
+    plugin: '0.3.0',
     counts: { moved: 120 + 7 * i, succeeded: 2, refused: i, bypasses: 3 },
     workers: [0, 1, 2, 3].map(id => ({
       id,

@@ -108,7 +108,7 @@ describe('injected hooks', () => {
     expect(spec.initContainers).to.have.length(1)
     expect(spec.initContainers?.[0]).to.deep.include({
       name: 'apisix-drain-hook',
-      image: 'apisix-drain-hook:0.2.0',
+      image: 'apisix-drain-hook:0.3.0',
       command: ['/apisix-drain-hook', 'install', '/apisix-drain']
     })
   })

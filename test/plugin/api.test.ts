@@ -41,7 +41,7 @@ describe('Barrier API', () => {
       state = await gateway.barrier.state()
       return state.workers.every(w => w.revision === revision)
     })
-    expect(state).to.include({ plugin: '0.2.0', apisix: '3.18.0-stand-in', fit: true })
+    expect(state).to.include({ plugin: '0.3.0', apisix: '3.18.0-stand-in', fit: true })
     expect(state.unfit).to.deep.equal([])
     expect(state.workers.map(w => w.id)).to.have.members([0, 1, 2])
     expect(state.workers.map(w => w.pid)).to.have.members(gateway.workers())

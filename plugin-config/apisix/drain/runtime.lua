@@ -32,7 +32,7 @@ local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded" }
 local IS_HTTP     = ngx.config.subsystem == "http"
 
 local _M = {
-    VERSION      = "0.2.0",
+    VERSION      = "0.3.0",
     ENTRIES_DICT = "apisix-drain",
     COUNTS_DICT  = "apisix-drain-counts",
 }

@@ -122,7 +122,7 @@ describe('doctor', () => {
     const calls = (differs: Partial<GatewayCalls> = {}): GatewayCalls => ({
       list: async () => [GATEWAY],
       readControl: async () => ({}),
-      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.2.0' }),
+      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.3.0' }),
       ...differs
     })
     const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
@@ -131,7 +131,7 @@ describe('doctor', () => {
       expect(await run(checkGateways(calls(), config(barrier)))).to.deep.equal([
         'ok gateways: 1 known: apisix-0',
         'ok control-api: apisix-0: can be observed',
-        'ok barrier: apisix-0: fit, plugin 0.2.0'
+        'ok barrier: apisix-0: fit, plugin 0.3.0'
       ])
     })
 
