@@ -77,7 +77,6 @@ describe('release', () => {
       expect(status, stderr).to.equal(0)
       expect(stdout).to.include(`image: "ghcr.io/someone/apisix-drain:${version}"`)
       expect(stdout).to.include(`ghcr.io/someone/apisix-drain-hook:${version}`)
-      // The chart's folder has only a link to the plugin's files. The package must have the files themselves.
       const shown = ['--show-only', 'templates/plugin.yaml', '--kube-version', 'v1.36.0']
       const plugin = shown
       const made = spawnSync(toolPath('helm'), [...args, ...plugin], { encoding: 'utf8' })

@@ -57,7 +57,8 @@ export async function makeImages(archive: string): Promise<void> {
       return makeLayer(blobs, root, readdirSync(root))
     }
     const sources = (paths: readonly string[]) => (root: string) => {
-      for (const path of paths) cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true })
+      for (const path of paths)
+        cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true, dereference: true })
     }
     const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
     const last = (name: string) => instructions.findLast(instruction => instruction.name === name)?.text ?? ''
