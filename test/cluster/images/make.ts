@@ -39,6 +39,7 @@ const GATEWAY_SOURCES = [
   'package.json',
   'sandbox',
   'plugin-config',
+  'charts/apisix-drain/files/lua',
   'test/plugin',
   'test/cluster/gateway',
   'node_modules/zod'
@@ -58,7 +59,7 @@ export async function makeImages(archive: string): Promise<void> {
     }
     const sources = (paths: readonly string[]) => (root: string) => {
       for (const path of paths)
-        cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true, dereference: true })
+        cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true, verbatimSymlinks: true })
     }
     const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
     const last = (name: string) => instructions.findLast(instruction => instruction.name === name)?.text ?? ''

@@ -13,7 +13,7 @@ local both, move = host.both, host.move
 
 local SLOTS  = 512              -- as many as workers.register gives
 local EACH   = 6                -- cells of one counter
-local CELLS  = 4096 * EACH      -- per slice
+local CELLS  = 8192 * EACH      -- per slice
 
 -- The cells of one counter: ordinary requests, long-lived requests (host.both and host.move reach
 -- these two at one moment), and how many of the latter are upgraded or SSE. The next cell has the
@@ -24,7 +24,7 @@ local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 -- Increase LAYOUT with every change of the data that workers share: these counters, or the keys of
 -- inflight.lua, totals.lua and entry.lua. After a reload, workers of a new version can run
 -- next to workers of an old one.
-local LAYOUT = 4
+local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
 -- a release that stores its entries in another way cannot read the old ones
 local INSTANCE = "instance|" .. LAYOUT
