@@ -1,4 +1,4 @@
-import { wordOf } from '../../agent/gateway/barrier/merge-words.ts'
+import { wordOf } from '../../agent/gateway/barrier/barrier-reading.ts'
 import type { WorkersWord } from '../../agent/gateway/apisix/barrier-wire.ts'
 import type { HolderKey } from '../../agent/rules/plan/holder.ts'
 import { arrivalOf, type ArrivalEvidence, type GatewayKnowledge } from '../../agent/rules/members/arrivals.ts'

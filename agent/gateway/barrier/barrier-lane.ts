@@ -3,9 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { AsOf, BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
-import { createBell } from './bell.ts'
 import type { GatewayClock, Identity } from './gateway-clock.ts'
-import { lookPause } from './look-pause.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 import { createEntryTable, type ToldAnswers } from './entry-table.ts'
 import type { BarrierReading } from '../../rules/proof/verdict.ts'
@@ -53,19 +51,19 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
   const { api, clock, gatewayClock, identity, log, ttlMs, desired, answers, mayChange, asOf, tell } = options
   const table = createEntryTable(ttlMs, desired, clock.now(), answers)
   const ended = new AbortController()
-  const bell = createBell()
-  /** Rings when the gateway may have (re)started: it must get its entries before the back-off ends. */
-  const urgent = createBell()
+  const wakeup = createWakeup()
+  /** Woken when the gateway may have (re)started: it must get its entries before the back-off ends. */
+  const urgent = createWakeup()
   let instance: string | undefined
   let failures = 0
   let restarts = 0
   let poll: { readonly about: string; readonly abort: AbortController } | undefined
 
-  /** Resolves when the bell rings, or at `at`. */
+  /** Resolves on a change, or at `at`. */
   const pause = async (at = Infinity): Promise<void> => {
     if (ended.signal.aborted) return
-    const cancel = at === Infinity ? () => {} : clock.alarm(at, bell.ring)
-    await bell.heard()
+    const cancel = at === Infinity ? () => {} : clock.alarm(at, wakeup.wake)
+    await wakeup.woken()
     cancel()
   }
 
@@ -86,7 +84,7 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     // The gateway may have been restarted, so all entries are put again once it answers.
     table.failed((error as Error).message, clock.now())
     // Wakes the pusher, which keeps retrying; the other loops wait until it succeeds.
-    bell.ring()
+    wakeup.wake()
     tell()
   }
 
@@ -154,7 +152,7 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     }
     if (over.length > 0) await lift(over, known)
     if (due.length + over.length === 0) return pause(isKnown ? table.renewAt() : Infinity)
-    bell.ring()
+    wakeup.wake()
     tell()
   }
 
@@ -165,7 +163,7 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     poll = { about: about(busy), abort }
     try {
       await ask(busy, WAIT_SECONDS, AbortSignal.any([ended.signal, abort.signal]))
-      bell.ring()
+      wakeup.wake()
     } catch (error) {
       if (!abort.signal.aborted) throw error
     } finally {
@@ -173,17 +171,17 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     }
   }
 
-  const toLookAt = (): DesiredEntry[] => [...watched(false), ...watched(true).slice(MOST_POLLED)]
+  const toPoll = (): DesiredEntry[] => [...watched(false), ...watched(true).slice(MOST_POLLED)]
 
-  const looker = async (): Promise<void> => {
-    const next = toLookAt()
+  const quickPoller = async (): Promise<void> => {
+    const next = toPoll()
     if (next.length === 0) return pause()
     const isBusy = next.some(entry => table.isBusy(entry))
-    await clock.sleep(lookPause(next.length, isBusy, clock.now() - table.movedAt()), ended.signal)
-    const quiet = toLookAt()
+    await clock.sleep(pollPause(next.length, isBusy, clock.now() - table.movedAt()), ended.signal)
+    const quiet = toPoll()
     if (quiet.length === 0) return
     await ask(quiet, 0, ended.signal)
-    bell.ring()
+    wakeup.wake()
   }
 
   const forEver = async (turn: () => Promise<void>): Promise<void> => {
@@ -194,17 +192,17 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
         if (ended.signal.aborted) return
         failed(error)
         const wait = doubled(BACK_OFF_MS, failures - 1)
-        await Promise.race([clock.sleep(wait, ended.signal).catch(() => {}), urgent.heard()])
+        await Promise.race([clock.sleep(wait, ended.signal).catch(() => {}), urgent.woken()])
       }
     }
   }
 
-  const running = [forEver(pusher), forEver(longPoller), forEver(looker)]
+  const running = [forEver(pusher), forEver(longPoller), forEver(quickPoller)]
 
   const look = (): void => {
     table.changed(clock.now())
     pollAnew()
-    bell.ring()
+    wakeup.wake()
   }
 
   /** Ends the running long poll if the list of entries to poll has changed. */
@@ -222,12 +220,12 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     look,
     // An entry may be missing because it was evicted, or because another agent removed it.
     compare(list, askedAt) {
-      if (table.compare(list, askedAt)) bell.ring()
+      if (table.compare(list, askedAt)) wakeup.wake()
     },
     again: () => {
       restarts++
       table.forget()
-      urgent.ring()
+      urgent.wake()
       look()
     },
     reading: uid => table.reading(uid),
@@ -235,8 +233,33 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     isUntold: () => table.isUntold(),
     async stop() {
       ended.abort()
-      bell.ring()
+      wakeup.wake()
       await Promise.all(running)
     }
   }
+}
+
+/** Wakes all that wait for it at once; without a waiter, `wake` does nothing. */
+function createWakeup() {
+  let next = Promise.withResolvers<void>()
+  return {
+    wake: () => {
+      next.resolve()
+      next = Promise.withResolvers()
+    },
+    woken: () => next.promise
+  }
+}
+
+/** In ms. The pause is the time since the last change divided by `share`, within the other values, and at least `each` per entry. */
+const POLL_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
+
+/**
+ * The pause before the next poll of entries, in ms. These polls show bypasses, long-lived connections, and progress before the seal. An
+ * answer with hundreds of entries costs CPU on both sides. While requests are in flight (`busy`), reports change all the time. That is
+ * no reason to poll more often, so the shortest pause is then longer. `unchangedFor`: since a report or the desired entries last changed.
+ */
+export function pollPause(entries: number, busy: boolean, unchangedFor: number): number {
+  const shortest = Math.max(busy ? POLL_MS.busy : POLL_MS.shortest, entries * POLL_MS.each)
+  return Math.max(shortest, Math.min(POLL_MS.longest, unchangedFor / POLL_MS.share))
 }

@@ -9,11 +9,20 @@ import {
 } from '../apisix/barrier-api.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { createBarrierLane } from './barrier-lane.ts'
-import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './desired-entry.ts'
+import {
+  entriesOf,
+  entryAt,
+  samePut,
+  type DesiredDrain,
+  type DesiredEntry,
+  createInheritance,
+  stopsIn,
+  type InheritedEntry,
+  type InheritedStop
+} from './desired-entry.ts'
 import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import type { ToldAnswers } from './entry-table.ts'
 import { createGatewayClock, createIdentity, twinDoubt } from './gateway-clock.ts'
-import { createInheritance, stopsIn, type InheritedEntry, type InheritedStop } from './inherited.ts'
 import { readGatewayState, type GatewayState } from './gateway-state.ts'
 import { createLanes } from './gateway-lanes.ts'
 

@@ -1,4 +1,4 @@
-import type { InheritedStop } from '../../gateway/barrier/inherited.ts'
+import type { InheritedStop } from '../../gateway/barrier/desired-entry.ts'
 import { isUnlisted, prove } from '../../rules/proof/proof.ts'
 import { unprovable, type Evidence, type ProofSettings } from '../../rules/proof/verdict.ts'
 import { proveByReads } from '../../rules/proof/observed.ts'

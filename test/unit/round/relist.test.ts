@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/rules/drain/drain.ts'
 import { begin } from '../../../agent/rules/drain/step.ts'
-import { createRelister } from '../../../agent/round/relist.ts'
+import { createRelister } from '../../../agent/round/schedule.ts'
 import { DRAIN_SETTINGS, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createLingering, LINGER_MS } from '../../../../agent/round/entries/lingering.ts'
+import { createLingering, LINGER_MS } from '../../../../agent/round/entries/desired.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import type { World } from '../../../../agent/rules/plan/holder.ts'
 import { drainOf, seen } from '../../../build/drain.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { BarrierReading, Word } from '../../../../agent/rules/proof/verdict.ts'
-import { wordOf } from '../../../../agent/gateway/barrier/merge-words.ts'
+import { wordOf } from '../../../../agent/gateway/barrier/barrier-reading.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createWishes } from '../../../../agent/round/entries/wishes.ts'
+import { createWishes } from '../../../../agent/round/entries/succession.ts'
 import { systemClock } from '../../../../agent/base/clock.ts'
 import { until } from '../../../build/apisix.ts'
 import { pod } from '../../../build/pod.ts'

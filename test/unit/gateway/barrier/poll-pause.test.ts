@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { lookPause } from '../../../../agent/gateway/barrier/look-pause.ts'
+import { pollPause } from '../../../../agent/gateway/barrier/barrier-lane.ts'
 
 describe('pause before the next poll of a gateway', () => {
-  const pause = (entries: number, unchangedFor = 0, busy = false) => lookPause(entries, busy, unchangedFor)
+  const pause = (entries: number, unchangedFor = 0, busy = false) => pollPause(entries, busy, unchangedFor)
 
   it('is short right after a change, and grows to half a second while nothing happens', () => {
     expect([0, 400, 2000, 10_000, 60_000].map(ms => pause(1, ms))).to.deep.equal([20, 20, 100, 500, 500])
