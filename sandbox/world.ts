@@ -32,7 +32,7 @@ export interface WorldOptions {
   readonly gateways: number
   readonly workers: number
   readonly seed: number
-  /** Ports of 127.0.0.1 in place of addresses, and one gateway; so too where the system has no such addresses. */
+  /** One gateway, on ports of 127.0.0.1. The default where the system has no other addresses in 127/8. */
   readonly ports?: boolean | undefined
   /** The workers of the last gateway apply each write up to this many ms late. */
   readonly behindMs?: number

@@ -33,7 +33,7 @@ export interface LoopSettings {
   readonly podRanges: readonly string[]
   /** How often the holders are listed again during drains, in ms, as a guard against other writers. */
   readonly guardEveryMs: number
-  /** How long other namespaces, and owners that are late, may delay the seal of their last node, in ms; default: no bound of its own. */
+  /** How long other namespaces, and owners that are late, may delay the seal of their last node, in ms; default: no limit. */
   readonly foreignHoldMs?: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
   readonly lingerMs?: number

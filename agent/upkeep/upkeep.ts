@@ -225,11 +225,10 @@ interface StillEndingOptions {
 }
 
 /**
- * Asked right before every write: does the address still belong to a pod that ends? A change may have waited, and after a hook was
- * answered its pod goes and its address is reused. A silent watch does not show that, so the agent asks the API server. It need not
- * ask if a current watch has shown the pod's own deletion and its hook has no answer yet. It first asks for the pod itself (one
- * object); only if that is gone, it asks for the pods at the address. `undefined`: not known. The node then stays for now, because
- * a ghost is better than the removal of a pod that serves.
+ * Checks right before every write that the address still belongs to a pod that ends: a change may have waited while another pod got the
+ * address. A silent watch does not show that, so the agent asks the API server, unless a current watch has shown the pod's own deletion
+ * and its hook has no answer yet. It asks for the pod, and only if that is gone for the pods at the address. `undefined`: not known; the
+ * node stays, because a ghost is better than the removal of a pod that serves.
  */
 export function createStillEnding({ cluster, asking, drains, resumedAt }: StillEndingOptions) {
   return async (uid: PodUid, node: NodeKey): Promise<boolean | undefined> => {

@@ -49,7 +49,7 @@ export interface Barrier {
   readonly instance: string
   readonly entries: Entries
   readonly inflight: {
-    /** Counts a request in the first worker, as if it had one. */
+    /** Counts a request in the first worker, and sends none. */
     up(ip: string, port: number, kind: Kind): void
     down(ip: string, port: number, kind: Kind): void
     of(ip: string, port: number | undefined): Readonly<Record<Kind, number>>

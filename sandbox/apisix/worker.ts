@@ -40,7 +40,7 @@ export interface Worker {
   loseWatch(): void
   /** Opens a new watch and reads everything again. */
   restoreWatch(): void
-  /** Stops it for good. */
+  /** Stops it. It cannot start again. */
   kill(): void
 }
 

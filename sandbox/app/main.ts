@@ -17,7 +17,7 @@ app.server.on('request', (_, response) => response.once('close', () => report.an
 async function end() {
   await app.terminate()
   report.flush()
-  // The messages before are sent first.
+  // Earlier messages are sent first.
   if (process.send) process.send({ type: 'ended' } satisfies AppMessage, () => process.exit(0))
   else process.exit(0)
 }

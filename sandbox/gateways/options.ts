@@ -53,7 +53,7 @@ export interface DiscoveredMessage {
   readonly ports: DiscoveredPorts
 }
 
-/** To the gateways' process: stop this gateway, with its connections, or start it again. */
+/** Tells the gateways' process to stop this gateway with its connections, or to start it again. */
 export interface RunMessage {
   readonly type: 'run'
   readonly gateway: string

@@ -43,7 +43,7 @@ export function decideDeletion<T extends KubeObject>(
 
   if (deletionTimestamp === undefined) {
     const grace = graceOf(resource, object, options.gracePeriodSeconds)
-    // Kinds other than pods are deleted at once, without a last MODIFIED.
+    // Kinds other than pods are deleted at once, without a last event MODIFIED.
     if (resource !== 'pods' && !held) return { marked: undefined, remove: true }
     const marked = withMeta(object, {
       deletionTimestamp: wholeSeconds(now + grace * 1000),

@@ -24,7 +24,7 @@ export function together(width: number): Together {
       }
       const index = planned.push(begin) - 1
       return async () => {
-        // The scenario's own test reports its failure, maybe much later.
+        // A failure is reported by the scenario's own test, maybe much later.
         for (const one of planned.slice(index, index + width)) one().catch(() => {})
         return await begin()
       }

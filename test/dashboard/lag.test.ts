@@ -31,7 +31,7 @@ const preStop = (agentUrl: string): Hook => ({
   }
 })
 
-/** Times in ms. `…Off` is the shown time minus the measured time. */
+/** Times in ms. `…Off` is the error: the shown time minus the measured time. */
 interface Compared {
   readonly name: string
   readonly sealedOff: number

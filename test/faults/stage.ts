@@ -31,7 +31,7 @@ export interface Stage {
   ownerWrites(): void
 }
 
-/** Makes a fault now. The returned function mends it. `which` selects the gateway, worker or agent. */
+/** Injects a fault. The returned function ends it. `which` selects the gateway, worker or agent. */
 export type Break = (stage: Stage, which: number) => Promise<() => unknown> | (() => unknown)
 
 export const pick = <T>(list: readonly T[], which: number): T | undefined => list[which % list.length]

@@ -208,7 +208,7 @@ describe('feature: the barrier', () => {
     await until('the agent is ready', () => rig.agent.missing().length === 0)
     let answered = false
     const hook = rig.hook(old).finally(() => (answered = true))
-    // Much longer than a put waits for words.
+    // A put waits for words for a few ms only.
     for (const until = performance.now() + 1500; performance.now() < until;)
       expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
     expect([answered, bars()]).to.deep.equal([false, 'draining'])
@@ -271,7 +271,7 @@ describe('feature: the barrier', () => {
     await until('the agent is ready', () => rig.agent.missing().length === 0)
     rig.end(old)
     const hook = rig.hook(old)
-    // Much longer than a put waits for words.
+    // A put waits for words for a few ms only.
     for (const until = performance.now() + 1500; performance.now() < until;)
       expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
     for (const worker of gateway!.workers) worker.restoreWatch()

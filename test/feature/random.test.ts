@@ -9,7 +9,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 type Random = () => number
 
-/** Makes a fault now. The returned function mends it. */
+/** Injects a fault. The returned function ends it. */
 type Break = (rig: Rig, random: Random) => Promise<() => unknown> | (() => unknown)
 
 const one = <T>(list: readonly T[], random: Random): T => list[Math.floor(random() * list.length)] as T

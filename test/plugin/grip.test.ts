@@ -9,7 +9,7 @@ import { type Config, Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK } from './held.ts'
 import { withAgent } from './with-agent.ts'
 
-/** Sends an upload. Resolves once APISIX has routed it, and nginx waits for the rest of its body: the result sends that. */
+/** Begins an upload. Resolves once nginx waits for the rest of its body, with a function that sends the rest. */
 async function upload(gateway: Gateway, path: string) {
   const routed = async () => Number(await gateway.door('/picked'))
   const before = await routed()

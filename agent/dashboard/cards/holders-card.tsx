@@ -29,7 +29,7 @@ interface HoldersProps extends ViewProps {
   isBlind: boolean
 }
 
-/** Every APISIX object that lists nodes: how far its owner and its gateways are behind Kubernetes, and in what. */
+/** Every APISIX object that lists nodes: how far its owner and its gateways are behind Kubernetes, and in which nodes. */
 export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
   const layout = useMedia(PHONE) ? 'narrow' : 'wide'

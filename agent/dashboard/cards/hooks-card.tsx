@@ -104,7 +104,7 @@ const percent = ({ share }: Worth): string =>
 
 const NEWEST = 20
 
-/** The newest answers to hooks, of all agents as far as the gateways tell them, and what this agent lacks. */
+/** The newest answers to hooks, those of other agents by way of the gateways, and what this agent lacks. */
 export function Answers({ snapshot, now }: { snapshot: Snapshot; now: number }) {
   const { acks, agent, gateways } = snapshot
   if (acks.length + agent.missingParts.length === 0) return null

@@ -122,7 +122,7 @@ function blind({ watches, inventory }: Snapshot): Trouble | undefined {
   return inventory.problem ? bad('The holders cannot be read.', inventory.problem) : undefined
 }
 
-/** An upstream that lists pods, none of which serves. It is told at once: without successors its requests fail. */
+/** An upstream that lists pods, none of which serves. It is reported at once: without successors its requests fail. */
 function unserved({ holders }: Snapshot): Trouble | undefined {
   const found = holders
     .filter(differs)

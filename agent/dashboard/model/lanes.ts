@@ -184,7 +184,7 @@ function rolloutOf(name: string, lanes: readonly Lane[]): Rollout {
   }
 }
 
-/** A pod that waits for longer than this is stuck, in ms: most pods need less. */
+/** A pod that waits for longer than this counts as stuck, in ms. */
 const STUCK_MS = 1000
 /** How many stuck pods a rollout that is not open shows. */
 const MOST_STUCK = 3

@@ -60,7 +60,7 @@ export type BarrierGateway = z.infer<typeof gatewayState>
 const word = z.looseObject({
   said: z.number(),
   asked: z.number(),
-  /** How many places would use the address. Of the workers' counts, the highest is sent, here and in `hidden`. */
+  /** How many places would use the address: the highest count of any worker, as in `hidden`. */
   places: z.number(),
   /** Names of places in which some worker has no other choice that is not denied. */
   sole: strings,

@@ -128,7 +128,7 @@ export function stopText(stops: readonly Stop[]): string {
   return Buffer.byteLength(text) <= 1024 ? text : ''
 }
 
-/** The stops that a gateway's list tells. */
+/** The stops in a gateway's list. */
 export function stopsIn(list: readonly BarrierState[], askedAt: Millis): Map<PodUid, InheritedStop> {
   const found = new Map<PodUid, InheritedStop>()
   for (const { uid, ip, state, stop: text, stoppedFor = 0 } of list) {

@@ -89,7 +89,7 @@ interface Stored {
 
 /** The wait before an entry is put again after the dictionary had no room for it, in ms. */
 const FULL_MS = 2000
-/** How long an answer waits for another put to go with, in ms: no seal waits for a put that only tells an answer. */
+/** How long an answer waits to join another put, in ms, so that no seal waits for a put with an answer alone. */
 const TELL_MS = 500
 
 /**
@@ -135,7 +135,7 @@ export function createEntryTable(
       if (!known || isOld(entry.uid, at) || isTaken(entry)) return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
-      // the renewal. So does the end of one that has an entry of its own: the plugin goes on to the successors that this entry names.
+      // the renewal. So does the end of one that has an entry of its own: the plugin follows that entry's successors.
       if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
         return (
           known.entry.stop?.text !== entry.stop?.text ||

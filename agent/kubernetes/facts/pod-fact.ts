@@ -149,7 +149,7 @@ function containersOf(status: FieldsOf<V1PodStatus>): { runs: string; startedAt:
   return { runs: runs.join(' '), startedAt }
 }
 
-/** One bit of the preStop hooks, because whole pods are not kept: `doctor` reads the rest. Init containers end last. */
+/** All that is kept of the preStop hooks; `doctor` reads whole pods instead. Init containers end last. */
 function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
   let [found, others]: [PodFact['hook'], boolean] = [undefined, false]
   for (const kind of ['containers', 'initContainers'] as const) {

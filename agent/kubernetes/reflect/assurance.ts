@@ -23,7 +23,7 @@ interface HeartbeatOptions {
 }
 
 /**
- * Polls the server's current revision by quorum, without the watch: a watch that went silent is found out. It only reads, so it needs no
+ * Polls the server's current revision by quorum, without the watch, and so detects a watch that went silent. It only reads, so it needs no
  * right to write and costs etcd nothing.
  *
  * @returns a function that stops it

@@ -138,8 +138,7 @@ const isUnproved = ({ phase, verdict, unlisted }: DrainView): boolean =>
   phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint && !unlisted
 
 /**
- * A hook was answered. It saved the sleep that it replaces, minus the time that it was held. That is negative if the proof took
- * longer than the sleep.
+ * Records an answered hook. Saved time is the replaced sleep minus the wait: negative if the proof took longer.
  */
 export const withAck = (history: History, { at, by, ack }: AckView, sleepMs: number): History => {
   const { pod, elapsedMs, status, result, evidence, why } = ack
@@ -153,7 +152,7 @@ export const withAck = (history: History, { at, by, ack }: AckView, sleepMs: num
   }
 }
 
-/** The gateways tell of an answer of another agent, or of this one before its restart. */
+/** Adds an answer from a gateway: another agent's, or this one's before its restart. */
 const withHeard = (history: History, heard: AckView): History =>
   history.acks.some(({ ack }) => ack.pod.uid === heard.ack.pod.uid)
     ? history
@@ -186,14 +185,14 @@ const told = z.object({
   by: z.string().max(253)
 })
 
-/** The answers that this agent tells, and those that it has read, as views. Ages, because the clocks of agents differ. */
+/** The answers that this agent publishes, and those that it has read, as views. Ages, because the clocks of agents differ. */
 export interface Answers extends ToldAnswers {
   note(ack: Ack, at: number): void
   /** What other agents, or this one before its restart, have answered. Each is returned once. */
   take(): readonly AckView[]
 }
 
-/** An answer is told for this long, in ms: until then its entry is in every gateway, or it has none. */
+/** An answer is published for this long, in ms: by then its entry is in every gateway, or it has none. */
 const TOLD_MS = 600_000
 /** The most answers of others that are remembered. */
 const MOST = 2000

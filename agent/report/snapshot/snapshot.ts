@@ -70,7 +70,7 @@ export interface HooksView {
   readonly without: readonly WorkloadView[]
   /** Those whose hook has nothing to fall back to if the agent does not answer. */
   readonly bare: readonly WorkloadView[]
-  /** Those with a container without the hook beside one with it: it ends at once, whatever the answer. */
+  /** Those with the hook in some containers only: the others end at once, whatever the answer. */
   readonly early: readonly WorkloadView[]
   /** How many there are of each; the lists are cut. */
   readonly counts: { readonly without: number; readonly bare: number; readonly early: number }
@@ -172,7 +172,7 @@ export interface Snapshot {
   readonly past: readonly DrainView[]
   /** The finished drains that were not proved, kept for longer. */
   readonly unproved: readonly DrainView[]
-  /** Also of other agents, as far as the entries in the gateways told them. The counts are those of this agent. */
+  /** Also those of other agents that entries in the gateways have reported. The counts are this agent's. */
   readonly acks: readonly AckView[]
   readonly lags: readonly DrainLag[]
   /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */

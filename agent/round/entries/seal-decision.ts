@@ -37,7 +37,7 @@ interface EntryContext {
   readonly now: Millis
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
-  /** How long other namespaces, and owners that are late, may delay a pod's seal, in ms. Absent: no bound of its own. */
+  /** How long other namespaces, and owners that are late, may delay a pod's seal, in ms. Absent: no limit. */
   readonly foreignHoldMs?: number | undefined
 }
 
@@ -86,7 +86,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
   const forcedAt = drain.deadline - SEAL_BEFORE_MS
   const isShort = forcedAt <= (memory.hookAt ?? drain.since) + memory.sleepMs
-  // No answer forces a seal: until the deadline the pod serves where it is needed, whatever its hook was told.
+  // No answer forces a seal: until the deadline the pod serves where it is needed, whatever its hook was answered.
   const isOpen =
     drain.phase === 'draining' || (drain.phase === 'expired' && (isShort || context.now < forcedAt))
   // A hook that is held after the proof waits for a gateway that has restarted or joined. So the entry is still watched.

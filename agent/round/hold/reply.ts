@@ -79,7 +79,7 @@ export function refusalResponse({ error, why }: Refusal): Response {
 export interface HoldRequest {
   readonly hook: Hook
   readonly pod: PodFact
-  /** The pod itself has sent it: a POST from an address that only this pod has. Absent: somebody has only named the pod. */
+  /** The pod itself has sent it: a POST from an address that only this pod has. Absent: the caller has only named the pod. */
   readonly isOwn?: boolean
 }
 

@@ -28,7 +28,7 @@ interface DrainBase {
   readonly deadline: Millis
   /** The containers that their hooks have reported to stop. */
   readonly stops: readonly Stop[]
-  /** The ports that these serve, denied one by one. `isWhole`: the whole pod is denied: it ends, or a hook named no container. */
+  /** The ports of these containers. `isWhole`: the whole pod is denied, because it ends or a hook named no container. */
   readonly ports: readonly number[]
   readonly isWhole: boolean
 }
@@ -162,7 +162,7 @@ interface Answered {
 
 /**
  * A 200, which replaces the caller's own sleep: every gateway has sealed the pod, and no ordinary request to it is in flight. Without the
- * plugin: every gateway was seen without the pod, for as long as a sleep (evidence `observed`). Only `proved()` makes one, of a proof.
+ * plugin: every gateway was seen without the pod, for as long as a sleep (evidence `observed`). Only `proved()` makes one, from a proof.
  */
 export interface Proved extends Answered {
   readonly status: 200

@@ -142,7 +142,7 @@ export const isReplacedAfterwards = ({ workload = '' }: PodFact): boolean =>
 export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
   hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))
 
-/** Whether it is of this kind, in any API group. */
+/** Whether the controller is of this kind, in any API group. */
 const isKind = (controller: string, kind: string): boolean =>
   controller === kind || controller.startsWith(`${kind}.`)
 

@@ -38,7 +38,7 @@ interface Lists {
   readonly all: () => Iterable<Holder>
 }
 
-/** The answers of lists. Names and ports are indexed when they are asked for: most lists are long, and few pods need those. */
+/** The answers of lists. Names and ports are indexed at first use, because few pods need them. */
 export function answersOf({ at, names, all }: Lists): (pod: Pick<PodFact, 'ips'>) => Answers {
   const foundIn = (list: Holder, { key: node, host, port }: HolderNode) =>
     ({ holder: list.key, node, host, port, connects: list.connects }) satisfies Found

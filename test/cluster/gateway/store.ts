@@ -11,7 +11,7 @@ import { ADMIN_PORT, FOLLOW_PORT } from './ports.ts'
 const store = createStore()
 await serveAdminApi({ store, host: '0.0.0.0', port: ADMIN_PORT, adminKey: process.env['ADMIN_KEY'] ?? '' })
 
-/** Sends one line for each write: first the last write of each present object, in order, then each new write. */
+/** Sends one line for each write: first the latest write of every object that exists, in order, then each new one. */
 const follow = createServer((_request, response) => {
   response.writeHead(200, { 'content-type': 'application/jsonl' })
   const tell = (event: StoreEvent) => response.write(`${JSON.stringify(event)}\n`)

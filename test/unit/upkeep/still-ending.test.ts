@@ -17,7 +17,7 @@ interface Server {
   readonly owners: readonly PodFact[] | undefined
   /** During the question, the watch reports that another pod has the address. */
   readonly overtaken?: boolean
-  /** This process was away, and the watch has not shown since then that it is up to date. */
+  /** This process was paused, and its watch has not caught up since. */
   readonly away?: boolean
 }
 

@@ -111,7 +111,7 @@ function _M:prepare(ctx, failed, connecting)
         return _M.PLAIN
     end
     local free, conf = plan.free, state.base
-    -- if all nodes are down, APISIX leaves out none
+    -- if all nodes are down, APISIX ignores their health
     state.down = state.down or free and ctx.up_checker and not has_up(ctx, conf, free.main)
                  and has_up(ctx, conf, conf.nodes)
     if free and (failed or state.down or not offers(state, free)) then

@@ -205,7 +205,7 @@ end
 
 --- Which configuration this worker has applied: etcd's revision in the etcd modes, the version of a
 -- kind of object in the standalone ones. APISIX reads each kind by itself: after etcd was compacted
--- or restored, it may read one kind anew, and another only seconds later.
+-- or restored, one kind may be read seconds before another.
 -- @tparam table core apisix.core
 -- @treturn number the highest revision of all kinds, 0 if APISIX reports none
 -- @treturn table the revision by kind, for those of KINDS that this APISIX has

@@ -63,7 +63,7 @@ function gatewayOn(clock: ManualClock, idleAt: (uid: string) => Millis) {
   }
 }
 
-/** What each of two agents costs one gateway, if this many pods end one after the other, and each agent answers half of the hooks. */
+/** What each of two agents costs one gateway while `count` pods end in turn, and each agent answers half of the hooks. */
 async function costs(count: number, everyMs: number) {
   const clock = manualClock()
   const began = clock.now()
