@@ -8,7 +8,7 @@ import { pod, terminating } from './pod.ts'
 export const totals = {
   drains: 1,
   proven: 0,
-  graded: { barrier: 0, observed: 0, accepted: 0, timer: 0 },
+  graded: { barrier: 0, observed: 0 },
   expired: 0,
   undone: 0,
   hooks: 0,

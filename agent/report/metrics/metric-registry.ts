@@ -85,10 +85,10 @@ export function createMetricRegistry() {
 export const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
 
 /** What proves a drain, or that nothing does. */
-export const EVIDENCE = ['barrier', 'observed', 'none'] as const satisfies readonly Ack['evidence'][]
+export const EVIDENCE = keysOf({ barrier: 1, observed: 1, none: 1 } satisfies Record<Ack['evidence'], 1>)
 /** The evidence that each result of a hook can have. */
 export const ANSWERS: Readonly<Record<Ack['result'], readonly Ack['evidence'][]>> = {
-  drained: ['barrier', 'observed'],
+  drained: EVIDENCE.filter(evidence => evidence !== 'none'),
   unproved: ['none'],
   stays: ['none']
 }

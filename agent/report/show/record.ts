@@ -12,6 +12,7 @@ import {
   type DrainLag
 } from '../snapshot/drain-view.ts'
 import type { Totals } from '../snapshot/snapshot.ts'
+import { EVIDENCE } from '../metrics/metric-registry.ts'
 import { z } from 'zod'
 import type { ToldAnswers } from '../../gateway/barrier/entry-table.ts'
 
@@ -179,7 +180,7 @@ const told = z.object({
   pod: z.string().max(253),
   status: z.literal([200, 503]),
   result: z.string().regex(/^[a-z-]{1,32}$/),
-  evidence: z.enum(['barrier', 'observed', 'none']),
+  evidence: z.enum(EVIDENCE),
   why: z.string().max(MOST_WHY),
   elapsedMs: z.number().min(0),
   by: z.string().max(253)
