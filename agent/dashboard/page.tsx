@@ -6,7 +6,7 @@ import { Header } from './cards/header.tsx'
 import { Holders } from './cards/holders-card.tsx'
 import { Answers, Hooks } from './cards/hooks-card.tsx'
 import { Lag } from './cards/lag-card.tsx'
-import { Hidden, Now } from './cards/now.tsx'
+import { Now } from './cards/now.tsx'
 import { Words } from './cards/words-card.tsx'
 import { isBlind } from './model/headline.ts'
 import { lanesOf } from './model/lanes.ts'
@@ -60,7 +60,6 @@ export function Page() {
               view={view}
               onView={onView}
             />
-            <Hidden places={snapshot.hidden} />
             <Gateways snapshot={snapshot} lanes={over} now={now} />
             {lag}
             <Hooks snapshot={snapshot} />

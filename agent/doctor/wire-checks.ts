@@ -9,13 +9,12 @@ import { createOnlyApisix } from '../hook/prestop.ts'
 import { readInjectSettings } from '../hook/inject/inject.ts'
 import { createConnection, type Connection } from '../kubernetes/transport/connection.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
-import { podsIn, servicesIn, slicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
+import { podsIn, servicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, leasePlace } from '../start/wire.ts'
 import { checkGateways, checkOthers } from './checks/check-gateways.ts'
-import { checkAdmin, checkHidden, checkSync } from './checks/check-holders.ts'
+import { checkAdmin, checkSync } from './checks/check-holders.ts'
 import { fail, wordsOf, createClusterLists, type Check, type Finding } from './checks/cluster-lists.ts'
 import { checkInjection, checkPods } from './checks/check-pods.ts'
-import { everyWorkerCoversL4 } from '../round/gather/hidden-places.ts'
 import { checkKubernetes, checkNamespaces, checkRbac } from './rights/check-rbac.ts'
 import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-store.ts'
 import type { GatewayFact } from '../rules/drain/facts.ts'
@@ -46,24 +45,12 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
   const survey = createClusterLists({
     clock,
     isOnlyApisix: createOnlyApisix(ask, clock),
-    lists: { pods: each(podsIn), slices: each(slicesIn), services: each(servicesIn) },
+    lists: { pods: each(podsIn), services: each(servicesIn) },
     async holders(signal) {
       const mode = (await admin.standalone(signal)) ? 'standalone' : 'etcd'
       return createLists(admin, { current: () => ({ mode }) })
     }
   })
-  /** Whether every gateway answers that it seals and counts L4 sessions too. */
-  const coversL4 = async (signal: AbortSignal) => {
-    if (!barrier) return false
-    const gateways = await gatewayCalls.list(signal)
-    const states = gateways.map(({ ip }) =>
-      barrier
-        .at(ip)
-        .state(signal)
-        .catch(() => undefined)
-    )
-    return everyWorkerCoversL4(await Promise.all(states))
-  }
   const now = () => clock.now()
   const needMs = apisix.barrier ? 0 : drain.settleMs
   const byHand = apisix.gateways.kind === 'static'
@@ -86,7 +73,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       after: ['rbac', 'gateways'],
       check: checkOthers(survey, signal => gatewayCalls.list(signal))
     },
-    { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey, coversL4) },
     config.sync.allow.length > 0 && {
       name: 'sync',
       after: ['kubernetes', 'rbac'],

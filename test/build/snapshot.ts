@@ -80,7 +80,6 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       hooks: { routed: 0, without: [], bare: [], early: [], counts: { without: 0, bare: 0, early: 0 } }
     },
     holders: [],
-    hidden: [],
     drains: [waitingDrain()],
     moments: new Map(),
     hooks: new Map(),

@@ -47,34 +47,6 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('names the places that hide pods, and the remedy', async () => {
-    const place = {
-      holder: 'upstreams/web',
-      name: 'shop <b>web</b>',
-      node: '10.97.0.12:80',
-      why: '10.97.0.12:80 is the ClusterIP of Service shop/web',
-      change: 'list the addresses of pods',
-      pods: ['shop/web-1', 'shop/web-2'],
-      count: 7
-    }
-    const others = Array.from({ length: 11 }, (_, i) => ({ ...place, holder: `upstreams/other-${i}` }))
-    const quiet = scene({ live: 0, holders: 0 })
-    const { url } = await start({ ...quiet, past: [], hidden: [place, ...others] })
-    const { page, complaints } = await stage.open(url)
-    await page.getByRole('heading', { level: 1 }).getByText('12 places in APISIX can hide pods.').waitFor()
-    const section = page.getByRole('region', { name: 'Places that hide pods' })
-    await section.getByText('12 places', { exact: true }).waitFor()
-    const first = section.getByRole('listitem').first()
-    for (const text of ['upstreams/web', place.name, place.why, place.change])
-      await first.getByText(text, { exact: true }).or(first.getByText(text)).first().waitFor()
-    await first.getByText('May lead to 7 pods: shop/web-1, shop/web-2 and others').waitFor()
-    expect(await section.getByRole('listitem').count()).to.equal(10)
-    await section.getByText('And 2 more').waitFor()
-    expect(await violations(page)).to.deep.equal([])
-    expect(complaints).to.deep.equal([])
-    await page.close()
-  })
-
   it('shows why a drain was not proved, and how to check it by hand', async () => {
     const { url } = await start(scene())
     const { page } = await stage.open(url)

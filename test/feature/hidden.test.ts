@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
 import { expect } from 'chai'
-import { WebSocket } from 'ws'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { toServiceFact } from '../../agent/kubernetes/facts/service-store.ts'
 import { until } from '../build/apisix.ts'
@@ -215,33 +213,14 @@ describe('feature: places that hide a pod', () => {
   })
 
   for (const stream of ['unlisted', true] as const)
-    test(`L4 is on at a gateway, ${stream === true ? '' : 'and the Admin API lists no stream routes '}(R6)`, async start => {
+    test(`L4 is on and not covered, ${stream === true ? 'without' : 'and the Admin API lists no'} stream routes: 503 with what to load (R6)`, async start => {
       const rig = await start({ barrier: true, stream })
       const [old] = await pair(rig)
       rig.end(old)
-      const { body } = await rig.hook(old)
-      expect(body.evidence, body.why).to.equal(stream === true ? 'barrier' : 'none')
-      if (stream !== true) expect(body.why).to.match(/L4 is on at .+ and not covered/)
-    })
-
-  for (const by of ['stream route', 'upstream of its service'])
-    test(`L4 (${by}) is never answered by the barrier, which does not cover it`, async start => {
-      const rig = await start({ barrier: true, stream: true })
-      const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-      const nodes = { [old.node]: 1, [fresh.node]: 1 }
-      const isOwn = by === 'stream route'
-      const upstream = { type: 'roundrobin', nodes }
-      if (!isOwn) rig.put('upstreams', 'web', upstream)
-      if (!isOwn) rig.put('services', 'web', { upstream_id: 'web' })
-      rig.put('stream_routes', 's', { server_port: 9100, ...(isOwn ? { upstream } : { service_id: 'web' }) })
-      const key = isOwn ? 'stream_routes/s/upstream' : 'upstreams/web'
-      await rig.settled()
-      await until('the agent lists it', () => rig.agent.nodes(key) === 2)
-      rig.end(old)
-      const { body } = await rig.hook(old)
-      expect(body.evidence).to.not.equal('barrier')
-      expect(body.why).to.contain('L4')
-      await until('it is out', () => rig.nodes(key).join() === fresh.node)
+      const { status, body } = await rig.hook(old)
+      expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 503, evidence: 'none' })
+      expect(body.why).to.contain('L4 is on and not covered')
+      expect(body.change).to.contain('let the plugin cover TCP')
     })
 
   for (const all of [true, false])
@@ -260,39 +239,7 @@ describe('feature: places that hide a pod', () => {
       if (all) expect(body.evidence, body.why).to.equal('barrier')
       else {
         expect(body.evidence).to.not.equal('barrier')
-        expect(body.why).to.contain('which the barrier covers only if every gateway reports it')
+        expect(body.why).to.contain('L4 is on and not covered')
       }
     })
-
-  test('are shown with their pods and the remedy, and reported when they come and go', async start => {
-    const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
-    const page = new WebSocket(`ws://127.0.0.1:${rig.agent.port}/api/stream`)
-    let shown: Snapshot | undefined
-    page.on('message', (data: Buffer) => void (shown = JSON.parse(data.toString()) as Snapshot))
-    try {
-      await until('the page is there', () => shown !== undefined)
-      expect(shown?.hidden).to.deep.equal([])
-      rig.service('web', [rig.pod('web-1'), rig.pod('web-2')])
-      rig.put('upstreams', 'web', { name: 'shop', ...onlyNode('web.shop.svc:80') })
-      await until('it is shown', () => shown?.hidden[0]?.count === 2)
-      expect(shown?.hidden).to.deep.equal([
-        {
-          holder: 'upstreams/web',
-          name: 'shop',
-          node: 'web.shop.svc:80',
-          why: 'web.shop.svc:80 is a name of Service shop/web',
-          change:
-            'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)',
-          pods: ['shop/web-1', 'shop/web-2'],
-          count: 2
-        }
-      ])
-      const asked = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
-      expect(((await asked.json()) as Snapshot).hidden).to.deep.equal(shown?.hidden)
-      rig.remove('upstreams', 'web')
-      await until('it is gone', () => shown?.hidden.length === 0)
-    } finally {
-      page.terminate()
-    }
-  })
 })

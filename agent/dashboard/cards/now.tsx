@@ -1,5 +1,4 @@
 import { useMemo } from 'preact/hooks'
-import type { LeadsTo } from '../../rules/plan/hidden.ts'
 import type { ArrivalView, Snapshot } from '../../report/snapshot/snapshot.ts'
 import { count, formatAge, formatMs } from '../model/format.ts'
 import { isBlind } from '../model/headline.ts'
@@ -7,7 +6,7 @@ import { arriving, figureNote, lagFigures, type Quantiles } from '../model/lags.
 import { holderName, whyBehind } from '../model/upstreams.ts'
 import { RANGE_MS, type View } from '../model/view.ts'
 import { GRADES } from '../model/words.ts'
-import { Mark, Name, Section } from '../parts/basics.tsx'
+import { Name, Section } from '../parts/basics.tsx'
 
 interface NowProps {
   snapshot: Snapshot
@@ -95,7 +94,7 @@ const share = (part: number, whole: number) => Math.floor((part / whole) * 1000)
 
 /** A pod that is Ready for longer than this and is not routed is stuck, in ms. */
 const STUCK_MS = 5000
-const MOST = { arriving: 3, hidden: 10 }
+const MOST_ARRIVING = 3
 
 /** Pods that are Ready and that some gateway does not route to, each with the reason. */
 const Arriving = ({ pods, now }: { pods: readonly ArrivalView[]; now: number }) => (
@@ -105,7 +104,7 @@ const Arriving = ({ pods, now }: { pods: readonly ArrivalView[]; now: number }) 
     head={<span class="quiet spread">{count(pods.length, 'pod')}</span>}
   >
     <ul class="causes">
-      {pods.slice(0, MOST.arriving).map(({ uid, namespace, pod, readyAt, why }) => (
+      {pods.slice(0, MOST_ARRIVING).map(({ uid, namespace, pod, readyAt, why }) => (
         <li key={uid}>
           <Name before={`${namespace}/`} text={pod} />
           <p>
@@ -116,39 +115,3 @@ const Arriving = ({ pods, now }: { pods: readonly ArrivalView[]; now: number }) 
     </ul>
   </Section>
 )
-
-/** The places that send requests to pods and that the agent cannot edit, each with a remedy. Shows nothing if there are none. */
-export function Hidden({ places }: { places: readonly LeadsTo[] }) {
-  if (places.length === 0) return null
-  return (
-    <Section
-      id="hidden"
-      title="Places that hide pods"
-      head={<span class="quiet spread">{count(places.length, 'place')}</span>}
-    >
-      <p class="quiet">The agent cannot take pods out here. Their hooks get a 503 at once.</p>
-      <ul class="causes">
-        {places.slice(0, MOST.hidden).map(({ holder, name, why, change, pods, count: led }) => (
-          <li key={`${holder} ${why}`}>
-            <p>
-              <Mark tone="busy" label={holder} /> {name && <span class="quiet">{name}</span>}
-            </p>
-            <p class="why">{why}</p>
-            <p class="small">
-              May lead to {count(led, 'pod')}: {pods.join(', ')}
-              {led > pods.length && ' and others'}
-            </p>
-            <p class="small">
-              <b>What to do</b> {change}
-            </p>
-          </li>
-        ))}
-      </ul>
-      {places.length > MOST.hidden && (
-        <p class="quiet">
-          And {places.length - MOST.hidden} more: <code>apisix-drain doctor</code> names all of them.
-        </p>
-      )}
-    </Section>
-  )
-}

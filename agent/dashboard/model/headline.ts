@@ -58,8 +58,6 @@ const CHECKS: readonly ((snapshot: Snapshot) => Trouble | undefined)[] = [
     const [first] = late
     return first && busy(`${count(late.length, 'ghost')} in APISIX.`, `${holderName(first.holder)} lists it.`)
   },
-  ({ hidden: [first, ...others] }) =>
-    first && busy(`${count(1 + others.length, 'place')} in APISIX can hide pods.`, first.why),
   ({ inventory: { hooks } }) => unsafe('has no hook', hooks.without, hooks.counts.without),
   ({ inventory: { hooks } }) =>
     unsafe('has a container that ends before the answer', hooks.early, hooks.counts.early),

@@ -1,7 +1,9 @@
 import { createIdentity, twinDoubt } from '../../gateway/barrier/gateway-clock.ts'
+import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
 import type { Config } from '../../config/config.ts'
 import { isOtherWire, meaningOf } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
+import { COVER_L4 } from '../../rules/proof/proof.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import { fail, ok, warn, type ClusterLists, type Check, type Finding } from './cluster-lists.ts'
 
@@ -17,6 +19,7 @@ interface BarrierHealth {
   readonly fit: boolean
   readonly unfit: readonly string[]
   readonly plugin: string
+  readonly workers: BarrierGateway['workers']
 }
 
 /** The result of one check for one gateway. Gateways with the same outcome are reported together. */
@@ -107,9 +110,11 @@ export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'api
       change
     })
     try {
-      const { fit, unfit, plugin, doubt } = await asked(gateway, instances, signal)
+      const { fit, unfit, plugin, doubt, workers } = await asked(gateway, instances, signal)
       if (doubt !== '')
         return problem(doubt, 'correct apisix.gateways: name each gateway once, at its own address')
+      const open = workers.find(({ l4 = 'covered' }) => l4 !== 'covered')
+      if (open) return problem(`L4 is on and not covered: ${open.l4}`, COVER_L4)
       if (fit) return { name, level: 'ok', told: `fit, plugin ${plugin}`, change: '' }
       return problem(`not fit: ${unfit.join('; ')}`, 'use a plugin version that knows this APISIX')
     } catch (err) {

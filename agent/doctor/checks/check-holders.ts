@@ -1,36 +1,6 @@
 import { allowedBy, settleClaims } from '../../rules/members/members.ts'
-import { everyHidden } from '../../round/gather/hidden-places.ts'
-import type { LeadsTo } from '../../rules/plan/hidden.ts'
-import { createServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { ok, warn, fail, type Check, type ClusterLists, type Finding } from './cluster-lists.ts'
 import type { Mode } from '../../gateway/inventory/mode-watch.ts'
-
-const HIDDEN = 'hidden'
-
-/**
- * Reports each place in APISIX that leads to pods without listing them. The hooks of such pods get a 503.
- *
- * @param coversL4 asks whether every gateway covers L4; called only if APISIX proxies L4
- */
-export function checkHidden(
-  survey: ClusterLists,
-  coversL4: (signal: AbortSignal) => Promise<boolean>
-): Check {
-  return async signal => {
-    const inventory = await survey.inventory(signal)
-    const [{ store: pods }, slices, services] = await Promise.all([
-      survey.pods(signal),
-      survey.slices(signal),
-      // A missing right is reported by rbac. Places that name pods by other addresses are found all the same.
-      survey.services(signal).catch(() => createServiceStore().store)
-    ])
-    const hasL4 = inventory.holders().keys().some(inventory.isL4)
-    const parts = { cluster: { pods, slices, services, parts: () => [] }, inventory }
-    const places = everyHidden(parts, hasL4 && (await coversL4(signal)))
-    if (places.length === 0) return [ok(HIDDEN, 'no place leads to pods without listing them')]
-    return places.map(place => warn(HIDDEN, tellLeadsTo(place), place.change))
-  }
-}
 
 const SYNC = 'sync'
 /** The finding names at most this many Services. */
@@ -56,13 +26,6 @@ export function checkSync(survey: Pick<ClusterLists, 'services'>, allow: readonl
       )
     ]
   }
-}
-
-/** The place as one line of text, without the remedy. */
-export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string {
-  const others = count > pods.length ? ' and others' : ''
-  const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`
-  return `${holder}${name === null ? '' : ` (${name})`}: ${why}; it may lead to ${led}`
 }
 
 const NAME = 'admin-api'

@@ -1,7 +1,6 @@
 import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
-import { toEndpointFact, createSliceStore } from '../../kubernetes/facts/slice-store.ts'
 import { toPodFact } from '../../kubernetes/facts/pod-fact.ts'
 import { createPodStore, type PodStore } from '../../kubernetes/facts/pod-store.ts'
 import { toServiceFact, createServiceStore, type ServiceStore } from '../../kubernetes/facts/service-store.ts'
@@ -17,7 +16,6 @@ export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
 /** The lists that several checks need. Each list is read once, at the first call. If the read fails, all callers get this failure. */
 export interface ClusterLists {
   pods(signal: AbortSignal): Promise<SurveyedPods>
-  slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>
   services(signal: AbortSignal): Promise<ServiceStore>
   /** Whether the namespace says so of all its pods. */
   isOnlyApisix(namespace: string): Promise<boolean>
@@ -39,7 +37,7 @@ export interface SurveyedPods {
 
 interface SurveyOptions extends Pick<ClusterLists, 'isOnlyApisix'> {
   readonly clock: Clock
-  readonly lists: Readonly<Record<'pods' | 'slices' | 'services', Pages>>
+  readonly lists: Readonly<Record<'pods' | 'services', Pages>>
   /** The source of the holders, in the mode of this APISIX. */
   readonly holders: (signal: AbortSignal) => Promise<Pick<AdminApi, 'list' | 'pageSize'>>
 }
@@ -60,11 +58,6 @@ export function createClusterLists({ clock, lists, holders, isOnlyApisix }: Surv
       }
       await fill(lists.pods(signal), read, sink)
       return { store, hooked, apisix }
-    }),
-    slices: once(async signal => {
-      const { store, sink } = createSliceStore()
-      await fill(lists.slices(signal), toEndpointFact, sink)
-      return store
     }),
     services: once(async signal => {
       const { store, sink } = createServiceStore()

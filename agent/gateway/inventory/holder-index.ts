@@ -30,8 +30,6 @@ export interface HolderIndex {
   readonly version: () => number
   /** The last listings had no object, not even one that lists no node. */
   readonly isEmpty: () => boolean
-  /** Whether the nodes of this holder get L4 connections: by the holder's own scheme, or because a stream route refers to it. */
-  readonly isL4: (holder: HolderKey) => boolean
 }
 
 interface Known {
@@ -50,10 +48,6 @@ export function createHolderIndex(): HolderIndex {
   const hosts = new Map<string, Set<HolderKey>>()
   const discovered = new Map<HolderKey, Holder>()
   const names = new Set<string>()
-  let streamed: ReadonlySet<HolderKey> = new Set()
-  let streams: readonly AdminObject[] = []
-  let upstreamOf: ReadonlyMap<string, string> = new Map()
-
   let ofSecond: ReadonlySet<string> = new Set()
   let version = 0
   const listed = new Map<Resource, number>()
@@ -114,16 +108,7 @@ export function createHolderIndex(): HolderIndex {
   return {
     replace(resource, list, beganAt) {
       listed.set(resource, list.length)
-      if (resource === 'services') {
-        learnServices(list)
-        upstreamOf = new Map(list.flatMap(({ id, value }) => idIn(value.upstream_id).map(to => [id, to])))
-      }
-      if (resource === 'stream_routes') streams = list
-      if (resource === 'services' || resource === 'stream_routes') {
-        const next = referredTo(streams, upstreamOf)
-        if (next.symmetricDifference(streamed).size > 0) version += 1
-        streamed = next
-      }
+      if (resource === 'services') learnServices(list)
       const byName = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
         const stays = known.resource !== resource || byName.has(name) || (known.at ?? -Infinity) >= beganAt
@@ -162,7 +147,6 @@ export function createHolderIndex(): HolderIndex {
     names: () => names,
     version: () => version,
     isEmpty: () => listed.values().every(objects => objects === 0),
-    isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
     answers(pod) {
       if (answered?.version !== version)
         answered = {
@@ -173,21 +157,4 @@ export function createHolderIndex(): HolderIndex {
     },
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }
-}
-
-const idIn = (value: unknown): readonly string[] =>
-  typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
-
-/** The holders that stream routes refer to: an upstream, a service, or the upstream of such a service. */
-function referredTo(
-  routes: readonly AdminObject[],
-  upstreamOf: ReadonlyMap<string, string>
-): ReadonlySet<HolderKey> {
-  return new Set(
-    routes.flatMap(({ value }) => {
-      const services = idIn(value.service_id)
-      const upstreams = [...idIn(value.upstream_id), ...services.flatMap(id => upstreamOf.get(id) ?? [])]
-      return [...upstreams.map(id => `upstreams/${id}`), ...services.map(id => `services/${id}/upstream`)]
-    })
-  )
 }

@@ -22,8 +22,6 @@ export interface Inventory extends Omit<HolderIndex, 'replace' | 'learn' | 'forg
    * inventory.
    */
   readAt(): Millis | undefined
-  /** When the last listing of stream routes began that APISIX did not refuse because its stream mode is off. */
-  streamsReadAt(): Millis
   /** Why a part of the inventory is too old: its last listing failed. Empty if no last listing failed. */
   problem(): string
   /** Stores one object that was just read (the writer's read-back). */
@@ -70,7 +68,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
   const ended = new AbortController()
   const readAt = new Map<Resource, Millis>()
   const problems = new Map<Resource, Error>()
-  let [offUntil, streamsReadAt] = [-Infinity, -Infinity]
+  let offUntil = -Infinity
   let running: Promise<void> | undefined
   let queued: PromiseWithResolvers<void> | undefined
   let failures = 0
@@ -84,8 +82,7 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
     try {
       const isOff = isL4 && beganAt < offUntil
       const listed = isOff ? undefined : await listAll(admin, resource, ended.signal)
-      if (isL4 && listed) streamsReadAt = beganAt
-      else if (isL4 && !isOff) offUntil = beganAt + OFF_MS
+      if (isL4 && !isOff && !listed) offUntil = beganAt + OFF_MS
       index.replace(resource, listed ?? [], beganAt)
       readAt.set(resource, beganAt)
       problems.delete(resource)
@@ -143,7 +140,6 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
     },
     refresh,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
-    streamsReadAt: () => streamsReadAt,
     problem: () => tellProblems(problems),
     learn: object => {
       if (index.learn(object, clock.now())) listeners.notify()

@@ -20,9 +20,6 @@ import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import { isEnding } from '../../rules/plan/match.ts'
 import type { Memory } from '../../round/gather/memory.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { LeadsTo } from '../../rules/plan/hidden.ts'
-import { everyHidden, type HiddenParts } from '../../round/gather/hidden-places.ts'
 
 /**
  * The sources as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
@@ -37,7 +34,6 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
     gateways: sources.gateways,
     inventory: { ...sources.inventory },
     holders: sources.holders,
-    hidden: sources.hidden,
     drains: [...sources.drains].map(drain =>
       drainView(
         drain,
@@ -217,39 +213,3 @@ export function holdersOnSuccessors(
 
 /** When the last pod that the place lists began to end. */
 const sinceWhen = (found: readonly OnSuccessors[]): Millis => Math.max(...found.map(({ since }) => since))
-
-/** The pause after a search, as a multiple of its duration. With 10,000 pods a search takes up to 100 ms, and something always changes. */
-const REST = 100
-
-interface HiddenViewParts {
-  readonly cluster: HiddenParts['cluster']
-  readonly inventory: HiddenParts['inventory'] & Pick<Sources['inventory'], 'version' | 'readAt'>
-}
-
-/**
- * The places that hide pods, for a snapshot. It searches again after the holders or the watched objects have changed, and returns the
- * same list until then.
- */
-export function createHiddenView(
-  parts: HiddenViewParts,
-  clock: Pick<Clock, 'now'>,
-  coversL4: () => boolean = () => false
-): () => readonly LeadsTo[] {
-  let found: readonly LeadsTo[] = []
-  let of: string | undefined
-  let restUntil: Millis = -Infinity
-  return () => {
-    const { cluster, inventory } = parts
-    if (inventory.readAt() === undefined) return found
-    const watched = cluster.parts().map(({ synced, counters: { events, lists } }) => [synced, events, lists])
-    const isCovered = coversL4()
-    const version = JSON.stringify([inventory.version(), isCovered, ...watched])
-    const from = clock.now()
-    if (version === of || from < restUntil) return found
-    found = everyHidden(parts, isCovered)
-    of = version
-    const to = clock.now()
-    restUntil = to + REST * (to - from)
-    return found
-  }
-}

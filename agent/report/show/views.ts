@@ -14,8 +14,7 @@ import {
   leaderView,
   reachOf,
   gatewayView,
-  holdersOnSuccessors,
-  createHiddenView
+  holdersOnSuccessors
 } from './build-snapshot.ts'
 import type { Vouch } from '../../round/hold/reply.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
@@ -25,7 +24,6 @@ import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
 import { createArrivals } from './arrivals-view.ts'
 import { createBehind, listedGhosts } from '../behind/behind-view.ts'
 import { unsealedIn, withUnsealed, type HolderClock } from '../behind/differences.ts'
-import { everyWorkerCoversL4 } from '../../round/gather/hidden-places.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
 import { createRecord, type Answers } from './record.ts'
 import { isRiskless, type Memory } from '../../round/gather/memory.ts'
@@ -67,9 +65,6 @@ export function createViews(options: ViewsOptions): Views {
   const { cluster, inventory } = sources
   const startedAt = clock.now()
   const shown = new WeakMap<Holder, HolderView>()
-  const hidden = createHiddenView(sources, clock, () =>
-    everyWorkerCoversL4(cluster.gateways().map(({ id }) => sources.barrier?.state(id)?.told))
-  )
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, isFollowed: behind.isFollowed, clock, metrics })
@@ -202,7 +197,6 @@ export function createViews(options: ViewsOptions): Views {
             onSuccessors: succeeded.get(holder.key) ?? null
           })
         ),
-        hidden: hidden(),
         arrivals: arrivals.views()
       })
     },

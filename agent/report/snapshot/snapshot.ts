@@ -3,7 +3,6 @@ import type { Drain, Grade } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid, NodeKey } from '../../rules/drain/facts.ts'
 import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-view.ts'
 import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
-import type { LeadsTo } from '../../rules/plan/hidden.ts'
 import type { Vouch } from '../../round/hold/reply.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
@@ -165,8 +164,6 @@ export interface Snapshot {
   readonly gateways: readonly GatewayView[]
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
-  /** Places in APISIX that lead to pods without listing them, or that no evidence covers. */
-  readonly hidden: readonly LeadsTo[]
   readonly drains: readonly DrainView[]
   /** Finished drains, answers and lags, as far as they are kept (`record.ts`), newest first. */
   readonly past: readonly DrainView[]
@@ -188,7 +185,6 @@ export interface SnapshotSources {
   readonly gateways: readonly GatewayView[]
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
-  readonly hidden: readonly LeadsTo[]
   readonly drains: Iterable<Drain>
   /** A drain that is missing here has the moments of its witnesses. */
   readonly moments: ReadonlyMap<PodUid, Moments>

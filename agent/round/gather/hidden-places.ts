@@ -1,16 +1,11 @@
-import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import { isOver } from '../../rules/drain/eligible.ts'
-import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
+import type { PodFact } from '../../rules/drain/facts.ts'
 import {
   elsewhere,
   hiddenPlaces,
-  streamed,
-  leadsTo,
   type Answers,
   type Behind,
-  type HiddenPlace,
-  type LeadsTo
+  type HiddenPlace
 } from '../../rules/plan/hidden.ts'
 import type { World } from '../../rules/plan/holder.ts'
 import { LOAD_IT } from '../../rules/proof/verdict.ts'
@@ -18,15 +13,9 @@ import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
-/** The sources in which hidden places are found (`HiddenPlace`). */
-export interface HiddenParts {
-  readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
-  readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'answers' | 'isL4'>
-}
-
 /** The facts about a pod's Services, and about names that may stand for the pod. */
 function behindOf(
-  { cluster }: Pick<HiddenParts, 'cluster'>,
+  { cluster }: Pick<Sources, 'cluster'>,
   pod: PodFact,
   services: readonly ServiceName[],
   isListed: boolean,
@@ -46,28 +35,6 @@ function behindOf(
   }
 }
 
-/**
- * All places that may lead to pods without listing them, for `doctor` and the snapshot. Every pod and node is checked.
- *
- * @param coversL4 whether every gateway covers L4, so that L4 places hide no pod
- */
-export function everyHidden(parts: HiddenParts, coversL4 = false): readonly LeadsTo[] {
-  const { cluster, inventory } = parts
-  const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
-  return leadsTo({
-    world: {
-      holders: () => inventory.holders().values(),
-      holdersOf: inventory.byHost,
-      ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !isOver(pod)),
-      portsOf: pod => cluster.slices.portsOf(pod)
-    },
-    pods,
-    isL4: key => !coversL4 && inventory.isL4(key),
-    behind: (pod, isListed) =>
-      behindOf(parts, pod, cluster.slices.servicesOf(pod), isListed, inventory.answers(pod))
-  })
-}
-
 /** Updates `memory.hidden`: the places from which requests may reach the pod, although no list of nodes shows that. */
 export function rememberHidden(drain: Drain, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
@@ -75,16 +42,13 @@ export function rememberHidden(drain: Drain, memory: Memory, world: World, sourc
   const services = cluster.slices.servicesOf(pod)
   if (services.length > 0) memory.services = services
   const places = [...memory.places.values()]
-  const unread = unreadPlace(drain, places.length > 0 ? [] : memory.services, sources)
+  const unread = unreadPlace(places.length > 0 ? [] : memory.services, sources)
   const found = [
     ...hiddenPlaces(
       world,
       pod,
       behindOf(sources, pod, memory.services, places.length > 0, inventory.answers(pod))
     ),
-    ...(coversL4(pod.uid, sources)
-      ? []
-      : places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : []))),
     ...(unread ? [unread] : [])
   ]
   for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
@@ -93,10 +57,9 @@ export function rememberHidden(drain: Drain, memory: Memory, world: World, sourc
 
 /**
  * A place that stands for a missing or an empty inventory. Only the inventory shows places that lead to the pod without its address, such
- * as a ClusterIP. So nothing is proved without an inventory. Where L4 is on and not covered, only the stream routes show who gets sessions.
+ * as a ClusterIP. So nothing is proved without an inventory.
  */
 function unreadPlace(
-  { uid, since }: Drain,
   services: readonly ServiceName[],
   { cluster, inventory, probe, barrier }: Sources
 ): HiddenPlace | undefined {
@@ -108,12 +71,6 @@ function unreadPlace(
       'wait for the first listing; if it fails, the log says why (apisix.admin)'
     )
   const gateways = cluster.gateways()
-  const open = gateways.find(({ id }) => barrier?.reading(uid, id)?.word?.l4 === false)
-  if (open && inventory.streamsReadAt() < since)
-    return place(
-      `L4 is on at ${open.name} and not covered, and the stream routes have not been read since`,
-      'let the plugin cover TCP (docs/long-lived.md, L4), or set apisix.proxy_mode where apisix.admin leads too'
-    )
   if (inventory.isEmpty() && services.length > 0) {
     const other = gateways.find(({ id }) => {
       const workers = barrier?.state(id)?.told?.workers ?? []
@@ -141,20 +98,4 @@ export function notLiteral({
   const holder = found?.key ?? byHost(name as string)[0]?.key ?? 'a plugin'
   const why = found ? 'APISIX finds its nodes' : `${name} is a name`
   return { holder, why: `${why}, so reads prove nothing`, change: LOAD_IT }
-}
-
-/** Whether every worker of every gateway seals and counts L4 sessions too. `states`: what each gateway reports; `undefined`: nothing. */
-export const everyWorkerCoversL4 = (
-  states: readonly (Pick<BarrierGateway, 'workers'> | undefined)[]
-): boolean =>
-  states.length > 0 &&
-  states.every(
-    state =>
-      state && state.workers.length > 0 && state.workers.every(({ l4 = 'covered' }) => l4 === 'covered')
-  )
-
-/** Whether every gateway has reported about this pod that it seals and counts L4 sessions too. */
-function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {
-  const gateways = cluster.gateways()
-  return gateways.length > 0 && gateways.every(({ id }) => barrier?.reading(uid, id)?.word?.l4 === true)
 }

@@ -40,10 +40,7 @@ export interface Holder {
   readonly nodes: readonly HolderNode[]
   /** Set if APISIX finds the nodes itself (`discovery_type`): then the agent can edit nothing here. */
   readonly discovery: { readonly type: string; readonly service: string } | undefined
-  /**
-   * Proxied as L4: in a stream route, or of scheme tcp, tls or udp. For an upstream that a stream route names by id, only the inventory
-   * knows this (`isL4`).
-   */
+  /** Proxied as L4 only: in a stream route, or of scheme tcp, tls or udp. */
   readonly l4?: boolean
   /** What APISIX connects to past its balancer. The inventory lists it apart. */
   readonly connects?: boolean

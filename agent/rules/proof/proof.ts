@@ -36,6 +36,7 @@ export function prove(
   const gateways = assessed.map(({ report }) => report)
   const idle = allOf(gateways, isIdle)
   const isSilent = evidence.gateways.some(({ silent }) => silent)
+  const isOpen = evidence.gateways.some(({ barrier }) => barrier && leavesL4(barrier))
   const nothing = longLivedOf(evidence) ? 'no other request' : 'nothing'
   return verdictOf(evidence, drain, now, {
     gateways,
@@ -49,13 +50,18 @@ export function prove(
         .map(({ key, why }) => `${key}: ${why}`),
       ...(idle ? [] : gatewayObstacles(gateways))
     ],
-    vain: isSilent ? 'soon' : undefined,
-    change: isSilent ? LOAD_IT : undefined,
+    vain: isSilent || isOpen ? 'soon' : undefined,
+    change: isOpen ? COVER_L4 : isSilent ? LOAD_IT : undefined,
     until: earliest(assessed.map(({ waitsUntil }) => waitsUntil))
   })
 }
 
 const isIdle = (report: GatewayReport): report is Idle => report.grade === 'barrier'
+
+/** Whether L4 is on and not covered: a stream route may lead to the pod, and nobody counts its sessions. It may only be starting. */
+const leavesL4 = ({ word }: BarrierReading): boolean => word?.l4 === false
+export const COVER_L4 =
+  'let the plugin cover TCP (docs/long-lived.md, L4), turn stream mode off, or give the pods a sleep instead of the hook'
 
 /** The answer must state what happens to the last requests. */
 const FORCED =
@@ -111,6 +117,7 @@ type SealedIdle = BarrierReading & {
 const hasEnded = (barrier: BarrierReading, since: Millis): barrier is SealedIdle =>
   barrier.problem === '' &&
   barrier.fit &&
+  !leavesL4(barrier) &&
   barrier.at >= since &&
   barrier.entry === 'sealed' &&
   barrier.readAfterSeal &&
@@ -161,6 +168,7 @@ function stateOf(
   if (barrier === undefined) return { sealed: false, why: 'no barrier was read' }
   if (barrier.problem !== '') return { sealed: false, why: barrier.problem }
   if (!barrier.fit) return { sealed: false, why: 'the barrier does not fit this APISIX' }
+  if (leavesL4(barrier)) return { sealed: false, why: 'L4 is on and not covered' }
   const sealed = barrier.entry === 'sealed'
   const { requests, long } = barrier.inflight
   if (barrier.at < since || barrier.entry === 'absent')

@@ -58,7 +58,6 @@ describe('doctor: pods and their hooks', () => {
       isOnlyApisix: async namespace => namespace === 'alone',
       lists: {
         pods: () => page(pods),
-        slices: () => page([]),
         services: services
           ? () => page([SERVICE])
           : async function* () {

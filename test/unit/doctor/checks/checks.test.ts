@@ -119,10 +119,11 @@ describe('doctor', () => {
   }
 
   describe('gateways', () => {
+    const HEALTH = { instance: 'i1', fit: true, unfit: [], plugin: '0.3.0', workers: [] }
     const calls = (differs: Partial<GatewayCalls> = {}): GatewayCalls => ({
       list: async () => [GATEWAY],
       readControl: async () => ({}),
-      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.3.0' }),
+      readBarrier: async () => HEALTH,
       ...differs
     })
     const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
@@ -170,7 +171,7 @@ describe('doctor', () => {
         const each = async function* () {
           yield pods
         }
-        const lists = { pods: each, slices: each, services: each }
+        const lists = { pods: each, services: each }
         const holders = () => Promise.reject(new Error('not asked'))
         return run(
           checkOthers(
@@ -210,18 +211,16 @@ describe('doctor', () => {
       )
     })
 
-    it('with an unfit plugin report what it lacks', async () => {
-      const unfit = calls({
-        readBarrier: async () => ({
-          instance: 'i1',
-          fit: false,
-          unfit: ['no balancer', 'no picker'],
-          plugin: '0'
-        })
-      })
-      expect((await run(checkGateways(unfit, config(barrier)))).at(-1)).to.equal(
-        'fail barrier: apisix-0: not fit: no balancer; no picker'
-      )
+    it('with an unfit plugin report what it lacks, as with L4 that is on and not covered', async () => {
+      const told = async (unfit: string[], l4: string) => {
+        const workers = ['covered', l4].map(l4 => ({ pid: 1, fit: true, revisions: {}, l4 }))
+        const readBarrier = async () => ({ ...HEALTH, fit: unfit.length === 0, unfit, workers })
+        return (await run(checkGateways(calls({ readBarrier }), config(barrier)))).at(-1)
+      }
+      const lacks = ['no balancer', 'no picker']
+      expect(await told(lacks, 'covered')).to.equal('fail barrier: apisix-0: not fit: no balancer; no picker')
+      expect(await told([], 'xRPC')).to.equal('fail barrier: apisix-0: L4 is on and not covered: xRPC')
+      expect(await told([], 'covered')).to.match(/^ok barrier/)
     })
   })
 
@@ -230,7 +229,7 @@ describe('doctor', () => {
     const listed = ['one', 'two'].map(name => staticGateway({ name, host: name }))
     const found = (readBarrier: GatewayCalls['readBarrier']) =>
       run(checkGateways({ list: async () => listed, readControl: rejects, readBarrier }, config(barrier)))
-    const fit = (instance: string) => ({ instance, fit: true, unfit: [], plugin: '0' })
+    const fit = (instance: string) => ({ instance, fit: true, unfit: [], plugin: '0', workers: [] })
 
     it('are reported as a list that may lack one', async () => {
       expect(await found(async host => fit(host))).to.deep.equal([
