@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { createAdminApi, type AdminApi } from '../gateway/apisix/admin-api.ts'
 import { createBarrierClient, type BarrierClient } from '../gateway/apisix/barrier-api.ts'
 import { createControlReader, type ReadGateway } from '../gateway/apisix/control-api.ts'
-import { detectMode, createLists } from '../gateway/inventory/mode-watch.ts'
+import { createListSource } from '../gateway/inventory/lists.ts'
 import { createOnlyApisix } from '../hook/prestop.ts'
 import { readInjectSettings } from '../hook/inject/inject.ts'
 import { createConnection, type Connection } from '../kubernetes/transport/connection.ts'
@@ -46,10 +46,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     clock,
     isOnlyApisix: createOnlyApisix(ask, clock),
     lists: { pods: each(podsIn), services: each(servicesIn) },
-    async holders(signal) {
-      const mode = (await admin.standalone(signal)) ? 'standalone' : 'etcd'
-      return createLists(admin, { current: () => ({ mode }) })
-    }
+    holders: signal => createListSource(admin).open(signal)
   })
   const now = () => clock.now()
   const needMs = apisix.barrier ? 0 : drain.settleMs
@@ -66,7 +63,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       name: 'injection',
       check: checkInjection(() => readInjectSettings(inject.file), now)
     },
-    { name: 'admin-api', check: checkAdmin(signal => detectMode(admin, signal)) },
+    { name: 'admin-api', check: checkAdmin(admin) },
     { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
     {
       name: 'others',

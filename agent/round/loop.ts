@@ -113,7 +113,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
-  const ends = [cluster, inventory, writer, probe, sources.mode, leader, barrier].flatMap(
+  const ends = [cluster, inventory, writer, probe, leader, barrier].flatMap(
     part => part?.onChange(wake) ?? []
   )
 

@@ -8,7 +8,7 @@ import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals, type Events } from '../report/tell/events.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
-import { createLists, watchMode } from '../gateway/inventory/mode-watch.ts'
+import { createListSource } from '../gateway/inventory/lists.ts'
 import { createWriter } from '../gateway/write/writer.ts'
 import {
   electLeader,
@@ -86,14 +86,13 @@ export function startSources(options: SourceOptions): StartedSources {
   const leader = electLeader(config, cluster, clock, part('leader'))
   const failed = reportRefusals(clock, part('apisix'))
   const admin = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
-  const mode = watchMode({ admin, clock, log: part('mode') })
+  const mode = createListSource(admin, part('mode'))
   const inventory = createInventory({
-    admin: createLists(admin, mode),
+    lists: mode,
     clock,
     log: part('inventory'),
     everyMs: inventoryEveryMs
   })
-  mode.onChange(() => void inventory.refresh())
   const drains = createDrainStore(worldFrom({ cluster, inventory }, syncSettings.podRanges))
   const asking = createAsking({ cluster, clock, log: part('writer') })
   const barrier =
@@ -160,8 +159,7 @@ export function startSources(options: SourceOptions): StartedSources {
 
 /** Stops all watches, reads and writes. Resolves when none is under way. */
 export async function stopSources(sources: StartedSources): Promise<void> {
-  const { cluster, inventory, writer, probe, mode, barrier, leader } = sources
-  mode.stop()
+  const { cluster, inventory, writer, probe, barrier, leader } = sources
   // Needs the connection, which is closed next.
   await leader.release()
   await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe?.stop(), barrier?.stop()])

@@ -51,7 +51,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       sleepMs: 15_000,
       reach: { admin: 'http://127.0.0.1:9180', control: { port: 9090 }, barrier: null },
       vouch: { ok: true },
-      apisix: { mode: 'etcd', problem: '' },
+      apisix: { mode: 'etcd' },
       leader: { leads: true, holder: 'agent-0', lease: 'apisix/apisix-drain', why: '' },
       missingParts: []
     },

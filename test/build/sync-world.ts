@@ -129,14 +129,15 @@ function startSyncAgent({
     SYNC_ALLOW: 'shop/*',
     ...(podRanges && { SYNC_POD_RANGES: podRanges })
   })
-  const inventory = createInventory({ admin, clock, log: silent, everyMs: 30_000 })
+  const inventory = createInventory({
+    lists: { open: async () => admin },
+    clock,
+    log: silent,
+    everyMs: 30_000
+  })
   const leader = alone('a test')
   const drains = createDrainStore(worldFrom({ cluster, inventory }, []))
-  const mode: Sources['mode'] = {
-    current: () => ({ mode: 'etcd', problem: '' }),
-    onChange: () => () => {},
-    stop() {}
-  }
+  const mode: Sources['mode'] = { current: () => ({ mode: 'etcd' }) }
   const parts = startUpkeep({
     barrier: undefined,
     config: settings,

@@ -98,7 +98,7 @@ describe('feature: API-driven standalone', () => {
     expect(rig.agent.lines.some(line => line['mode'] === 'standalone')).to.equal(true)
     const state = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
     const { agent } = (await state.json()) as { agent: { apisix: unknown } }
-    expect(agent.apisix).to.deep.equal({ mode: 'standalone', problem: '' })
+    expect(agent.apisix).to.deep.equal({ mode: 'standalone' })
   })
 
   test('two APISIX with configurations of their own under one selector: only the other one lists the pod (A28)', async start => {

@@ -1,6 +1,7 @@
 import { allowedBy, settleClaims } from '../../rules/members/members.ts'
-import { ok, warn, fail, type Check, type ClusterLists, type Finding } from './cluster-lists.ts'
-import type { Mode } from '../../gateway/inventory/mode-watch.ts'
+import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
+import { isDenied } from '../../base/errors.ts'
+import { ok, warn, fail, wordsOf, type Check, type ClusterLists } from './cluster-lists.ts'
 
 const SYNC = 'sync'
 /** The finding names at most this many Services. */
@@ -30,34 +31,25 @@ export function checkSync(survey: Pick<ClusterLists, 'services'>, allow: readonl
 
 const NAME = 'admin-api'
 
-const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
-  etcd: () => ok(NAME, 'the Admin API takes our key; APISIX runs with etcd'),
-  standalone: why =>
-    warn(
-      NAME,
-      why,
-      'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
-    ),
-  denied: why =>
-    fail(
-      NAME,
-      why,
-      '401: give the agent the key that APISIX has: in its chart apisix.admin.credentials.admin, or the Secret of credentials.secretName, or deployment.admin.admin_key of apisix.fullCustomConfig; 403: add the network of the pods to apisix.admin.allow.ipList'
-    ),
-  unreachable: why =>
-    fail(
-      NAME,
-      why,
-      'correct that; apisix.admin.url must be an Admin API of APISIX, which the agent can reach'
-    )
-}
-
 /** Checks that the Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
-export function checkAdmin(
-  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>
-): Check {
+export function checkAdmin(admin: Pick<AdminApi, 'standalone'>): Check {
   return async signal => {
-    const { mode, why } = await detect(signal)
-    return [FINDINGS[mode](why)]
+    try {
+      if ((await admin.standalone(signal)) === undefined)
+        return [ok(NAME, 'the Admin API takes our key; APISIX runs with etcd')]
+      return [
+        warn(
+          NAME,
+          'API-driven standalone: every gateway holds its own whole document, so it is never written here',
+          'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
+        )
+      ]
+    } catch (error) {
+      return [fail(NAME, wordsOf(error), isDenied(error) ? OPEN_IT : REACH_IT)]
+    }
   }
 }
+
+const OPEN_IT =
+  '401: give the agent the key that APISIX has: in its chart apisix.admin.credentials.admin, or the Secret of credentials.secretName, or deployment.admin.admin_key of apisix.fullCustomConfig; 403: add the network of the pods to apisix.admin.allow.ipList'
+const REACH_IT = 'correct that; apisix.admin.url must be an Admin API of APISIX, which the agent can reach'

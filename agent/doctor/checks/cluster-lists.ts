@@ -6,7 +6,7 @@ import { createPodStore, type PodStore } from '../../kubernetes/facts/pod-store.
 import { toServiceFact, createServiceStore, type ServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { createHolderIndex } from '../../gateway/inventory/holder-index.ts'
 import { RESOURCES } from '../../gateway/inventory/inventory.ts'
-import { listAll } from '../../gateway/inventory/listing.ts'
+import { listAll } from '../../gateway/inventory/lists.ts'
 import type { Sink } from '../../kubernetes/reflect/follow.ts'
 import { endBefore, hooksOf, isLikeAPISIX, type HookSpec } from './check-hooks.ts'
 

@@ -3,9 +3,9 @@ import { createListeners, type Clock } from '../../base/clock.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
-import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
+import type { AdminObject } from '../apisix/admin-api.ts'
 import { createHolderIndex, type HolderIndex } from './holder-index.ts'
-import { listAll, tellProblems } from './listing.ts'
+import { listAll, tellProblems, type Lists, type ListSource } from './lists.ts'
 import { doubled } from '../../rules/drain/times.ts'
 
 /** Every existing holder, as last read. Every method except `refresh` and `stop` returns at once. */
@@ -34,7 +34,7 @@ export interface Inventory extends Omit<HolderIndex, 'replace' | 'learn' | 'forg
 }
 
 interface InventoryOptions {
-  readonly admin: Pick<AdminApi, 'list' | 'pageSize'>
+  readonly lists: Pick<ListSource, 'open'>
   readonly clock: Clock
   readonly log: Logger
   /** From the end of one full listing to the next, in ms; default `EVERY_MS`. */
@@ -62,7 +62,7 @@ export const RESOURCES: readonly Resource[] = [
   'global_rules'
 ]
 
-export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: InventoryOptions): Inventory {
+export function createInventory({ lists, clock, log, everyMs = EVERY_MS }: InventoryOptions): Inventory {
   const index = createHolderIndex()
   const listeners = createListeners()
   const ended = new AbortController()
@@ -76,12 +76,11 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
   let started = false
   let cancel = () => {}
 
-  const listOne = async (resource: Resource): Promise<void> => {
-    const beganAt = clock.now()
+  const listOne = async (resource: Resource, source: Promise<Lists>, beganAt: Millis): Promise<void> => {
     const isL4 = resource === 'stream_routes'
     try {
       const isOff = isL4 && beganAt < offUntil
-      const listed = isOff ? undefined : await listAll(admin, resource, ended.signal)
+      const listed = isOff ? undefined : await listAll(await source, resource, ended.signal)
       if (isL4 && !isOff && !listed) offUntil = beganAt + OFF_MS
       index.replace(resource, listed ?? [], beganAt)
       readAt.set(resource, beganAt)
@@ -102,11 +101,13 @@ export function createInventory({ admin, clock, log, everyMs = EVERY_MS }: Inven
 
   const listEverything = async (): Promise<void> => {
     cancel()
+    const beganAt = clock.now()
+    const source = lists.open(ended.signal)
     // Two at a time, so that the Admin API has time for writes.
     const waiting = [...RESOURCES]
     const lane = async () => {
       for (let one = waiting.shift(); one !== undefined && !ended.signal.aborted; one = waiting.shift())
-        await listOne(one)
+        await listOne(one, source, beganAt)
     }
     await Promise.all([lane(), lane()])
     running = undefined

@@ -1,4 +1,4 @@
-import type { ModeState } from '../../gateway/inventory/mode-watch.ts'
+import type { ModeState } from '../../gateway/inventory/lists.ts'
 import type { Drain, Grade } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid, NodeKey } from '../../rules/drain/facts.ts'
 import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-view.ts'

@@ -1,7 +1,7 @@
 import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
 import type { Probe } from './probe.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
-import type { ModeWatch } from '../../gateway/inventory/mode-watch.ts'
+import type { ListSource } from '../../gateway/inventory/lists.ts'
 import type { Writer } from '../../gateway/write/writer.ts'
 import type { Leader } from '../../kubernetes/lead/elector.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
@@ -16,7 +16,7 @@ export interface Sources {
   /** Absent if the Control API is off. */
   readonly probe: Probe | undefined
   /** The mode of APISIX, which decides whether anything may be written. */
-  readonly mode: ModeWatch
+  readonly mode: Pick<ListSource, 'current'>
   /** Absent if no barrier is configured. */
   readonly barrier: BarrierKeeper | undefined
   /** Whether this agent leads: some work is for only one of several agents. */

@@ -10,7 +10,6 @@ import {
   type ErrorCode
 } from '../../../../agent/base/errors.ts'
 import { createAdminApi } from '../../../../agent/gateway/apisix/admin-api.ts'
-import { detectMode } from '../../../../agent/gateway/inventory/mode-watch.ts'
 import { startAdmin, startRaw } from '../../../build/apisix.ts'
 
 const failure = async (work: Promise<unknown>): Promise<CodedError> => {
@@ -97,21 +96,20 @@ describe('admin-api', () => {
   })
 
   it('detects the mode', async () => {
-    expect(await detectMode(apisix.client)).to.deep.equal({ mode: 'etcd', why: '' })
+    expect(await apisix.client.standalone()).to.equal(undefined)
     const denied = await startAdmin({ key: () => 'wrong' })
-    expect(await detectMode(denied.client)).to.deep.include({ mode: 'denied' })
+    expect((await failure(denied.client.standalone())).code).to.equal('ADMIN_DENIED')
     await denied.listener.close()
-    const { mode, why } = await detectMode(denied.client)
-    expect([mode, why.includes('apisix.admin.url')]).to.deep.equal(['unreachable', true])
+    expect((await failure(denied.client.standalone())).message).to.contain('apisix.admin.url')
     await denied.close()
     // The second is a service behind a catch-all route of the proxy port.
-    for (const [body, expected] of [
-      ['{"upstreams_conf_version":0}', 'standalone'],
-      ['{"hello":"world"}', 'unreachable']
+    for (const [body, isDocument] of [
+      ['{"upstreams_conf_version":0}', true],
+      ['{"hello":"world"}', false]
     ] as const) {
       const raw = await startRaw((_, response) => response.end(body))
       const client = createAdminApi({ url: raw.url, key: () => '', timeoutMs: 20_000, pageSize: 500 })
-      expect((await detectMode(client)).mode).to.equal(expected)
+      expect(await client.standalone().then(Boolean, () => false)).to.equal(isDocument)
       client.close()
       await raw.close()
     }

@@ -18,7 +18,7 @@ describe('inventory', () => {
   let clock: ManualClock
 
   const begin = (admin: Pick<AdminApi, 'list' | 'pageSize'> = apisix.client): Inventory =>
-    (inventory = createInventory({ admin, clock, log: silent, everyMs: 60_000 }))
+    (inventory = createInventory({ lists: { open: async () => admin }, clock, log: silent, everyMs: 60_000 }))
   const listings = () => apisix.requests.filter(r => r.includes('/upstreams?page=1&')).length
   const keys = (host: string) => inventory.byHost(host).map(h => h.key)
 
@@ -174,7 +174,8 @@ describe('inventory', () => {
   it('reports a failure of all collections once, and logs it once a minute without a stack', async () => {
     const { log, lines } = memoryLog()
     apisix.faults.inject({ fault: { kind: 'status', status: 500 }, path: '/apisix/admin/' })
-    inventory = createInventory({ admin: apisix.client, clock, log, everyMs: 60_000 })
+    const lists = { open: async () => apisix.client }
+    inventory = createInventory({ lists, clock, log, everyMs: 60_000 })
     for (let i = 0; i < 5; i++) await inventory.refresh()
     expect(inventory.problem()).to.match(/^upstreams, services, .*global_rules: GET .* -> 500/)
     expect(inventory.problem().match(/GET/g)).to.have.length(1)
