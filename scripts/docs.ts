@@ -5,12 +5,12 @@ import { chartSchema } from './docs/chart-schema.ts'
 import { configDoc } from './docs/config-doc.ts'
 import { configExample } from './docs/config-example.ts'
 import { brokenLinks } from './docs/links.ts'
-import { metricsDoc } from './docs/metrics-doc.ts'
+import { metricsDoc, unusedMetrics } from './docs/metrics-doc.ts'
 import { roomsDoc } from './docs/rooms-doc.ts'
 
 /**
  * Writes the generated pages, and checks the links of all pages. `--check` writes nothing and shows the stale pages.
- * Exits 1 for a stale page and for a dead link.
+ * Exits 1 for a stale page, a dead link, and a metric that nothing raises.
  */
 const root = join(import.meta.dirname, '..')
 const check = process.argv.includes('--check')
@@ -37,9 +37,9 @@ for (const [name, generate] of Object.entries(generated)) {
     console.log(`wrote ${name}`)
   }
 }
-const dead = brokenLinks(root)
-for (const link of dead) console.log(link)
-process.exitCode = stale + dead.length > 0 ? 1 : 0
+const wrong = [...brokenLinks(root), ...unusedMetrics(root)]
+for (const line of wrong) console.log(line)
+process.exitCode = stale + wrong.length > 0 ? 1 : 0
 
 function read(path: string): string {
   try {

@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { MOST, OTHER } from '../../agent/report/metrics/metric-registry.ts'
 import { createMetrics } from '../../agent/report/metrics/metrics.ts'
 
@@ -32,6 +34,14 @@ export function metricsDoc(): string {
     '## The process',
     '`process_*` and `nodejs_*` have the names that prom-client gives them in every Node.js program. `nodejs_active_*` is left out.'
   ].join('\n\n')
+}
+
+/** Returns one line for each metric whose name in the code no other file of the agent has: nothing can raise it. */
+export function unusedMetrics(root: string): string[] {
+  const files = globSync('agent/**/*.ts', { cwd: root }).filter(file => !file.endsWith('/metrics.ts'))
+  const words = new Set(files.flatMap(file => readFileSync(join(root, file), 'utf8').split(/\W+/)))
+  const unused = Object.keys(createMetrics()).filter(name => !words.has(name))
+  return unused.map(name => `agent/report/metrics/metrics.ts: ${name}: nothing raises it`)
 }
 
 /** The value that occurs most often. */
