@@ -20,7 +20,7 @@ interface AddressOwnership extends Fates {
  * A new pod may get an ended pod's address within a second, and must then get requests at once. The watch of pods shows which pod has the
  * address. A held hook proves that the pod's containers still run and have it.
  *
- * While the watch is down, the agent cannot know whose an address is. So it removes no entry: requests would go to an address without a pod.
+ * Without its watch the agent cannot know which pod has an address. So it removes no entry: requests would go to an address without a pod.
  * It puts and renews none either: another agent that sees may have removed the entry. An entry lasts long enough for such a time.
  *
  * If only some namespaces are watched, the address may belong to a pod of another namespace once the pod is gone or has finished, and no

@@ -87,7 +87,7 @@ function Lacking({ what, title, list, all }: LackingProps) {
   )
 }
 
-/** The saved time; if it is none, the reason. */
+/** The saved time, or why there is none. */
 const savedWords = ({ savedMs, hooks }: Snapshot['totals']): string =>
   savedMs >= 0
     ? `${formatMs(savedMs)} saved over ${count(hooks, 'hook')}`

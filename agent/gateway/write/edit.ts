@@ -99,7 +99,7 @@ function joined(drained: Edit | undefined, wish: Wish, holder: Holder): Edit {
   return { path: holder.path, holder, add, remove, mayEmpty: true }
 }
 
-/** A new node, in the holder's form, with weight and priority of the node that it is like. */
+/** A new node, in the holder's form, with the weight and priority of a similar node. */
 export const nodeFor = ({ key, like = LIKE_NONE }: NewNode, holder: Holder): HolderNode =>
   nodeOf(key, like, holder.form)
 

@@ -46,7 +46,7 @@ export function eligible(seen: Seen, settings: Pick<DrainSettings, 'someNamespac
  */
 export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'
 
-/** Whether the object itself shows that the pod ends. Of an end that begins at the kubelet, it does so only when the containers are over. */
+/** Whether the object itself shows that the pod ends. An end that begins at the kubelet shows only when the containers have ended. */
 export const saysThatItEnds = (pod: PodFact): boolean => pod.deletionAt !== undefined || isOver(pod)
 
 /** How long after the longest grace a container that still runs was not stopped after all, in ms: its hook was called by hand. */
