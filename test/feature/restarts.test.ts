@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { until } from '../build/apisix.ts'
+import { ranMs, until } from '../build/apisix.ts'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import type { TestAgent } from '../build/agent.ts'
@@ -153,7 +153,8 @@ describe('feature: a container restarts, and its pod stays', () => {
     await isKnownTo(other, old)
     await first.close('SIGKILL')
     await lifted(rig)
-    expect(performance.now() - at).to.be.within(12_500, 17_000)
+    expect(performance.now() - at).to.be.at.least(12_500)
+    expect(ranMs(at)).to.be.below(17_000)
   })
 
   test('while its only agent is killed: the next one lifts the seal, although it never saw the old container', async start => {

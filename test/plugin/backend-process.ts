@@ -2,11 +2,12 @@ import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 
 /**
- * One pod. It reads the body, waits for `?ms=` milliseconds, and answers with its own name and the request. backend.ts
- * starts it with its address as arguments, and gets its port and every request as a message.
+ * One pod. It reads the body, waits for `?ms=` milliseconds or, with `?hold`, for the message `release`, and answers with its own name
+ * and the request. backend.ts starts it with its address as arguments, and gets its port and every request as a message.
  */
 const [host, name, port = '0'] = process.argv.slice(2)
 
+process.setMaxListeners(0)
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://pod')
   let bytes = 0
@@ -14,17 +15,16 @@ const server = createServer((request, response) => {
     bytes += part.length
   })
   request.on('end', () => {
-    setTimeout(
-      () => {
-        response.setHeader('x-backend', name ?? '')
-        response.setHeader('x-host', request.headers.host ?? '')
-        const redirect = url.searchParams.get('accel')
-        if (redirect) response.setHeader('x-accel-redirect', redirect)
-        response.statusCode = Number(url.searchParams.get('status') ?? 200)
-        response.end(`${name} ${bytes}\n`)
-      },
-      Number(url.searchParams.get('ms') ?? 0)
-    )
+    const answer = () => {
+      response.setHeader('x-backend', name ?? '')
+      response.setHeader('x-host', request.headers.host ?? '')
+      const redirect = url.searchParams.get('accel')
+      if (redirect) response.setHeader('x-accel-redirect', redirect)
+      response.statusCode = Number(url.searchParams.get('status') ?? 200)
+      response.end(`${name} ${bytes}\n`)
+    }
+    if (url.searchParams.has('hold')) process.once('message', answer)
+    else setTimeout(answer, Number(url.searchParams.get('ms') ?? 0))
   })
   process.send?.({ request: url.pathname + url.search })
 })

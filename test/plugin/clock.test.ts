@@ -74,30 +74,27 @@ describe('A gateway whose wall clock is set', () => {
   it('back keeps no entry for longer than it was put for', async () => {
     const { barrier, url } = gateway
     await barrier.put({ ...a.sealed, ttl: 2 }, { ...b.sealed, ttl: 2 })
-    const put = performance.now()
     await set(-HOUR)
     await eventually('they are gone', async () => (await barrier.state()).entries.length === 0)
-    expect(performance.now() - put).to.be.below(5000)
     expect(backends(await many(`${url}/u`, 12))).to.deep.equal([a.name, b.name].toSorted())
   })
 
   it('back ends a long poll in time, and keeps checking its workers', async () => {
     const { barrier, url } = gateway
     await barrier.put(a.sealed, b.entry())
-    const slow = send(`${url}/u?ms=4000`)
-    await eventually('it arrived', () => b.requests.includes('/u?ms=4000'))
-    const began = performance.now()
+    const slow = send(`${url}/u?hold`)
+    await eventually('it arrived', () => b.requests.includes('/u?hold'))
     const poll = barrier.inflight([b.uid], 1)
     // the clock changes every 50 ms, so it certainly changes during the poll
     let back = 0
     const setting = setInterval(() => ahead((back -= HOUR)), 50)
     const { entries } = await poll.finally(() => clearInterval(setting))
     expect(entries[0]?.inflight.requests).to.equal(1)
-    expect(performance.now() - began).to.be.below(3500)
     await eventually('every worker has shown a sign of life since', async () => {
       const { workers, now } = await barrier.state()
       return workers.length === 2 && workers.every(({ seen }) => Math.abs(now - seen) < 30)
     })
+    b.release()
     expect((await slow).status).to.equal(200)
   })
 })

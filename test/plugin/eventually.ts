@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Polls until `check` returns true; after `ms` it fails with the name of the condition and the last error. */
+/** Polls until `check` returns true; after `ms` it fails with the name of the condition and the last error. The bound only ends a test that hangs. */
 export async function eventually(
   what: string,
   check: () => Promise<boolean> | boolean,
-  ms = 10_000
+  ms = 30_000
 ): Promise<void> {
   const end = Date.now() + ms
   let last: unknown

@@ -97,14 +97,52 @@ export async function costOfHeld(held: number, calls: number, workers = 1): Prom
   }
 }
 
-/** Lua that runs before the plugin: `/kept` is the memory of the worker's Lua that no collection frees, in kB. */
-const KEPT = `
-  local door = apisix.test_door
+/**
+ * Lua that runs before the plugin, and answers two paths more. `/kept`: the memory of the worker's Lua that no collection frees, in kB.
+ * `/steps`: the thousands of instructions that the worker has run since the last call. Machine code is not counted, so there is none.
+ */
+const MEASURED = `
+  local steps, door = 0, apisix.test_door
   apisix.test_door = function()
-    if ngx.var.uri ~= "/kept" then return door() end
-    collectgarbage()
-    ngx.say(collectgarbage("count"))
+    if ngx.var.uri == "/kept" then
+      collectgarbage()
+      ngx.say(collectgarbage("count"))
+    elseif ngx.var.uri == "/steps" then
+      jit.off()
+      jit.flush()
+      debug.sethook(function() steps = steps + 1 end, "", 1000)
+      ngx.say(steps)
+      steps = 0
+    else
+      return door()
+    end
   end`
+
+/** The thousands of instructions for 60 reads of the state in the agent's form, and for 60 changes of another entry. */
+export async function stepsOfHeld(held: number): Promise<{ reads: number; changes: number }> {
+  const gateway = await Gateway.start({ workers: 1, dictionary: '10m', counts: '10m', before: MEASURED })
+  try {
+    const { barrier } = gateway
+    await putAll(gateway, heldEntries(held, { state: 'sealed' }))
+    await gateway.lookedAgain()
+    const each = async (act: () => Promise<unknown>) => {
+      await gateway.door('/steps')
+      for (let i = 0; i < 60; i++) await act()
+      return Number(await gateway.door('/steps'))
+    }
+    const other: EntryIn = { uid: 'other', ip: '10.255.0.1' }
+    return {
+      reads: await each(() => barrier.summary()),
+      changes: await each(async () => {
+        await barrier.put(other)
+        await barrier.put({ ...other, state: 'sealed' })
+        await barrier.remove(other.uid)
+      })
+    }
+  } finally {
+    await gateway.stop()
+  }
+}
 
 const PIPELINED = 50
 
@@ -143,7 +181,7 @@ export async function keptAfter(n: number, entriesOf: (gateway: Gateway) => Entr
   const gateway = await Gateway.start({
     workers: 1,
     plugins: ['ai'],
-    before: KEPT,
+    before: MEASURED,
     server: `keepalive_requests ${n + 1};`
   })
   try {

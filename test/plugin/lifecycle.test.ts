@@ -331,7 +331,7 @@ describe('A gateway that', () => {
       })
       gateway = await Gateway.start({ workers: 1, attr: address() })
       const g = gateway
-      await eventually('it is ready', async () => (await ready(g)).status === 200, 8000)
+      await eventually('it is ready', async () => (await ready(g)).status === 200)
       expect((await ready(g)).body.why).to.match(/failed: the answer is longer than 1048576 bytes/)
       // The gateway stops reading, so each try fills only the buffers of both sides: far less than the server would send.
       expect(written).to.be.below(2 ** 27)
@@ -341,7 +341,7 @@ describe('A gateway that', () => {
       reply = () => ({ status: 500, body: {} })
       gateway = await Gateway.start({ workers: 2, attr: address() })
       const g = gateway
-      await eventually('it is ready', async () => (await ready(g)).status === 200, 5000)
+      await eventually('it is ready', async () => (await ready(g)).status === 200)
       expect((await ready(g)).body.why).to.equal('failed: the agent answered 500')
     })
 
@@ -351,7 +351,7 @@ describe('A gateway that', () => {
       reply = () => ({ status: 409, body: { error: 'other-wire', why, wire: 2 } })
       gateway = await Gateway.start({ workers: 2, attr: address() })
       const g = gateway
-      await eventually('it is ready', async () => (await ready(g)).status === 200, 5000)
+      await eventually('it is ready', async () => (await ready(g)).status === 200)
       expect((await ready(g)).body.why).to.equal(`failed: the agent answered 409: ${why}`)
     })
   })

@@ -1,6 +1,7 @@
 import { Agent } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { send } from './client.ts'
+import { eventually } from './eventually.ts'
 
 export interface Tally {
   sent: number
@@ -43,6 +44,12 @@ export class Load {
       // the load shares the machine with the gateway, so this leaves CPU time to the gateway
       await wait(2)
     }
+  }
+
+  /** Resolves after 30 more requests. */
+  async goesOn(): Promise<void> {
+    const { sent } = this.tally
+    await eventually('30 more requests', () => this.tally.sent >= sent + 30)
   }
 
   async stop(): Promise<Tally> {
