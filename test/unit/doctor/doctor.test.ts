@@ -1,7 +1,18 @@
 import { expect } from 'chai'
-import { examine, formatDiagnosis, type Step } from '../../../agent/doctor/wire-checks.ts'
+import {
+  examine,
+  formatDiagnosis,
+  type Step,
+  doctorChecks,
+  type DoctorClients
+} from '../../../agent/doctor/wire-checks.ts'
 import { fail, ok, warn, type Check } from '../../../agent/doctor/checks/cluster-lists.ts'
 import { manualClock } from '../../build/manual-clock.ts'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemClock } from '../../../agent/base/clock.ts'
+import { config } from '../../build/config.ts'
 
 const steps = (checks: Readonly<Record<string, Check>>): Step[] =>
   Object.entries(checks).map(([name, check]) => ({ name, check }))
@@ -87,6 +98,125 @@ skip  rbac, pods: not checked, because kubernetes failed
 `)
     expect(formatDiagnosis({ healthy: true, findings: [], skipped: [] })).to.include(
       'the agent can work here'
+    )
+  })
+})
+
+describe('doctor: wired to the agent’s clients', () => {
+  const pod = (name: string, labels = 'apisix') => ({
+    metadata: { uid: name, name, namespace: 'ns', labels },
+    spec: { containers: [] },
+    status: { phase: 'Running', podIP: '10.0.0.100', conditions: [{ type: 'Ready', status: 'True' }] }
+  })
+
+  let admin: ReturnType<typeof createServer>
+  let url: string
+  beforeEach(async () => {
+    admin = createServer((_request, response) => response.writeHead(401).end()).listen(0, '127.0.0.1')
+    await once(admin, 'listening')
+    url = `http://127.0.0.1:${(admin.address() as AddressInfo).port}`
+  })
+  afterEach(async () => {
+    admin.closeAllConnections()
+    admin.close()
+    await once(admin, 'close')
+  })
+
+  const clients = (asked: string[], differs: Partial<DoctorClients> = {}): DoctorClients => ({
+    connection: {
+      async request(_method, path) {
+        asked.push(path)
+        const json = (() => {
+          if (path === '/version') return { gitVersion: 'v1.34.0' }
+          if (path.includes('selfsubjectaccessreviews')) return { status: { allowed: true } }
+          if (path.includes('continue=')) return { items: [pod('apisix-1')] }
+          return { items: [pod('apisix-0')], metadata: { continue: 'more' } }
+        })()
+        const status = path.startsWith('/api/v1/namespaces/forbidden/') ? 403 : 200
+        return { status, headers: { date: new Date().toUTCString() }, json, retryAfterMs: undefined }
+      }
+    },
+    admin: {
+      standalone: async () => undefined,
+      list: async () => ({ total: 0, objects: [] }),
+      pageSize: 500
+    },
+    readGateway: async () => ({ beganAt: 0, holders: new Map() }),
+    barrier: undefined,
+    clock: systemClock,
+    ...differs
+  })
+
+  it('runs every check', async () => {
+    const asked: string[] = []
+    const settings = config({ APISIX_ADMIN_URL: url, APISIX_GATEWAYS_NAMESPACE: 'gw' })
+    const { healthy, findings } = await examine(doctorChecks(settings, clients(asked)), systemClock)
+    expect(healthy, JSON.stringify(findings)).to.equal(true)
+    expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.deep.equal([
+      'ok kubernetes: the API server answers, version v1.34.0',
+      'ok rbac: all 11 permissions are granted',
+      'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
+      'ok gateways: 2 known: apisix-0, apisix-1',
+      'ok control-api: apisix-0, apisix-1: can be observed',
+      'warn barrier: the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
+      'ok others: no other pod looks like APISIX',
+      'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
+    ])
+    expect(asked).to.include(
+      '/api/v1/namespaces/gw/pods?limit=500&labelSelector=app.kubernetes.io%2Fname%3Dapisix'
+    )
+    expect(asked).to.include('/api/v1/pods?limit=500&continue=more')
+  })
+
+  it('uses gateways listed by hand, and reports objects that it may not list', async () => {
+    const settings = config({
+      APISIX_ADMIN_URL: url,
+      APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]',
+      APISIX_BARRIER_TOKEN_ENV: 'KEY',
+      KUBERNETES_NAMESPACES: 'forbidden'
+    })
+    const { findings } = await examine(doctorChecks(settings, clients([])), systemClock)
+    const lines = findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)
+    expect(lines).to.include('ok gateways: 1 known: edge')
+    expect(lines).to.include('fail barrier: edge: the barrier does not answer: there is no barrier client')
+    expect(lines).to.include(
+      'fail pods: cannot be checked: GET /api/v1/namespaces/forbidden/pods: status 403'
+    )
+  })
+
+  it('reports a failure of Kubernetes once, and names the checks that it explains (D14)', async () => {
+    const settings = config({ APISIX_ADMIN_URL: url, KUBERNETES_NAMESPACES: 'shop' })
+    const connection = { request: () => Promise.reject(new Error('no HTTP/2')) }
+    const { healthy, findings, skipped } = await examine(
+      doctorChecks(settings, clients([], { connection })),
+      systemClock
+    )
+    expect(healthy).to.equal(false)
+    expect(findings.filter(({ what }) => what.includes('no HTTP/2')).map(({ name }) => name)).to.deep.equal([
+      'kubernetes'
+    ])
+    expect(skipped).to.deep.equal(
+      ['rbac', 'namespaces', 'gateways', 'others', 'pods'].map(name => ({
+        name,
+        because: 'kubernetes'
+      }))
+    )
+  })
+
+  it('reads the holders from the document of the Admin API in standalone mode', async () => {
+    const settings = config({
+      APISIX_ADMIN_URL: url,
+      APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
+    })
+    const standalone = async () => ({
+      upstreams: [{ id: 'web', type: 'roundrobin', nodes: [{ host: '10.0.0.100', port: 80, weight: 1 }] }]
+    })
+    const { findings } = await examine(
+      doctorChecks(settings, clients([], { admin: { ...clients([]).admin, standalone } })),
+      systemClock
+    )
+    expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.include(
+      'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook; APISIX lists ns/apisix-0 (1 pod), ns/apisix-1 (1 pod)'
     )
   })
 })

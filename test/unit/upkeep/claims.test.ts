@@ -1,9 +1,14 @@
 import { expect } from 'chai'
 import { holdersOf } from '../../../agent/gateway/apisix/holders.ts'
-import type { ServiceFact } from '../../../agent/rules/drain/facts.ts'
+import type { ServiceFact, PodFact } from '../../../agent/rules/drain/facts.ts'
 import type { Holder } from '../../../agent/rules/plan/holder.ts'
-import { createSync } from '../../../agent/upkeep/sync.ts'
+import { createSync, expectedNodes } from '../../../agent/upkeep/sync.ts'
 import { asking, serviceFact } from '../../build/service.ts'
+import { holder } from '../../build/holder.ts'
+import { pod, terminating } from '../../build/pod.ts'
+import { createAsking } from '../../../agent/upkeep/upkeep.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { memoryLog } from '../../build/serve.ts'
 
 const service = (name: string, upstream: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
   serviceFact(name, { uid: name, annotations: asking({ upstream }), ...differs })
@@ -70,5 +75,160 @@ describe('the claims of Services', () => {
     expect(settle()).eql(['web: upstreams/a belongs to ingress-controller-2: it would be a fight'])
     state.upstreams = [upstream('a')]
     expect(settle()).eql(['web: undefined'])
+  })
+})
+
+const NOW = 1_000_000
+const old = (name: string, ip: string) => pod(name, { ips: [ip], startedAt: NOW - 3_600_000 })
+const young = (name: string, ip: string) => pod(name, { ips: [ip], startedAt: NOW - 2000 })
+
+/** Makes a cluster in which these pods are the ready endpoints of the Service shop/web. */
+function cluster(
+  pods: PodFact[],
+  differs: { services?: (pod: PodFact) => string[]; ready?: (pod: PodFact) => boolean } = {}
+) {
+  const services = differs.services ?? (() => ['web'])
+  const serving = pods.map(p => ({
+    address: p.ips[0]!,
+    podUid: p.uid,
+    ready: differs.ready?.(p) ?? true,
+    serving: true,
+    terminating: p.deletionAt !== undefined
+  }))
+  return {
+    pods: {
+      get: (uid: string) => pods.find(p => p.uid === uid),
+      byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
+    },
+    slices: {
+      servicesOf: ({ uid }: Pick<PodFact, 'uid'>) =>
+        services(pods.find(p => p.uid === uid)!).map(name => ({ namespace: 'shop', name })),
+      serving: () => serving
+    }
+  } as never
+}
+
+describe('expected nodes', () => {
+  const a = old('a', '10.0.0.1')
+  const b = old('b', '10.0.0.2')
+  const c = young('c', '10.0.0.3')
+  const web = holder('web', ['10.0.0.1:8080', '10.0.0.2:8080'])
+
+  it('are ready endpoints that a holder following a Service does not list yet', () => {
+    expect(expectedNodes(cluster([a, b, c]), web, NOW)).to.deep.equal(['10.0.0.3:8080'])
+    expect(expectedNodes(cluster([a, b]), web, NOW)).to.deep.equal([])
+  })
+
+  it('are none if the holder lists only a part of the Service on purpose', () => {
+    const d = old('d', '10.0.0.4')
+    expect(expectedNodes(cluster([a, b, c, d]), web, NOW)).to.deep.equal([])
+  })
+
+  it('are never endpoints that are unready or terminating', () => {
+    expect(expectedNodes(cluster([a, b, c], { ready: p => p !== c }), web, NOW)).to.deep.equal([])
+    expect(expectedNodes(cluster([a, b, { ...c, ...terminating(NOW) }]), web, NOW)).to.deep.equal([])
+  })
+
+  it('are known even if a slice still lists a deleted pod', () => {
+    const late = { ...old('d', '10.0.0.4'), ...terminating(NOW) }
+    const behind = cluster([a, b, c, late]) as { slices: { serving(): { terminating: boolean }[] } }
+    for (const endpoint of behind.slices.serving()) endpoint.terminating = false
+    expect(expectedNodes(behind as never, web, NOW)).to.deep.equal(['10.0.0.3:8080'])
+  })
+
+  it('are none if the Service, port or pod is ambiguous', () => {
+    const two = cluster([a, b, c], { services: () => ['web', 'web-canary'] })
+    expect(expectedNodes(two, web, NOW)).to.deep.equal([])
+    const mixed = cluster([a, b, c], { services: p => (p === b ? ['api'] : ['web']) })
+    expect(expectedNodes(mixed, web, NOW)).to.deep.equal([])
+    const ports = holder('web', ['10.0.0.1:8080', '10.0.0.2:9090'])
+    expect(expectedNodes(cluster([a, b, c]), ports, NOW)).to.deep.equal([])
+    const shared = cluster([{ ...a, hostNetwork: true }, b, c])
+    expect(expectedNodes(shared, web, NOW)).to.deep.equal([])
+    expect(expectedNodes(cluster([a, b, c]), holder('web', ['web.local:80']), NOW)).to.deep.equal([])
+    expect(expectedNodes(cluster([a, b, c], { services: () => [] }), web, NOW)).to.deep.equal([])
+  })
+})
+
+/** Makes an API server for which the test gives every answer. */
+function server() {
+  const clock = manualClock()
+  const { log, lines } = memoryLog()
+  const waiting: { readonly what: string; readonly answer: PromiseWithResolvers<unknown> }[] = []
+  const put = async <T>(what: string, signal?: AbortSignal): Promise<T> => {
+    const answer = Promise.withResolvers<unknown>()
+    signal?.addEventListener('abort', () => answer.reject(signal.reason as Error))
+    waiting.push({ what, answer })
+    return (await answer.promise) as T
+  }
+  const asking = createAsking({
+    cluster: {
+      fetchPod: (namespace, name, signal) => put<PodFact | undefined>(`${namespace}/${name}`, signal),
+      fetchPodsByIp: (ip, signal) => put<readonly PodFact[]>(ip, signal),
+      fetchService: ({ namespace, name }, signal) => put<boolean>(`${namespace}/${name}`, signal)
+    },
+    clock,
+    log
+  })
+  return { asking, clock, lines, waiting, turn: () => new Promise(resolve => setImmediate(resolve)) }
+}
+
+describe('asking', () => {
+  it('makes one call for all simultaneous callers with the same question, and a new one later', async () => {
+    const { asking, clock, waiting } = server()
+    const both = [asking.ownersOf('10.0.0.1'), asking.ownersOf('10.0.0.1')]
+    expect(waiting.map(({ what }) => what)).to.deep.equal(['10.0.0.1'])
+    waiting[0]?.answer.resolve([pod('a')])
+    for (const one of both) expect((await one)?.map(({ name }) => name)).to.deep.equal(['a'])
+    clock.advance(100)
+    void asking.ownersOf('10.0.0.1')
+    expect(waiting).to.have.length(2)
+  })
+
+  it('has a bounded number of open calls', async () => {
+    const { asking, waiting, turn } = server()
+    for (let i = 0; i < 40; i++) void asking.ownersOf(`10.0.0.${i}`)
+    await turn()
+    expect(waiting).to.have.length(16)
+    waiting[0]?.answer.resolve([])
+    await turn()
+    expect(waiting).to.have.length(17)
+  })
+
+  it('waits for one second, queueing included, and does not read a missing answer as "none"', async () => {
+    const { asking, clock, waiting, lines } = server()
+    const all = Array.from({ length: 17 }, (_, i) => asking.ownersOf(`10.0.0.${i}`))
+    clock.advance(1000)
+    expect(await Promise.all(all)).to.deep.equal(all.map(() => undefined))
+    expect(waiting).to.have.length(16)
+    expect(lines[0]).to.include({ msg: 'could not ask the API server, so the node is left alone' })
+  })
+
+  it('distinguishes a removed pod from a missing answer', async () => {
+    const { asking, clock, waiting } = server()
+    const [gone, unknown] = [
+      asking.pod({ namespace: 'shop', name: 'a' }),
+      asking.pod({ namespace: 'shop', name: 'b' })
+    ]
+    expect(waiting.map(({ what }) => what)).to.deep.equal(['shop/a', 'shop/b'])
+    waiting[0]?.answer.resolve(undefined)
+    expect(await gone).to.deep.equal({ pod: undefined })
+    clock.advance(1000)
+    expect(await unknown).to.equal(undefined)
+  })
+
+  it('a removed Service, or one without an answer, is not refreshed', async () => {
+    for (const [answer, expected] of [
+      [true, true],
+      [false, false],
+      [new Error('refused'), false]
+    ] as const) {
+      const { asking, waiting } = server()
+      const refreshed = asking.refresh({ namespace: 'shop', name: 'web' })
+      expect(waiting[0]?.what).to.equal('shop/web')
+      if (answer instanceof Error) waiting[0]?.answer.reject(answer)
+      else waiting[0]?.answer.resolve(answer)
+      expect(await refreshed).to.equal(expected)
+    }
   })
 })

@@ -1,8 +1,12 @@
 import { expect } from 'chai'
 import { ERRORS } from '../../../../agent/base/errors.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
-import { createExposition } from '../../../../agent/report/metrics/round-metrics.ts'
+import { createExposition, meter } from '../../../../agent/report/metrics/round-metrics.ts'
 import { createMetrics, type Metrics } from '../../../../agent/report/metrics/metrics.ts'
+import { createGatewayNames, MOST } from '../../../../agent/report/metrics/metric-registry.ts'
+import type { Drain, Waiting } from '../../../../agent/rules/drain/drain.ts'
+import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { waitingDrain } from '../../../build/snapshot.ts'
 
 describe('metrics', () => {
   let metrics: Metrics
@@ -91,5 +95,125 @@ describe('metrics', () => {
     const other = createMetrics()
     metrics.hookAbandoned.inc()
     expect(await other.registry.metrics()).to.include('apisix_drain_hook_abandoned_total 0')
+  })
+})
+
+describe('the text of /metrics', () => {
+  const metrics = createMetrics()
+  const clock = manualClock()
+  let made = 0
+  const { metrics: read, contentType } = createExposition(metrics, clock, () => {
+    made += 1
+    metrics.drains.set({ phase: 'draining' }, 3)
+  })
+
+  it('has the metrics of the agent and of its process, each once (D15)', async () => {
+    const text = await read()
+    expect(contentType).to.include('text/plain')
+    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)
+    expect(new Set(names).size).to.equal(names.length)
+    expect(text).to.include('apisix_drain_pods_ending{phase="draining"} 3\n')
+    expect(names).to.include.members([
+      'apisix_drain_hook_waiting',
+      'process_resident_memory_bytes',
+      'process_cpu_seconds_total',
+      'nodejs_eventloop_lag_p99_seconds',
+      'nodejs_gc_duration_seconds'
+    ])
+    expect(names.filter(name => name?.startsWith('nodejs_active_'))).to.deep.equal([])
+  })
+
+  it('measures the process once, whatever the number of agents', async () => {
+    const other = createExposition(createMetrics(), clock, () => {})
+    expect(await other.metrics()).to.match(/^process_start_time_seconds \d+$/m)
+  })
+
+  it('is made at most once a second, however many read it (S7)', async () => {
+    clock.advance(1000)
+    made = 0
+    const texts = await Promise.all(Array.from({ length: 200 }, () => read()))
+    clock.advance(999)
+    metrics.hookAbandoned.inc()
+    expect(new Set([...texts, await read()]).size).to.equal(1)
+    expect(made).to.equal(1)
+    clock.advance(1)
+    expect(await read()).to.include('apisix_drain_hook_abandoned_total 1\n')
+  })
+})
+
+describe('the label gateway', () => {
+  function rig() {
+    const series = new Set<string>()
+    const names = createGatewayNames(
+      name => series.add(name),
+      name => series.delete(name)
+    )
+    return { series, names }
+  }
+  const many = (from: number, count: number) => Array.from({ length: count }, (_, i) => `apisix-${from + i}`)
+
+  it('is the name, and its series begin when the gateway is first seen', () => {
+    const { series, names } = rig()
+    names.keep(['apisix-1', 'apisix-2'])
+    expect([...series]).to.deep.equal(['apisix-1', 'apisix-2'])
+    expect(names.labelOf('apisix-1')).to.equal('apisix-1')
+    expect(names.labelOf('apisix-3'), 'seen between two scrapes').to.equal('apisix-3')
+  })
+
+  it('is `other` above the bound', () => {
+    const { series, names } = rig()
+    names.keep(many(1, MOST + 5))
+    expect(series.size).to.equal(MOST + 1)
+    expect(series, 'begins with the first gateway that needs it').to.include('other')
+    expect(names.labelOf(`apisix-${MOST + 1}`)).to.equal('other')
+    expect(names.labelOf('apisix-1')).to.equal('apisix-1')
+  })
+
+  it('keeps the series of a gateway that is gone until a new one needs the place', () => {
+    const { series, names } = rig()
+    names.keep(many(1, MOST))
+    names.keep(many(2, MOST - 1))
+    expect(series).to.include('apisix-1')
+    names.keep(many(2, MOST))
+    expect(series.size).to.equal(MOST)
+    expect(series).not.to.include('apisix-1')
+    expect(series).to.include(`apisix-${MOST + 1}`)
+  })
+
+  it('stays bounded over any number of rollouts of the gateways', () => {
+    const { series, names } = rig()
+    for (let from = 1; from < 500; from += 7) {
+      names.keep(many(from, 5))
+      expect(series.size).to.be.at.most(MOST)
+      for (const name of many(from, 5)) expect(names.labelOf(name)).to.equal(name)
+    }
+  })
+})
+
+describe('drains that expire', () => {
+  const draining = waitingDrain() as Drain & { readonly phase: 'draining'; readonly verdict: Waiting }
+  const gateways: Waiting['gateways'] = [
+    { name: 'apisix-0', grade: 'barrier', at: 1_000_050, why: '' },
+    { name: 'apisix-1', grade: undefined, at: undefined, why: 'no connection to the barrier' }
+  ]
+
+  async function expired(differs: Partial<Waiting> = {}) {
+    const metrics = createMetrics()
+    const verdict = { ...draining.verdict, gateways, ...differs }
+    const after: Drain = { ...draining, phase: 'expired', at: 1_027_000, verdict }
+    meter(metrics, manualClock()).drain?.(draining, after, createMemories().of(draining.uid))
+    const { values } = await metrics.gatewayExpired.get()
+    return Object.fromEntries(values.map(({ labels, value }) => [labels.gateway, value]))
+  }
+
+  it('are counted for each gateway that has not confirmed', async () => {
+    expect(await expired())
+      .to.include({ 'apisix-1': 1 })
+      .and.not.have.property('apisix-0')
+  })
+
+  it('are not counted if a last node had to stay, or if only requests in flight were left', async () => {
+    expect(await expired({ lastEndpoint: true })).to.deep.equal({})
+    expect(await expired({ barred: true })).to.deep.equal({})
   })
 })

@@ -1,0 +1,152 @@
+import { expect } from 'chai'
+import { holderClock, QUIET, unsealedIn, withUnsealed } from '../../../../agent/report/behind/differences.ts'
+import { firstSeen } from '../../../../agent/rules/members/behind.ts'
+import { holder } from '../../../build/holder.ts'
+import type { Drain, GatewayReport, Waiting } from '../../../../agent/rules/drain/drain.ts'
+import { listedGhosts } from '../../../../agent/report/behind/behind-view.ts'
+import type { Memory } from '../../../../agent/round/gather/memory.ts'
+import type { HolderKey } from '../../../../agent/rules/plan/holder.ts'
+import { pod, terminating } from '../../../build/pod.ts'
+import { waitingDrain } from '../../../build/snapshot.ts'
+
+const A = '10.0.0.1:80'
+const B = '10.0.0.2:80'
+
+describe('the clock of a holder', () => {
+  const web = holder('web', [A])
+  const clocks = (nodes: ReadonlyMap<string, number>) => ({
+    ...firstSeen(1, [], 0),
+    nodes,
+    owes: nodes.size === 0 ? undefined : Math.min(...nodes.values())
+  })
+  const at = (nodes: ReadonlyMap<string, number>, readAt: number, isSynced = false) =>
+    holderClock({ holder: web, clocks: clocks(nodes) }, readAt, () => isSynced)
+
+  it('is quiet while nothing differs, and until a reading that began after the change', () => {
+    expect(at(new Map(), 10)).equal(QUIET)
+    expect(at(new Map([[B, 10]]), 10)).equal(QUIET)
+    expect(at(new Map([[B, 10]]), 11)).not.equal(QUIET)
+  })
+
+  it('names unlisted nodes and listed ones that are not ready, since the earliest change', () => {
+    const found = at(
+      new Map([
+        [A, 8],
+        [B, 5]
+      ]),
+      20
+    )
+    expect(found.missing).eql([{ node: B, since: 5 }])
+    expect(found.notReady).eql([{ node: A, since: 8 }])
+    expect(found.behind).eql({ since: 5, owner: 5, cause: 'owner', gateways: [] })
+  })
+
+  it('blames the agent if it fills the holder itself', () => {
+    expect(at(new Map([[B, 5]]), 20, true).behind?.cause).equal('sync')
+  })
+})
+
+const NOW = 1_000_000
+
+describe('listed ghosts', () => {
+  const web = holder('web', ['10.0.0.1:8080', '10.0.0.9:8080'])
+  const holders = new Map([[web.key, web]])
+  const shown = (ghosts: ReturnType<typeof listedGhosts>) =>
+    Object.fromEntries([...ghosts].map(([key, nodes]) => [key, Object.fromEntries(nodes)]))
+
+  it('are nodes that outlived the pod that we drained', () => {
+    const gone = { uid: 'uid-c', phase: 'gone', at: NOW - 500 } as Drain
+    const memory = () =>
+      ({
+        places: new Map([
+          ['1', { holder: web, node: '10.0.0.9:8080', removedAt: undefined }],
+          ['2', { holder: holder('other', []), node: '10.0.0.9:8080', removedAt: NOW - 100 }]
+        ])
+      }) as unknown as Memory
+    const of = (drain: Drain) => shown(listedGhosts({ holders, found: new Map(), drains: [drain], memory }))
+    expect(of(gone)).to.deep.equal({ 'upstreams/web': { '10.0.0.9:8080': NOW - 500 } })
+    expect(of({ ...gone, phase: 'proven' } as Drain)).to.deep.equal({})
+  })
+
+  it('are those of the last listing too, while they are listed', () => {
+    const [, nobodys] = web.nodes
+    const [gone] = holder('web', ['10.0.0.8:8080']).nodes
+    const found = [
+      { node: nobodys!, evidence: 'no pod has had its address for 600 s', since: NOW - 600_000 },
+      { node: gone!, evidence: 'its pod was seen to end', since: NOW - 1000 }
+    ]
+    const ghosts = listedGhosts({
+      holders,
+      found: new Map([[web.key, found]]),
+      drains: [],
+      memory: () => undefined as never
+    })
+    expect(shown(ghosts)).to.deep.equal({ 'upstreams/web': { '10.0.0.9:8080': NOW - 600_000 } })
+  })
+})
+
+const WEB = 'upstreams/web' as HolderKey
+const report = (name: string, differs: object = {}) =>
+  ({
+    name,
+    grade: undefined,
+    at: undefined,
+    why: 'the entry is not sealed yet',
+    ...differs
+  }) as GatewayReport
+const drain = (gateways: readonly GatewayReport[], verdict: Partial<Waiting> = {}): Drain => {
+  const one = waitingDrain()
+  return {
+    ...one,
+    since: 5400,
+    pod: pod('web-1', terminating(5000)),
+    decidedAt: 5000,
+    verdict: {
+      ...(one.phase === 'draining' ? one.verdict : {}),
+      gateways,
+      holders: [{ key: WEB, state: 'removed', why: '' }],
+      ...verdict
+    }
+  } as Drain
+}
+const memory = { heardAt: 5400, places: new Map() }
+const found = (...drains: readonly Drain[]) => unsealedIn(drains, () => memory as never).get(WEB)
+
+describe('gateways that have not sealed an ending pod', () => {
+  it('are behind from the decision of Kubernetes on, with the pod and the reason', () => {
+    expect(found(drain([report('apisix-0', { sealedAt: 5450 }), report('apisix-1')]))).to.deep.equal([
+      {
+        gateway: 'apisix-1',
+        since: 5400,
+        why: 'shop/web-1 ends: the entry is not sealed yet',
+        evidence: 'barrier'
+      }
+    ])
+  })
+
+  it('are not if they were seen without the pod, if all have sealed, or if a last endpoint is held as planned', () => {
+    expect(found(drain([report('apisix-0', { at: 5450, grade: 'observed' })]))).to.equal(undefined)
+    expect(found(drain([report('apisix-0', { sealedAt: 5450 })]))).to.equal(undefined)
+    expect(found(drain([report('apisix-0')], { lastEndpoint: true }))).to.equal(undefined)
+  })
+
+  it('join the clock of their holder: each gateway once, with its oldest change', () => {
+    const unsealed = found(drain([report('apisix-0'), report('apisix-1')]))
+    const older = { gateway: 'apisix-0', since: 4000, why: 'older', evidence: 'barrier' as const }
+    const clock = {
+      missing: [],
+      notReady: [],
+      lags: [],
+      behind: { since: 4000, owner: 4000, cause: 'owner' as const, gateways: [older] }
+    }
+    const joined = withUnsealed(clock, unsealed)
+    expect(joined.behind).to.deep.include({ since: 4000, owner: 4000, cause: 'owner' })
+    expect(joined.behind?.gateways.map(({ gateway, since }) => [gateway, since])).to.deep.equal([
+      ['apisix-0', 4000],
+      ['apisix-1', 5400]
+    ])
+    const quiet = { ...clock, behind: null }
+    expect(withUnsealed(quiet, unsealed).behind).to.include({ since: 5400, cause: 'gateways' })
+    expect(withUnsealed(quiet, undefined)).to.equal(quiet)
+  })
+})
