@@ -6,6 +6,7 @@ import { startApiServer, type ApiServer } from './api-server.ts'
 interface Container {
   readonly name: string
   readonly env?: readonly object[]
+  readonly resources?: { readonly limits?: object; readonly requests?: object }
   readonly lifecycle?: { readonly preStop?: { readonly exec?: { readonly command: readonly string[] } } }
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[]
 }
@@ -20,17 +21,10 @@ const ASKS = { 'apisix-drain.io/inject': 'true' }
 const PORTS = [{ containerPort: 8080 }]
 const OURS = /^apisix-drain-/
 const main = (name: string, differs: object = {}) => ({ name, image: 'shop/web', ports: PORTS, ...differs })
-const helperFor = (budget: number, fallback: number) => [
-  '/apisix-drain/apisix-drain-hook',
-  '--url',
-  'http://apisix-drain.apisix:8080',
-  '--budget',
-  `${budget}s`,
-  '--fallback',
-  `${fallback}s`,
-  '--container',
-  'web'
-]
+const helperFor = (budget: number, fallback: number) =>
+  `/apisix-drain/apisix-drain-hook --url http://apisix-drain.apisix:8080 --budget ${budget}s --fallback ${fallback}s --container web`.split(
+    ' '
+  )
 
 /** The policy of the real chart on a real API server. Pods are only created as dry runs, which admission handles like real pods. */
 describe('injected hooks', () => {
@@ -70,16 +64,14 @@ describe('injected hooks', () => {
     expect((await api.call('PUT', `/api/v1/namespaces/${name}`, put)).status).to.equal(200)
     await api.call('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
   }
+  const made = (ns: string, spec: object, labels: object = {}, annotations: object = {}) =>
+    api.call('POST', `/api/v1/namespaces/${ns}/pods?dryRun=All`, {
+      metadata: { generateName: 'web-', labels, annotations },
+      spec: { automountServiceAccountToken: false, ...spec }
+    })
   /** Returns the pod as it is after admission by Kubernetes. */
-  async function pod(
-    ns: string,
-    spec: object,
-    labels: object = {},
-    annotations: object = {}
-  ): Promise<PodSpec> {
-    const metadata = { generateName: 'web-', labels, annotations }
-    const body = { metadata, spec: { automountServiceAccountToken: false, ...spec } }
-    const { status, json } = await api.call('POST', `/api/v1/namespaces/${ns}/pods?dryRun=All`, body)
+  async function pod(...given: Parameters<typeof made>): Promise<PodSpec> {
+    const { status, json } = await made(...given)
     expect(status, JSON.stringify(json)).to.equal(201)
     return (json as { spec: PodSpec }).spec
   }
@@ -210,15 +202,31 @@ describe('injected hooks', () => {
     }
   })
 
-  it('is admitted by Pod Security level restricted', async () => {
+  it('is admitted by Pod Security level restricted and by quotas, and a guaranteed pod stays guaranteed', async () => {
     const securityContext = {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'] },
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' }
     }
-    const spec = await pod('hard', { containers: [main('web', { securityContext })] })
+    const quotas = '/api/v1/namespaces/hard/resourcequotas'
+    const of = (value: string) =>
+      Object.fromEntries(
+        ['requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'].map(name => [name, value])
+      )
+    const quota = { metadata: { name: 'all' }, spec: { hard: of('9G') } }
+    const { json } = await api.call('POST', quotas, quota)
+    // The controller that fills in the status does not run here.
+    const status = { hard: of('9G'), used: of('0') }
+    await api.call('PUT', `${quotas}/all/status`, { ...(json as object), status })
+    await eventually(async () => {
+      const without = await made('hard', { containers: [main('web', { securityContext })] })
+      expect(JSON.stringify(without.json)).to.match(/must specify limits.cpu for: web;/)
+    })
+    const resources = { limits: { cpu: '1', memory: '1G' }, requests: { cpu: '1', memory: '1G' } }
+    const spec = await pod('hard', { containers: [main('web', { securityContext, resources })] })
     expect(hooked(spec)).to.deep.equal(['web'])
+    for (const { resources: has } of all(spec)) expect(has?.limits).to.deep.equal(has?.requests)
   })
 
   it('skips Windows pods', async () => {

@@ -108,7 +108,7 @@ export const MISTAKES: readonly Mistake[] = [
     args: ['doctor'],
     env: () => ({ KEY: 'not-the-key' }),
     exit: 1,
-    says: [/FAIL +admin-api: .*-> 401/, /apisix\.admin\.keyFile or keyEnv/],
+    says: [/FAIL +admin-api: .*-> 401/, /credentials\.admin, or .*secretName, or .*admin_key/],
     once: /refused us/
   },
   {
