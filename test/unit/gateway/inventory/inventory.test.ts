@@ -186,6 +186,14 @@ describe('inventory', () => {
     expect(lines).to.have.length(2)
   })
 
+  it('is as old as its document, which was read before the lists are', async () => {
+    const open = async () => (clock.advance(5), apisix.client)
+    inventory = createInventory({ lists: { open }, clock, log: silent, everyMs: 60_000 })
+    const before = clock.now()
+    await inventory.refresh()
+    expect(inventory.readAt()).to.equal(before)
+  })
+
   it('has no readAt until every collection was read once', async () => {
     apisix.faults.inject({ fault: { kind: 'status', status: 500 }, path: '/apisix/admin/global_rules' })
     begin()
