@@ -94,6 +94,12 @@ const RUNS: readonly Run[] = [
   caught('S4: a word from before the successors changed', 'NO_CHANGE', 'TWIN'),
   caught('S5: successors are named once', 'NAMED_ONCE', 'LATER'),
   caught('S5: none is named while none is Ready', 'DROPPED'),
+  {
+    what: 'S6: the share of a denied node waits for the free ones',
+    flags: ['WORKERS=1', 'UNSHARED'],
+    holds: false,
+    model: 'successors'
+  },
   { what: 'knowledge: two agents, late or blind', flags: [], holds: true, model: 'knowledge' },
   wrongKnowledge('knowledge removes an entry at all', 'REACHED'),
   wrongKnowledge('K1: a removal is forgotten', 'NO_NOTE'),

@@ -10,7 +10,8 @@
  * An agent, per ending pod:  (1) find the successors: Ready, not ending   (2) put the entry: draining
  *                            (3) judge each worker's word, ask for the seal; the gateway compares and seals
  *                            (4) in flight 0: ack    At any moment: name other successors (a change of the entry)
- * A request:  (1) pick: free nodes; if the place has none, successors without an entry; draining ones, listed or named
+ * A request:  (1) pick: free nodes, and successors without an entry in place of denied ones; after a failure free nodes
+ *                 alone, then those successors; then draining ones, listed or named
  *             (2) count up    (3) read the deny-list again; denied: count down, back to (1)    (4) send
  *
  * The claims: no request is sent to a pod after its ack; no request is refused while a Ready pod is listed or named,
@@ -31,6 +32,8 @@
  *   S5  an entry gets successors as they become Ready, and keeps the last ones while no pod may follow
  *         NAMED_ONCE      it keeps those of its first put for ever: a pod waits without end
  *         DROPPED         it names none while none is Ready
+ *   S6  a successor gets the share of a denied node, though another node is free
+ *         UNSHARED        a worker chooses successors only if no node of the place is left
  * And REACHED must "fail" too: it claims that the successor never gets its ack.
  *
  * The model includes: configurations that change at any point, with any of the pods that were Ready; entries that are
@@ -101,15 +104,15 @@ end:
        :: mark[w] != m -> skip
        :: else ->
           said[w] = g;
+          follow(was, found);
+#ifdef OWN_PLACES
           about[w] = was;
+#else
+          about[w] = was | found;
+#endif
           others[w] = was & ~denied;
           if
-          :: others[w] == 0 ->
-             follow(was, found);
-             others[w] = found & ~denied;
-#ifndef OWN_PLACES
-             about[w] = was | found
-#endif
+          :: others[w] == 0 -> others[w] = found & ~denied
           :: else -> skip
           fi
        fi;
@@ -134,17 +137,21 @@ again:
   atomic {
     soft = false;
     from = place[w] & ~denied & ~tried;
-    found = 0;
-    if
-    :: (place[w] & ~denied) == 0 ->
 #ifdef UNCHAINED
-       found = after(place[w]);
+    found = after(place[w]);
 #else
-       follow(place[w], found);
+    follow(place[w], found);
 #endif
-       from = found & ~denied & ~tried
+    if
+#ifdef UNSHARED
+    :: from == 0 ->
+#else
+    :: from == 0 || !tried ->
+#endif
+       from = from | (found & ~denied & ~tried)
     :: else -> skip
     fi;
+    assert(tried || !(found & ~denied & ~place[w]) || (from & ~place[w]));
     if
     :: from == 0 ->
        soft = true;

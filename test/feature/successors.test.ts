@@ -55,6 +55,22 @@ describe('feature: successors', () => {
       expect(rig.writes).to.deep.equal([])
     })
 
+  test('a successor gets the share of a pod while another node is free', async start => {
+    const rig = await start({ barrier: true })
+    const { old, next } = await replaced(rig)
+    const free = rig.pod('web-0', web('web-1a'))
+    await rig.serve(free)
+    rig.service('web', [free, old, next])
+    const labels = { 'managed-by': 'apisix-ingress-controller' }
+    rig.put('upstreams', 'web', { type: 'roundrobin', labels, nodes: mapOf([free, old]) })
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    const answers = await Promise.all(Array.from({ length: 20 }, () => body(rig)))
+    expect(answers.filter(one => one.body === next.name)).to.have.lengthOf.within(8, 12)
+  })
+
   test('the hook is answered once a successor becomes Ready', async start => {
     const rig = await start({ barrier: true })
     const { old, next } = await lateOwner(rig, { next: { ready: false } })

@@ -1,39 +1,18 @@
 import { expect } from 'chai'
-import { connect } from 'node:http2'
+import { once } from 'node:events'
+import { connect, type IncomingHttpHeaders } from 'node:http2'
 import { Backend } from './backend.ts'
 import { emptied, stopAll } from './clean-up.ts'
-import { backends, many, send } from './client.ts'
+import { atOnce, backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
-import { type Config, Gateway, type Node, type Upstream } from './gateway.ts'
-
-const TYPES = ['roundrobin', 'least_conn', 'chash', 'ewma'] as const
-
-/** The way in which a request gets the nodes of an upstream. */
-const SHAPES: Record<string, (upstream: Upstream, nodes: readonly Node[]) => Config> = {
-  'an upstream': (upstream, nodes) => ({ u: { ...upstream, nodes } }),
-  priorities: (upstream, nodes) => ({
-    u: { ...upstream, nodes: nodes.map((node, i) => ({ ...node, priority: nodes.length - i })) }
-  }),
-  'a traffic-split rule': (upstream, nodes) => ({ u: { ...upstream, nodes, split: true } }),
-  'service discovery': (upstream, nodes) => ({
-    u: { ...upstream, service_name: 's', discovery_type: 'stand_in' },
-    discovery: { s: nodes }
-  }),
-  'domain names': (upstream, nodes) => ({
-    u: { ...upstream, nodes: nodes.map((node, i) => ({ ...node, domain: `pod-${i}.test` })) }
-  }),
-  'active health checks': (upstream, nodes) => ({
-    u: { ...upstream, nodes, up: nodes.map(node => node.host) }
-  })
-}
+import { Gateway, SHAPES, TYPES, type Upstream } from './gateway.ts'
 
 describe('The barrier holds with every balancer of APISIX:', () => {
   let gateway: Gateway
   let a: Backend
   let b: Backend
   let dead: Backend
-  const requests = async (n: number) =>
-    await Promise.all(Array.from({ length: n }, (_, i) => send(`${gateway.url}/u?k=${i}&ms=5`)))
+  const requests = async (n: number) => await atOnce(`${gateway.url}/u?ms=5`, n)
 
   before(async () => {
     gateway = await Gateway.start({ workers: 2 })
@@ -45,8 +24,8 @@ describe('The barrier holds with every balancer of APISIX:', () => {
   after(() => stopAll(gateway, a, b))
   afterEach(() => emptied(gateway, a, b, dead))
 
-  for (const type of TYPES) {
-    for (const [shape, config] of Object.entries(SHAPES)) {
+  for (const type of TYPES)
+    for (const [shape, config] of Object.entries(SHAPES))
       it(`${type}, ${shape}: first picks, retries, and after the entry is lifted`, async () => {
         const upstream: Upstream = { type, key: 'arg_k' }
         const order = [dead.node, a.node, b.node]
@@ -67,8 +46,6 @@ describe('The barrier holds with every balancer of APISIX:', () => {
         const wanted = shape === 'priorities' ? [a.name] : [a.name, b.name]
         expect(backends(await requests(40))).to.deep.equal(wanted)
       })
-    }
-  }
 
   for (const type of TYPES)
     it(`${type}: nodes of weight 0 take over from the last node that has a weight`, async () => {
@@ -155,23 +132,15 @@ describe('The barrier holds with every balancer of APISIX:', () => {
     await gateway.barrier.put(a.entry({ port: a.grpc.port, state: 'sealed' }))
     const session = connect(gateway.h2)
     try {
-      const call = async () =>
-        await new Promise<string>((resolve, reject) => {
-          const stream = session.request({
-            ':method': 'POST',
-            ':path': '/u',
-            'content-type': 'application/grpc',
-            te: 'trailers'
-          })
-          let heard = 'nothing'
-          stream.on('response', headers => {
-            heard = String(headers['x-backend'] ?? headers[':status'])
-          })
-          stream.on('error', reject)
-          stream.on('close', () => resolve(heard))
-          stream.resume()
-          stream.end('\0\0\0\0\0')
-        })
+      const call = async () => {
+        const type = { 'content-type': 'application/grpc', te: 'trailers' }
+        const stream = session.request({ ':method': 'POST', ':path': '/u', ...type })
+        const closed = once(stream.resume(), 'close')
+        stream.end('\0\0\0\0\0')
+        const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+        await closed
+        return String(headers['x-backend'] ?? headers[':status'])
+      }
       const heard = new Set<string>()
       for (let i = 0; i < 20; i += 1) heard.add(await call())
       expect([...heard]).to.deep.equal([b.name])
@@ -183,7 +152,7 @@ describe('The barrier holds with every balancer of APISIX:', () => {
     }
   })
 
-  for (const shape of ['a traffic-split rule', 'service discovery']) {
+  for (const shape of ['a traffic-split rule', 'service discovery'])
     it(`${shape}: one picker serves all requests under one deny-list`, async () => {
       await gateway.configured(SHAPES[shape]?.({}, [dead.node, a.node, b.node]) ?? {})
       await gateway.barrier.put(a.sealed)
@@ -193,5 +162,4 @@ describe('The barrier holds with every balancer of APISIX:', () => {
       // a worker that has had no request before builds one picker for all nodes, and one for the remaining nodes
       expect((await gateway.pickersMade()) - before).to.be.below(3)
     })
-  }
 })

@@ -1,5 +1,7 @@
 import { type Agent, type ClientRequest, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import { eventually } from './eventually.ts'
+import type { Gateway } from './gateway.ts'
 
 export interface Reply {
   status: number
@@ -64,6 +66,24 @@ export async function many(url: string, n: number): Promise<Reply[]> {
   const replies: Reply[] = []
   for (let i = 0; i < n; i += 1) replies.push(await send(url))
   return replies
+}
+
+/** Sends `n` requests at once, each with its number as the argument `k`. */
+export const atOnce = async (url: string, n: number): Promise<Reply[]> =>
+  await Promise.all(Array.from({ length: n }, (_, k) => send(`${url}&k=${k}`)))
+
+/** Begins uploads. Resolves once their nodes are picked, and nginx waits for the rest of their bodies, with a function that sends the rest. */
+export async function uploads(gateway: Gateway, ...paths: readonly string[]) {
+  const picked = async () => Number(await gateway.door('/picked'))
+  const before = await picked()
+  const { promise: slowly, resolve } = Promise.withResolvers<void>()
+  const body = 'x'.repeat(4000)
+  const sent = paths.map(path => send(gateway.url + path, { method: 'POST', body, slowly }))
+  await eventually('a node is picked for each', async () => (await picked()) === before + paths.length)
+  return async () => {
+    resolve()
+    return await Promise.all(sent)
+  }
 }
 
 /** Returns the names of the backends that answered, each once, sorted. */

@@ -59,6 +59,27 @@ export interface Objects {
 export type Config =
   Record<string, Upstream> | { discovery?: Record<string, readonly Node[]>; objects?: Objects }
 
+export const TYPES = ['roundrobin', 'least_conn', 'chash', 'ewma'] as const
+
+/** The way in which a request gets the nodes of an upstream. */
+export const SHAPES: Record<string, (upstream: Upstream, nodes: readonly Node[]) => Config> = {
+  'an upstream': (upstream, nodes) => ({ u: { ...upstream, nodes } }),
+  priorities: (upstream, nodes) => ({
+    u: { ...upstream, nodes: nodes.map((node, i) => ({ ...node, priority: nodes.length - i })) }
+  }),
+  'a traffic-split rule': (upstream, nodes) => ({ u: { ...upstream, nodes, split: true } }),
+  'service discovery': (upstream, nodes) => ({
+    u: { ...upstream, service_name: 's', discovery_type: 'stand_in' },
+    discovery: { s: nodes }
+  }),
+  'domain names': (upstream, nodes) => ({
+    u: { ...upstream, nodes: nodes.map((node, i) => ({ ...node, domain: `pod-${i}.test` })) }
+  }),
+  'active health checks': (upstream, nodes) => ({
+    u: { up: nodes.map(node => node.host), ...upstream, nodes }
+  })
+}
+
 /** Throws if this machine has no nginx with Lua. The error names the packages to install. */
 function needNginx(): void {
   const missing = ['/usr/sbin/nginx', ...MODULES].filter(file => !existsSync(file))

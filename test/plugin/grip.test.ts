@@ -3,27 +3,11 @@ import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { Backend } from './backend.ts'
 import { emptied, stopAll } from './clean-up.ts'
-import { backends, many, send } from './client.ts'
+import { backends, many, send, uploads } from './client.ts'
 import { eventually } from './eventually.ts'
 import { type Config, Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK } from './held.ts'
 import { withAgent } from './with-agent.ts'
-
-/** Begins an upload. Resolves once nginx waits for the rest of its body, with a function that sends the rest. */
-async function upload(gateway: Gateway, path: string) {
-  const routed = async () => Number(await gateway.door('/picked'))
-  const before = await routed()
-  let finish: (value?: unknown) => void = () => {}
-  const slowly = new Promise(resolve => {
-    finish = resolve
-  })
-  const sent = send(gateway.url + path, { method: 'POST', body: 'x'.repeat(4000), slowly })
-  await eventually('it is routed', async () => (await routed()) === before + 1)
-  return async () => {
-    finish()
-    return await sent
-  }
-}
 
 const inflight = async ({ barrier }: Gateway, pod: Backend) =>
   (await barrier.put(pod.entry())).entries[0]?.inflight.requests
@@ -87,12 +71,12 @@ describe("APISIX's plugin ai, which routes simple requests without apisix.balanc
       [mixed(), simple()]
     ] as const) {
       await gateway.configured(from)
-      const finish = await upload(gateway, '/u?ms=1000')
+      const finish = await uploads(gateway, '/u?ms=1000')
       await gateway.configured(to)
       expect(await statuses(1)).to.deep.equal([200])
       const late = finish()
       await eventually('it is counted', async () => (await inflight(gateway, a)) === 1)
-      expect((await late).status).to.equal(200)
+      expect((await late)[0]?.status).to.equal(200)
     }
   })
 })
@@ -177,13 +161,13 @@ describe('A worker that connects a request without the plugin', () => {
     const reached = a.requests.length
     const slow = send(`${url}/u?around=1&ms=1000`)
     await eventually('the pod has it', () => a.requests.length > reached)
-    const finish = await upload(g, '/u?around=1')
+    const finish = await uploads(g, '/u?around=1')
     const told = await barrier.put(a.sealed)
     expect(told.fit).to.equal(false)
     expect(told.entries[0]?.inflight.requests).to.equal(1)
     expect((await barrier.state()).unfit.join()).to.match(PAST)
     await slow
-    expect((await finish()).status).to.equal(200)
+    expect((await finish())[0]?.status).to.equal(200)
     expect((await barrier.inflight([a.uid])).entries[0]).to.deep.include({ late: 1 })
     await g.lookedAgain()
     expect((await barrier.state()).fit).to.equal(false)

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
 import { emptied, idle, stopAll } from './clean-up.ts'
-import { backends, many, send } from './client.ts'
+import { atOnce, backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 
@@ -31,8 +31,7 @@ describe('The node of a request', () => {
 
   /** Expects that only these pods get requests. Sends requests in parallel, because least_conn picks the least busy node. */
   const used = async (...pods: Backend[]) => {
-    const replies = await Promise.all(Array.from({ length: 60 }, () => send(`${gateway.url}/u?ms=20`)))
-    expect(backends(replies)).to.have.members(pods.map(p => p.name))
+    expect(backends(await atOnce(`${gateway.url}/u?ms=20`, 60))).to.have.members(pods.map(p => p.name))
   }
 
   before(async () => {

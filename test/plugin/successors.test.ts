@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import { Backend } from './backend.ts'
 import type { Word } from './barrier.ts'
 import { emptied, stopAll } from './clean-up.ts'
-import { backends, many, send } from './client.ts'
+import { atOnce, backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
-import { type Config, Gateway, type Upstream } from './gateway.ts'
+import { Gateway, SHAPES, TYPES, type Upstream } from './gateway.ts'
 
 describe('Successors', () => {
   let gateway: Gateway
@@ -20,10 +20,9 @@ describe('Successors', () => {
     pod.entry({ successors: { [pod.node.port]: by.map(at) } })
   const sealed = (pod: Backend, ...by: Backend[]) => ({ ...followed(pod, ...by), state: 'sealed' as const })
   const used = async (...pods: Backend[]) => {
-    const replies = await Promise.all(
-      Array.from({ length: 60 }, (_, i) => send(`${gateway.url}/u?k=${i}&ms=10`))
-    )
+    const replies = await atOnce(`${gateway.url}/u?ms=10`, 60)
     expect(backends(replies)).to.have.members(pods.map(p => p.name))
+    return replies
   }
 
   before(async () => {
@@ -50,26 +49,50 @@ describe('Successors', () => {
       await used(b)
     })
 
-  const SHAPES: Record<string, (upstream: Upstream) => Config> = {
-    'an upstream': upstream => ({ u: { ...upstream, nodes: [old.node] } }),
-    'a traffic-split rule': upstream => ({ u: { ...upstream, nodes: [old.node], split: true } }),
-    'service discovery': upstream => ({
-      u: { ...upstream, service_name: 's', discovery_type: 'stand_in' },
-      discovery: { s: [old.node] }
-    }),
-    'active health checks': upstream => ({ u: { ...upstream, nodes: [old.node], up: [old.node.host] } })
-  }
-  for (const type of ['roundrobin', 'least_conn', 'chash', 'ewma'] as const)
-    for (const [shape, config] of Object.entries(SHAPES))
-      it(`${type}, ${shape}: all of them get requests if no other node is left, and the pod gets none`, async () => {
-        await gateway.configured(config({ type, ...(type === 'chash' && { key: 'arg_k' }) }))
+  for (const type of TYPES)
+    for (const [shape, config] of Object.entries(SHAPES).filter(([name]) => name !== 'priorities'))
+      it(`${type}, ${shape}: one gets the share of the pod, and all if no other node is left`, async () => {
+        const upstream: Upstream = { type, ...(type === 'chash' && { key: 'arg_k' }) }
+        const down = shape === 'active health checks' && { up: [b.node.host] }
+        await gateway.configured(config(upstream, [b.node, old.node]))
+        const whole = await used(b, old)
+        await gateway.configured(config({ ...upstream, ...down }, [b.node, old.node]))
         const before = (await counts()).succeeded
-        await barrier().put(followed(old, a, b))
-        await used(a, b)
+        await barrier().put(followed(old, b, a, gone))
+        const first = await used(a, b)
+        await barrier().put(sealed(old, b, a, gone))
+        const then = await used(a, b)
+        const share = [...first, ...then].filter(({ backend }) => backend === a.name).length
+        expect((await counts()).succeeded - before).to.equal(share)
+        if (type !== 'ewma') expect(share).to.be.within(30, 90)
+        if (type === 'chash')
+          for (const [i, { backend }] of whole.entries())
+            expect(then[i]!.backend).to.equal(backend === old.name ? a.name : backend)
+
+        await gateway.configured(config(upstream, [old.node]))
         await barrier().put(sealed(old, a, b))
         await used(a, b)
-        expect((await counts()).succeeded - before).to.equal(120)
+        expect((await counts()).succeeded - before).to.equal(60 + share)
       })
+
+  it('stand in for one node each: those with the fewest choose first, and one that fails stands in for none', async () => {
+    await gateway.configured({ u: { nodes: [gone.node, old.node, b.node] } })
+    await barrier().put(sealed(gone, a), sealed(old, a))
+    const share = (await used(a, b)).filter(({ backend }) => backend === a.name).length
+    expect(share, 'half of the requests, not two thirds').to.be.within(24, 36)
+    const c = await Backend.start()
+    await barrier().put(sealed(gone, a, c))
+    await used(a, b, c)
+    await c.kill()
+    await used(a, b)
+  })
+
+  it('get a request that has failed only after the free nodes', async () => {
+    await gateway.configured({ u: { nodes: [old.node, a.node, b.node], retries: 1 } })
+    const successors = { [a.node.port]: [`${gone.node.host}:1`] }
+    await barrier().put(sealed(old, gone), { ...a.sealed, successors })
+    await used(b)
+  })
 
   it('are reported with all entries, as they were put, to an agent that begins', async () => {
     const v6 = {
@@ -84,12 +107,6 @@ describe('Successors', () => {
     expect(of(followed(old).uid)).to.deep.equal({ [old.node.port]: [at(a), at(b)] })
     expect(of('v6')).to.deep.equal({ 80: ['[fd00::a]:81'] })
     expect(of(gone.entry().uid)).to.equal(undefined)
-  })
-
-  it('get nothing as long as another node is free', async () => {
-    await gateway.configured({ u: { nodes: [old.node, b.node] } })
-    await barrier().put(sealed(old, a))
-    await used(b)
   })
 
   it('get nothing at a port that they are not named for', async () => {
@@ -171,9 +188,12 @@ describe('Successors', () => {
   })
 
   it('get their own host if pass_host is node', async () => {
-    await gateway.configured({ u: { nodes: [old.node], pass_host: 'node' } })
     await barrier().put(sealed(old, a))
-    expect((await send(`${gateway.url}/u`)).host).to.equal(at(a))
+    for (const nodes of [[old.node], [old.node, b.node]]) {
+      await gateway.configured({ u: { type: 'chash', key: 'arg_k', nodes, pass_host: 'node' } })
+      for (const { backend, host } of await used(a, ...(nodes[1] ? [b] : [])))
+        expect(host).to.equal(at(backend === a.name ? a : b))
+    }
   })
 
   it('get a request that was picked before the pod was sealed', async () => {

@@ -46,30 +46,20 @@ describe('TLS', () => {
     gateway = undefined
   })
 
+  /** Asks for the state over TLS. */
+  const state = async (address: string, token: string) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const options = { ca: pems.cert, servername: 'gateway.test', headers, agent: false, timeout: 5000 }
+    const sent = request(`https://${address}/v1/barrier/state`, options).end()
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    return { status: response.statusCode, body: await text(response) }
+  }
+
   it('serves the Barrier API if the listener has a certificate', async () => {
     gateway = await Gateway.start({ workers: 1, tls })
     const { at } = gateway
-    const status = async (authorization: string) =>
-      await new Promise<number | undefined>((resolve, reject) => {
-        request(
-          `https://${at.tls}/v1/barrier/state`,
-          {
-            ca: pems.cert,
-            servername: 'gateway.test',
-            headers: { authorization },
-            agent: false,
-            timeout: 5000
-          },
-          response => {
-            response.resume()
-            resolve(response.statusCode)
-          }
-        )
-          .on('error', reject)
-          .end()
-      })
-    expect(await status(`Bearer ${at.token}`)).to.equal(200)
-    expect(await status('Bearer x')).to.equal(401)
+    expect((await state(at.tls, at.token)).status).to.equal(200)
+    expect((await state(at.tls, 'x')).status).to.equal(401)
   })
 
   describe('with the server that plugin values prints', () => {
@@ -92,16 +82,8 @@ describe('TLS', () => {
       return gateway
     }
     const uids = async (g: Gateway) => {
-      const state = await new Promise<string>((resolve, reject) => {
-        const headers = { authorization: `Bearer ${g.at.token}` }
-        const options = { ca: pems.cert, servername: 'gateway.test', headers, agent: false, timeout: 5000 }
-        request(`https://${g.at.barrier}/v1/barrier/state`, options, response => {
-          text(response).then(resolve, reject)
-        })
-          .on('error', reject)
-          .end()
-      })
-      return (JSON.parse(state) as { entries: { uid: string }[] }).entries.map(({ uid }) => uid).toSorted()
+      const { body } = await state(g.at.barrier, g.at.token)
+      return (JSON.parse(body) as { entries: { uid: string }[] }).entries.map(({ uid }) => uid).toSorted()
     }
 
     it('takes agents with and without TLS at one port during an upgrade, with their bodies', async () => {

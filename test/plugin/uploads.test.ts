@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { Backend } from './backend.ts'
 import { stopAll } from './clean-up.ts'
-import { backends, send } from './client.ts'
-import { eventually } from './eventually.ts'
+import { backends, uploads } from './client.ts'
 import { type Config, Gateway, type Upstream } from './gateway.ts'
 
 describe('A request whose body was still being read when the drain began', () => {
@@ -25,26 +24,7 @@ describe('A request whose body was still being read when the drain began', () =>
     expect((await counts()).errors, gateway.errors()).to.equal(0)
   })
 
-  /** Starts uploads, and waits until APISIX has picked their nodes. The returned function sends their second half. */
-  const uploads = async (n: number) => {
-    const before = Number(await gateway.door('/picked'))
-    let finish: (value?: unknown) => void = () => {}
-    const slowly = new Promise(resolve => {
-      finish = resolve
-    })
-    const body = 'x'.repeat(4000)
-    const sent = Array.from({ length: n }, (_, i) =>
-      send(`${gateway.url}/u?k=${i}`, { method: 'POST', body, slowly })
-    )
-    await eventually(
-      'a node is picked for each',
-      async () => Number(await gateway.door('/picked')) === before + n
-    )
-    return async () => {
-      finish()
-      return await Promise.all(sent)
-    }
-  }
+  const paths = (n: number) => Array.from({ length: n }, (_, i) => `/u?k=${i}`)
 
   it('delays no ack, and goes to another node', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
@@ -52,7 +32,7 @@ describe('A request whose body was still being read when the drain began', () =>
     await barrier().put(a.entry({ uid: 'other', port: 1 }))
     await gateway.lookedAgain()
     const before = await counts()
-    const finish = await uploads(8)
+    const finish = await uploads(gateway, ...paths(8))
     const seen = a.requests.length
     const told = await barrier().put(a.sealed)
     expect(told.entries[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
@@ -63,7 +43,7 @@ describe('A request whose body was still being read when the drain began', () =>
 
   it('gets the host of its new node if pass_host is node', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node], pass_host: 'node' } })
-    const finish = await uploads(6)
+    const finish = await uploads(gateway, ...paths(6))
     await barrier().put(a.sealed)
     for (const reply of await finish()) {
       expect(reply).to.include({ backend: b.name, host: `${b.node.host}:${b.node.port}` })
@@ -84,7 +64,7 @@ describe('A request whose body was still being read when the drain began', () =>
     it(`goes to a node that ${home} has listed since, when its own are all sealed`, async () => {
       await gateway.configured(config(a))
       const before = await counts()
-      const finish = await uploads(4)
+      const finish = await uploads(gateway, ...paths(4))
       await gateway.configured(config(b, c))
       await barrier().put(a.sealed)
       const seen = a.requests.length
@@ -100,7 +80,7 @@ describe('A request whose body was still being read when the drain began', () =>
     await dead.kill()
     const upstream: Upstream = { type: 'chash', key: 'arg_k' }
     await gateway.configured({ u: { ...upstream, nodes: [a.node] } })
-    const finish = await uploads(8)
+    const finish = await uploads(gateway, ...paths(8))
     await gateway.configured({ u: { ...upstream, nodes: [dead.node, b.node] } })
     await barrier().put(a.sealed)
     expect(backends(await finish())).to.deep.equal([b.name])
@@ -123,7 +103,7 @@ describe('A request whose body was still being read when the drain began', () =>
       const upstream = 'u' in first ? first.u : {}
       await gateway.configured({ u: { ...upstream, nodes: [a.node] } })
       const before = await counts()
-      const finish = await uploads(2)
+      const finish = await uploads(gateway, ...paths(2))
       await gateway.configured(then(a))
       await barrier().put(a.sealed)
       const seen = a.requests.length

@@ -1,9 +1,6 @@
 --- The entries whose statements in this worker's word may have changed: an entry that came or went,
 -- or that is in a place that came, went or has other nodes. An entry that shares a place with such
 -- an entry is affected too.
-local setmetatable = setmetatable
-local ipairs       = ipairs
-local pairs        = pairs
 local str_match    = string.match
 
 local NONE = {}

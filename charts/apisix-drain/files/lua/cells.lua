@@ -7,7 +7,6 @@
 -- docs/decisions/0009.
 local host = require("apisix.drain.host")
 local ngx  = ngx
-local io   = io
 local format = string.format
 local both, move = host.both, host.move
 

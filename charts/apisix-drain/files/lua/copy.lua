@@ -3,13 +3,8 @@
 -- Only a worker that is new, or has missed more changes than the ring holds, reads all entries.
 local successors   = require("apisix.drain.successors")
 local clock_now    = require("apisix.drain.host").now
-local setmetatable = setmetatable
 local str_match    = string.match
 local str_sub      = string.sub
-local tonumber     = tonumber
-local ipairs       = ipairs
-local pairs        = pairs
-local next         = next
 local floor        = math.floor
 local huge         = math.huge
 local max          = math.max

@@ -2,10 +2,6 @@
 -- only the changes to it.
 local copy         = require("apisix.drain.copy")
 local entry_mod    = require("apisix.drain.entry")
-local setmetatable = setmetatable
-local ipairs       = ipairs
-local pairs        = pairs
-local next         = next
 
 local NONE = {}
 
@@ -43,23 +39,26 @@ function _M:current()
 end
 
 
---- Counts a bypass on every entry that covers the address.
-function _M:bypassed(set, addr)
-    for _, entry in ipairs(set.ips[addr.ip] or {}) do
-        if not entry.port or entry.port == addr.port then
-            entry_mod.bypassed(self.dict, entry.id)
+-- Notes something on every entry that covers the address.
+local function note(self, set, addr, on_any, on_sealed)
+    for _, entry in ipairs(set.ips[addr.ip] or NONE) do
+        local on = on_any or entry.sealed and on_sealed
+        if on and (not entry.port or entry.port == addr.port) then
+            on(self.dict, entry.id)
         end
     end
 end
 
 
+--- Counts a bypass on every entry that covers the address.
+function _M:bypassed(set, addr)
+    note(self, set, addr, entry_mod.bypassed)
+end
+
+
 --- Counts a request that is sent to this address, on every sealed entry that covers the address.
 function _M:passed(set, addr)
-    for _, entry in ipairs(set.ips[addr.ip] or {}) do
-        if entry.sealed and (not entry.port or entry.port == addr.port) then
-            entry_mod.late(self.dict, entry.id)
-        end
-    end
+    note(self, set, addr, nil, entry_mod.late)
 end
 
 
@@ -67,11 +66,7 @@ end
 -- down, so that a reader who sees 0 in flight also sees the time of the last request. Uses the copy
 -- of this worker, which is at most one beat old (runtime.lua).
 function _M:finished(addr)
-    for _, entry in ipairs(self.set.ips[addr.ip] or NONE) do
-        if not entry.port or entry.port == addr.port then
-            entry_mod.finished(self.dict, entry.id)
-        end
-    end
+    note(self, self.set, addr, entry_mod.finished)
 end
 
 

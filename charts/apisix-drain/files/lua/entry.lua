@@ -28,7 +28,6 @@ local clock_now = require("apisix.drain.host").now
 local ngx       = ngx
 local floor     = math.floor
 local max       = math.max
-local ipairs    = ipairs
 local str_match = string.match
 
 local SEALED   = "sealed"

@@ -2,11 +2,7 @@
 -- loaded. So the barrier starts with a function that APISIX calls in every worker: init_worker of
 -- apisix.balancer, or stream_init_worker in the stream subsystem. The stream subsystem has a Lua VM
 -- of its own in the same process.
-local package  = package
-local loadfile = loadfile
-local error    = error
 local ngx      = ngx
-local require  = require
 
 local STARTS = {
     http = { module = "apisix.balancer", func = "init_worker" },

@@ -10,7 +10,6 @@
 -- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
 local totals       = require("apisix.drain.totals")
-local setmetatable = setmetatable
 local pcall        = pcall
 local pairs        = pairs
 local ipairs       = ipairs

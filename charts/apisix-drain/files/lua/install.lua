@@ -14,9 +14,6 @@
 --
 -- The replacements stay for ever.
 local ngx    = ngx
-local debug  = debug
-local ipairs = ipairs
-local type   = type
 local concat = table.concat
 
 local NAMES   = { balancer = "apisix.balancer", apisix = "apisix", peers = "ngx.balancer",

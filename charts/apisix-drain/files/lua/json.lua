@@ -1,7 +1,6 @@
 --- Writes JSON. cjson writes an empty table as an object, and only OpenResty's edition of cjson has
 -- a switch for that. The barrier's answers have many lists that may be empty.
 local cjson        = require("cjson.safe")
-local getmetatable = getmetatable
 local format       = string.format
 local floor        = math.floor
 local concat       = table.concat

@@ -9,11 +9,9 @@
 --              lasts for longer than `stream_after`
 local clock_now    = require("apisix.drain.host").now
 local ngx          = ngx
-local pairs        = pairs
 local type         = type
 local floor        = math.floor
 local str_find     = string.find
-local setmetatable = setmetatable
 
 local GRPC_AFTER = 1    -- seconds
 

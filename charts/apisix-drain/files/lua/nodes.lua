@@ -2,14 +2,7 @@
 -- "host:port" to weight (traffic-split keeps this form), names, and service discovery.
 local address   = require("apisix.drain.address")
 local clock_now = require("apisix.drain.host").now
-local ipairs    = ipairs
-local pairs     = pairs
-local pcall     = pcall
-local type      = type
-local tonumber  = tonumber
-local tostring  = tostring
 local max, huge = math.max, math.huge
-local require   = require
 local str_match = string.match
 local str_byte  = string.byte
 local str_gsub  = string.gsub
@@ -24,6 +17,16 @@ local NONE = {}
 local READY_AGAIN = 1
 
 local _M = {}
+
+
+--- A copy of a node or a configuration, with the same values.
+function _M.copy_of(item)
+    local copy = {}
+    for field, value in pairs(item) do
+        copy[field] = value
+    end
+    return copy
+end
 
 
 --- The highest priority of the nodes that have a weight; nil if none has. APISIX picks a node of

@@ -3,13 +3,12 @@
 local address     = require("apisix.drain.address")
 local entries_mod = require("apisix.drain.entries")
 local successors  = require("apisix.drain.successors")
-local top_of      = require("apisix.drain.nodes").top_of
+local nodes_mod   = require("apisix.drain.nodes")
+local top_of, copy_of = nodes_mod.top_of, nodes_mod.copy_of
 local level_of    = entries_mod.level
 local DRAINING    = entries_mod.DRAINING
-local ipairs      = ipairs
-local pairs       = pairs
-local next        = next
 local concat      = table.concat
+local sort        = table.sort
 local written     = address.written
 
 local _M = {}
@@ -27,15 +26,6 @@ function _M.touches(set, nodes)
         end
     end
     return false
-end
-
-
-local function copy_of(node)
-    local copy = {}
-    for field, value in pairs(node) do
-        copy[field] = value
-    end
-    return copy
 end
 
 
@@ -66,25 +56,49 @@ end
 
 
 -- A node at the address of a successor. APISIX derives upstream_host again from this copy.
-local function follower(node, addr)
+local function follower(node, addr, weight)
     local copy = copy_of(node)
     copy.host, copy.port = written(addr.ip), addr.port
-    copy.weight, copy.priority, copy.upstream_host = 1, node.priority or 0, nil
+    copy.weight, copy.priority, copy.upstream_host = weight, node.priority or 0, nil
     return copy
 end
 
 
 -- Adds the other DNS records of a denied node that has a name: APISIX gives each request only one.
-local function other_records(records, set, node, met, list)
-    for _, ip in ipairs(records(node.domain) or {}) do
+local function other_records(records, set, node, met, free)
+    local n = #free
+    for _, ip in ipairs(node.domain and records(node.domain) or {}) do
         local addr = address.of(ip, node.port)
         if not met[addr.id] and not level_of(set, addr) then
             met[addr.id] = true
-            local copy = copy_of(node)
-            copy.host, copy.upstream_host = written(ip), nil
-            list[#list + 1] = copy
+            free[#free + 1] = follower(node, addr, node.weight)
         end
     end
+    return #free > n
+end
+
+
+-- A free successor for each denied node that has one which no other node has (`met`). The nodes
+-- with the fewest choose first: later entries name more.
+local function stand_ins(set, nodes, met, marks)
+    local all, list = {}, {}
+    for i, node in ipairs(nodes) do
+        all[i] = { node = node, at = i }
+        successors.add(set, address.of(node.host, node.port), level_of, {}, all[i])
+    end
+    sort(all, function(a, b) return #a < #b or #a == #b and a.at < b.at end)
+    for _, found in ipairs(all) do
+        for _, addr in ipairs(found) do
+            if not met[addr.id] then
+                met[addr.id], marks[#marks + 1] = true, found.at .. ">" .. addr.id
+                list[#list + 1] = {
+                    node = found.node, by = follower(found.node, addr, found.node.weight),
+                }
+                break
+            end
+        end
+    end
+    return list
 end
 
 
@@ -94,10 +108,10 @@ local function followers(set, nodes)
     for _, node in ipairs(nodes) do
         successors.add(set, address.of(node.host, node.port), level_of, met, found)
         for i = #free + 1, #found do
-            free[i] = follower(node, found[i])
+            free[i] = follower(node, found[i], 1)
         end
         for i = #soft + 1, #found.soft do
-            soft[i] = follower(node, found.soft[i])
+            soft[i] = follower(node, found.soft[i], 1)
         end
     end
     return free, soft
@@ -111,38 +125,41 @@ end
 -- @tparam boolean|nil spent true: no free node can be used, except for standbys
 -- @treturn table
 --   free        nodes
+--   stand_ins   of the denied nodes: { node, by = its successor, as a node }
 --   following   the free successors of the denied nodes, if only standbys are free
 --   soft        the draining nodes and successors, and standbys: APISIX picks by priority
 --   mark        a text about all these lists: equal marks mean equal lists
 function _M.of(set, nodes, records, spent)
-    local free, soft, marks, met, others = {}, {}, {}, {}, {}
-    for _, node in ipairs(nodes) do
-        met[address.of(node.host, node.port).id] = true
-    end
+    local free, soft, denied, marks, met, lost = {}, {}, {}, {}, {}, {}
     for i, node in ipairs(nodes) do
         local addr = address.of(node.host, node.port)
         local level = level_of(set, addr)
         if not level then
-            free[#free + 1] = node
-        elseif level == DRAINING then
-            soft[#soft + 1] = node
+            free[#free + 1], met[addr.id] = node, true
+        else
+            denied[#denied + 1] = node
+            soft[#soft + 1] = level == DRAINING and node or nil
         end
         marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
                    .. " " .. (level or "")
-        if level and node.domain then
-            other_records(records, set, node, met, others)
+    end
+    for _, node in ipairs(denied) do
+        if not other_records(records, set, node, met, free) then
+            lost[#lost + 1] = node
         end
     end
-    for _, node in ipairs(others) do
-        free[#free + 1], marks[#marks + 1] = node, node.host
+    for i = #nodes - #denied + 1, #free do
+        marks[#marks + 1] = free[i].host
     end
 
-    local following, ending, top = {}, {}, top_of(nodes)
+    local instead, following, ending, top = {}, {}, {}, top_of(nodes)
     local main, standbys = _M.split(free, top)
     if spent then
         main, free = {}, standbys
     end
-    if not next(main) then
+    if next(main) then
+        instead = stand_ins(set, _M.split(lost, top), met, marks)
+    else
         following, ending = followers(set, nodes)
     end
     for _, node in ipairs(following) do
@@ -157,7 +174,10 @@ function _M.of(set, nodes, records, spent)
         end
         free = {}
     end
-    return { free = free, following = following, soft = soft, mark = concat(marks, ",") }
+    return {
+        free = free, stand_ins = instead, following = following, soft = soft,
+        mark = concat(marks, ","),
+    }
 end
 
 

@@ -4,10 +4,10 @@
 -- read the client's body for minutes. The guarantee rests on `settle`, right before every connect:
 -- count up, THEN look at the deny-list. If the node is denied: count down, and pick another node.
 --
--- Free nodes are offered first. If the request knows no free node, the present configuration may
--- have some. Otherwise successors are offered (counted), then a draining node (a bypass, counted),
--- then standbys. Nodes that this request has tried, or that APISIX's health checks leave out, are
--- no offer. A sealed node is never offered.
+-- Until a node has failed, the free nodes are offered with a successor for each denied one, then
+-- alone. If the request knows none, the present configuration may have some. Otherwise successors
+-- are offered (counted), then a draining node (a bypass, counted), then standbys. Nodes that this
+-- request has tried, or that health checks leave out, are no offer. A sealed node is never offered.
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
@@ -16,17 +16,17 @@ local request      = require("apisix.drain.request_state")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
 local ipairs       = ipairs
-local setmetatable = setmetatable
 local state_of, use, offers = request.of, request.use, request.offers
 local clock_now    = require("apisix.drain.host").now
 
 -- how long a successor that failed is skipped if there is another successor, in seconds
 local SKIP = 2
 
-local _M = { PLAIN = "plain", FREE = "free", NEXT = "next", BYPASS = "bypass", NONE = "none" }
+local _M = { PLAIN = "plain", WITH = "with", FREE = "free", NEXT = "next", BYPASS = "bypass",
+             NONE = "none" }
 local mt = { __index = _M }
 -- if APISIX picks no node from one of these offers, another offer may follow
-local HAS_MORE = { [_M.FREE] = true, [_M.NEXT] = true }
+local HAS_MORE = { [_M.WITH] = true, [_M.FREE] = true, [_M.NEXT] = true }
 _M.HAS_MORE = HAS_MORE
 
 
@@ -79,6 +79,25 @@ local function has_up(ctx, base, nodes)
 end
 
 
+-- The health checker for a variant with successors: APISIX's would leave them out, and log reports.
+local function checker_of(variant, checker)
+    if variant.checked_by ~= checker then
+        variant.checked_by = checker
+        variant.checker = setmetatable({}, { __index = function(mine, name)
+            local value = checker[name]
+            if type(value) ~= "function" then
+                return value
+            end
+            mine[name] = function(_, host, port, ...)
+                return variant.up[host .. ":" .. port] or value(checker, host, port, ...)
+            end
+            return mine[name]
+        end })
+    end
+    return variant.checker
+end
+
+
 --- Before APISIX picks: offers the nodes it may choose from.
 -- @tparam string|nil failed the last offer, if APISIX found no node in it
 -- @tparam boolean connecting true right before a connect
@@ -112,8 +131,16 @@ function _M:prepare(ctx, failed, connecting)
     end
     local free, conf = plan.free, state.base
     -- if all nodes are down, APISIX ignores their health
-    state.down = state.down or free and ctx.up_checker and not has_up(ctx, conf, free.main)
-                 and has_up(ctx, conf, conf.nodes)
+    local is_up = not (free and ctx.up_checker) or has_up(ctx, conf, free.main)
+    state.down = state.down or not is_up and has_up(ctx, conf, conf.nodes)
+    if plan.with and is_up and not (failed or state.retried) then
+        use(ctx, plan.with)
+        state.checker = ctx.up_checker and (state.checker or ctx.up_checker)
+        ctx.up_checker = state.checker and checker_of(plan.with, state.checker)
+        state.next = plan.with
+        return _M.WITH
+    end
+    failed = failed ~= _M.WITH and failed or nil
     if free and (failed or state.down or not offers(state, free)) then
         local rest = self.plans:of(ctx.upstream_key, state.version, conf, set, true)
         plan = (rest.next or rest.soft) and rest or plan
@@ -169,8 +196,15 @@ end
 --- In the access phase, after APISIX has picked: may the request have this server?
 -- @treturn boolean false: another server has to be picked
 function _M:admits(ctx, server, offered)
-    local addr = offered == _M.NEXT and address.of(server.host, server.port)
-    return not (addr and passes_over(self, ctx, addr, offered))
+    local state = ctx._drain
+    return not (state and state.next)
+           or not passes_over(self, ctx, address.of(server.host, server.port), offered)
+end
+
+
+-- Is this server of the offer a successor?
+local function is_named(state, addr)
+    return state.next and (not state.next.named or state.next.named[addr.id])
 end
 
 
@@ -209,7 +243,7 @@ function _M:settle(ctx, server, offered)
     local level = level_of(set, addr)
     local state = ctx._drain
     if not level then
-        if state and state.next and not state.succeeded then
+        if state and not state.succeeded and is_named(state, addr) then
             state.succeeded = true
             self.count("succeeded")
         end
@@ -227,14 +261,14 @@ function _M:settle(ctx, server, offered)
 end
 
 
---- Before a retry: counts the request down from the node that failed, and notes that node as tried.
+--- After a node has failed: counts the request down from that node, and notes the node as tried.
 function _M:retried(ctx)
     local addr = self.inflight:leave(ctx, true)
     if addr then
         local state = state_of(ctx)
         state.tried = state.tried or {}
-        state.tried[addr.id] = true
-        if state.next then
+        state.tried[addr.id], state.retried = true, true
+        if is_named(state, addr) then
             self.failing[addr.id] = clock_now() + SKIP
         end
     end

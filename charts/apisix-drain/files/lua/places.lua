@@ -8,11 +8,6 @@ local nodes_mod = require("apisix.drain.nodes")
 local names_mod = require("apisix.drain.names")
 local clock_now = require("apisix.drain.host").now
 local nodes_of = nodes_mod.of
-local setmetatable = setmetatable
-local ipairs   = ipairs
-local pairs    = pairs
-local next     = next
-local pcall    = pcall
 local str_sub  = string.sub
 
 -- seconds that requests may wait for this code; reading MANY nodes takes less

@@ -1,6 +1,6 @@
 --- A plan: the variants of an upstream's configuration under one deny-list. `free` has the free
--- nodes, `next` the successors of the denied nodes, `soft` the draining nodes (offer.lua). APISIX
--- still picks, among fewer nodes.
+-- nodes, `with` also a successor for each denied one, `next` the successors, `soft` the draining
+-- nodes (offer.lua). APISIX still picks, among these nodes.
 --
 -- Plans are stored by version and key, the names under which APISIX caches its pickers, so that a
 -- variant leads to the same picker in every request. The configuration object alone cannot be the
@@ -9,10 +9,9 @@
 -- plan, and the number of plans is bounded.
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
-local top_of       = require("apisix.drain.nodes").top_of
-local setmetatable = setmetatable
+local nodes_mod    = require("apisix.drain.nodes")
+local top_of, copy_of = nodes_mod.top_of, nodes_mod.copy_of
 local ipairs       = ipairs
-local pairs        = pairs
 local next         = next
 local max          = math.max
 local min          = math.min
@@ -94,13 +93,31 @@ local function variant_of(base, version, nodes, retries)
         ids[i] = address.of(node.host, node.port).id
     end
     if nodes ~= base.nodes then
-        conf = {}
-        for field, value in pairs(base) do
-            conf[field] = value
-        end
+        conf = copy_of(base)
         conf.nodes, conf.nodes_ref, conf.retries = nodes, nodes, retries
     end
     return { conf = conf, version = version, main = main, ids = ids }
+end
+
+
+-- The free nodes and the successors that stand in for denied nodes. chash finds a node by its
+-- address, so there the denied node stays in the ring, and the keys of the others do not move.
+local function mixed(base, version, free, stand_ins, retries)
+    local nodes, named, up, instead = copy_of(free), {}, {}, nil
+    local port = base.checks and base.checks.active and base.checks.active.port
+    for i, one in ipairs(stand_ins) do
+        local node, by = one.node, one.by
+        named[address.of(by.host, by.port).id] = true
+        nodes[#free + i], up[by.host .. ":" .. (port or by.port)] = by, true
+        if base.type == "chash" then
+            nodes[#free + i], up[node.host .. ":" .. (port or node.port)] = node, true
+            instead = instead or {}
+            instead[address.of(node.host, node.port).id] = { nodes = { by } }
+        end
+    end
+    local variant = variant_of(base, version, nodes, retries)
+    variant.named, variant.up, variant.conf.instead = named, up, instead
+    return variant
 end
 
 
@@ -143,6 +160,8 @@ local function denied(self, last, name, key, base, set, spent)
         end
         plan = put(self.plans, name, {
             denied = true, mark = mark,
+            with = next(offered.stand_ins)
+                   and mixed(base, named .. "w", free, offered.stand_ins, retries),
             free = next(free) and variant_of(base, named .. "f", free, retries),
             next = next(following) and variant_of(base, named .. "n", following, retries),
             soft = next(soft) and variant_of(base, named .. "s", soft, retries),
@@ -170,8 +189,9 @@ end
 -- @tparam table base the configuration, as APISIX gave it to the request
 -- @tparam table set from entries
 -- @tparam boolean|nil spent see offer.of
--- @treturn table { denied, free = { conf, version, main, ids }?, next = alike?, soft = alike? }:
---   main, ids: its nodes that are no standbys
+-- @treturn table { denied, free = { conf, version, main, ids }?, with, next, soft = alike? }:
+--   main, ids: its nodes that are no standbys. `with` has the ids of its successors (`named`), and
+--   "host:port" of what APISIX's health checks must leave in (`up`)
 function _M:of(key, version, base, set, spent)
     local nodes = base.nodes
     if self.plain[nodes] == set then

@@ -6,13 +6,8 @@
 --   - nodes whose name has not been resolved yet, and discovery by DNS: this code must not wait
 --   - a change of values that nginx has used already (scheme, TLS, host)
 local address   = require("apisix.drain.address")
-local ipairs    = ipairs
-local pairs     = pairs
-local pcall     = pcall
-local type      = type
-local tostring  = tostring
+local copy_of   = require("apisix.drain.nodes").copy_of
 local concat    = table.concat
-local package   = package
 local str_match = string.match
 
 local KINDS = { upstreams = "/upstreams", services = "/services", routes = "/routes" }
@@ -88,10 +83,7 @@ local function filled(nodes, scheme)
             return nil
         end
 
-        local copy = {}
-        for field, value in pairs(node) do
-            copy[field] = value
-        end
+        local copy = copy_of(node)
         copy.host = address.written(address.bare(host))
         copy.port, copy.priority = port, node.priority or 0
         list[i] = copy
@@ -119,10 +111,7 @@ function _M.of(core, base)
         return nil
     end
 
-    local conf = {}
-    for field, value in pairs(now) do
-        conf[field] = value
-    end
+    local conf = copy_of(now)
     conf.nodes, conf.nodes_ref = list, list
     return conf, tostring(revision) .. "#present " .. mark
 end

@@ -2,7 +2,9 @@
 --   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
 --   tried           ids of the nodes that failed this request
 --   renewed         the present configuration was read
---   next            the variant with the successors, while the request is offered that variant
+--   retried         a node has failed this request
+--   next            the variant with successors, while the request is offered that variant
+--   checker         APISIX's health checker, while the request has that of a variant
 --   succeeded       the request was counted as `succeeded`
 --   down            APISIX's health checks leave out all free nodes but standbys
 local ipairs = ipairs

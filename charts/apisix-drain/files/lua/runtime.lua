@@ -18,10 +18,6 @@ local ngx          = ngx
 local ngx_now      = ngx.now
 local clock_now    = require("apisix.drain.host").now
 local log          = ngx.log
-local ipairs       = ipairs
-local pcall        = pcall
-local require      = require
-local package      = package
 
 local BEAT        = 0.25    -- how often a worker checks its configuration revision, seconds
 local RECONCILE   = 5

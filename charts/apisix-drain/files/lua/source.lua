@@ -1,11 +1,6 @@
 --- The items that APISIX holds of each kind of object, and those that came or went since the last
 -- call. APISIX replaces items and never edits them, so a new item is found by identity.
 local clock_now = require("apisix.drain.host").now
-local setmetatable = setmetatable
-local ipairs   = ipairs
-local pairs    = pairs
-local pcall, type = pcall, type
-local tonumber = tonumber
 local ngx      = ngx
 
 -- items to read between two yields to requests
@@ -216,14 +211,12 @@ function _M.revision(core)
         return highest, kinds
     end
 
-    for _, kind in ipairs(KINDS) do
-        local revision = revision_of(fetch, kind)
-        kinds[kind] = revision
-        highest = revision and revision > highest and revision or highest
-    end
-    for _, kind in ipairs(OTHERS) do
-        local revision = revision_of(fetch, kind)
-        highest = revision and revision > highest and revision or highest
+    for _, list in ipairs({ KINDS, OTHERS }) do
+        for _, kind in ipairs(list) do
+            local revision = revision_of(fetch, kind)
+            kinds[kind] = list == KINDS and revision or nil
+            highest = revision and revision > highest and revision or highest
+        end
     end
     return highest, kinds
 end

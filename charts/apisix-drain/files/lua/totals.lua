@@ -5,9 +5,6 @@
 --                      is port + 65536 * place of the counter in cells.lua. 0: no port uses this
 --                      key now
 local cells_mod = require("apisix.drain.cells")
-local setmetatable = setmetatable
-local ipairs    = ipairs
-local pairs     = pairs
 local str_sub   = string.sub
 local floor     = math.floor
 local max       = math.max

@@ -22,11 +22,10 @@ local function add(all, text)
     local places, cut, sole, succeeded, others =
         str_match(text, "^(%d+) (%d+) (%S*) (%S*) (%S*)$")
     all.places, all.cut = max(all.places, tonumber(places)), max(all.cut, tonumber(cut))
-    for name in str_gmatch(sole, "[^;]+") do
-        all.sole[name] = true
-    end
-    for name in str_gmatch(succeeded, "[^;]+") do
-        all.succeeded[name] = true
+    for to, names in pairs({ [all.sole] = sole, [all.succeeded] = succeeded }) do
+        for name in str_gmatch(names, "[^;]+") do
+            to[name] = true
+        end
     end
     for n, list in str_gmatch(others, "(%d+)/([^;]+)") do
         all.others[list] = max(all.others[list] or 0, tonumber(n))

@@ -24,9 +24,6 @@ local source       = require("apisix.drain.source")
 local ngx          = ngx
 local ngx_now      = ngx.now
 local clock_now    = host.now
-local ipairs       = ipairs
-local pairs        = pairs
-local tonumber     = tonumber
 local str_match    = string.match
 
 local MAX_SLOTS = 512
@@ -34,10 +31,9 @@ local MAX_SLOTS = 512
 local ERROR_HOLD = 60
 -- how many of the last numbers keep the mark that they were purged
 local KEPT = 1000
--- the keys that a registered worker always has, each with "|number"
+-- the keys that a registered worker always has, and those that it may have, each with "|number"
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
--- the keys that a registered worker may have besides
-local MORE = { "u|", "q|", "wake|" }
+local ALL = { "h|", "v|", "a|", "x|", "d|", "u|", "q|", "wake|" }
 local STREAM, L4 = " stream", " l4"
 
 local _M = {}
@@ -71,15 +67,15 @@ function _M.register(dict, shared, has_l4)
         return nil, "no memory in the dictionary of counts"
     end
 
+    local first = {}
     for _, key in ipairs(KEYS) do
-        local ok, err = dict:safe_set(key .. number, key == "d|" and shared or 0)
-        if not ok then
-            return nil, "failed to register the worker: " .. err
-        end
+        first[key .. number] = key == "d|" and shared or 0
     end
-
     for _, kind in ipairs(source.KINDS) do
-        local ok, err = dict:safe_set("v|" .. number .. "|" .. kind, -1)
+        first["v|" .. number .. "|" .. kind] = -1
+    end
+    for key, value in pairs(first) do
+        local ok, err = dict:safe_set(key, value)
         if not ok then
             return nil, "failed to register the worker: " .. err
         end
@@ -262,11 +258,8 @@ function _M.purge(dict)
         if dict:safe_add("purge|" .. worker.number, true) then
             dict:delete("purge|" .. worker.number - KEPT)
             totals.purge(dict, worker.number)
-            for _, key in ipairs(KEYS) do
-                dict:delete(key .. worker.number)
-            end
             words.forget(dict, worker.number)
-            for _, key in ipairs(MORE) do
+            for _, key in ipairs(ALL) do
                 dict:delete(key .. worker.number)
             end
             dict:delete("w|" .. worker.slot)

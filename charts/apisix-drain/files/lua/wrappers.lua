@@ -3,10 +3,9 @@
 -- failure is counted (`errors`), and the worker is unfit for a while. A request that connects past
 -- `run` makes the worker unfit for good (docs/decisions/0070). No table, no closure for a request.
 local pick_mod = require("apisix.drain.pick")
+local address  = require("apisix.drain.address")
 local ngx      = ngx
-local debug    = debug
 local pcall    = pcall
-local tostring = tostring
 local str_sub  = string.sub
 
 -- one more turn is needed only if the deny-list changes between two lines of code, or if APISIX
@@ -37,33 +36,47 @@ function _M.make(own, deps)
     local wrapped = {}
 
 
+    -- Calls a function of the plugin. @treturn boolean false if it failed @treturn its result
+    local function try(func, ...)
+        local ok, result = pcall(func, ...)
+        if not ok then
+            caught(result)
+        end
+        return ok, result
+    end
+
+
     -- After a failure of the plugin: the request goes where APISIX sends it, but it is still
     -- counted.
     local function keep_counted(ctx, server)
-        if not server then
-            return
-        end
-        local ok, err = true, nil
-        if not held[ctx] then
-            ok, err = pcall(pick.hold, pick, ctx, server)
-        end
-        if ok then
-            ok, err = pcall(pick.passed, pick, server)
-        end
-        if not ok then
-            caught(err)
+        if server and (held[ctx] or try(pick.hold, pick, ctx, server)) then
+            try(pick.passed, pick, server)
         end
     end
 
 
-    local function plainly(route, ctx, connecting, err)
-        caught(err)
+    local function plainly(route, ctx, connecting)
         pick_mod.forsake(ctx)
         local server, why = own_pick(route, ctx)
         if connecting then
             keep_counted(ctx, server)
         end
         return server, why
+    end
+
+
+    -- APISIX's pick. For a denied node in the ring of chash, it then picks the one that stands in
+    local function pick_now(route, ctx)
+        local server, err = own_pick(route, ctx)
+        local conf = ctx.upstream_conf
+        local instead = server and conf.instead
+                        and conf.instead[address.of(server.host, server.port).id]
+        if instead then
+            ctx.upstream_conf = instead
+            server, err = own_pick(route, ctx)
+            ctx.upstream_conf = conf
+        end
+        return server, err
     end
 
 
@@ -86,9 +99,9 @@ function _M.make(own, deps)
 
         local failed, failure, tries
         for turn = 1, MAX_TURNS + #ctx.upstream_conf.nodes do
-            local ok, offered = pcall(prepare, pick, ctx, failed, connecting)
+            local ok, offered = try(prepare, pick, ctx, failed, connecting)
             if not ok then
-                return plainly(route, ctx, connecting, offered)
+                return plainly(route, ctx, connecting)
             end
             if offered == pick_mod.NONE then
                 return refuse(connecting)
@@ -97,7 +110,7 @@ function _M.make(own, deps)
                 return nil, failure
             end
 
-            local server, err = own_pick(route, ctx)
+            local server, err = pick_now(route, ctx)
             if turn == 1 then
                 tries = ctx.balancer_try_count
             end
@@ -109,15 +122,11 @@ function _M.make(own, deps)
                 failed, failure = offered, err
             else
                 local settled
-                ok, settled = pcall(connecting and settle or admits, pick, ctx, server, offered)
-                if not ok then
-                    caught(settled)
-                    settled = true
-                    if connecting then
-                        keep_counted(ctx, server)
-                    end
+                ok, settled = try(connecting and settle or admits, pick, ctx, server, offered)
+                if not ok and connecting then
+                    keep_counted(ctx, server)
                 end
-                if settled then
+                if settled or not ok then
                     ctx.balancer_try_count = tries
                     return server, err
                 end
@@ -142,11 +151,7 @@ function _M.make(own, deps)
 
     --- Replaces pick_server in the balancer phase, after a node has failed.
     function wrapped.retry(route, ctx)
-        local ok, err = pcall(retried, pick, ctx)
-        if not ok then
-            return plainly(route, ctx, true, err)
-        end
-        return choose(route, ctx, true)
+        return (try(retried, pick, ctx) and choose or plainly)(route, ctx, true)
     end
 
 
@@ -177,9 +182,8 @@ function _M.make(own, deps)
 
     -- Right before the first connect. Returns nil if the request was turned away.
     local function admit(route, ctx, server)
-        local ok, settled = pcall(settle, pick, ctx, server)
+        local ok, settled = try(settle, pick, ctx, server)
         if not ok then
-            caught(settled)
             keep_counted(ctx, server)
         end
         return not ok or settled or move(route, ctx, server)
@@ -259,14 +263,12 @@ function _M.make(own, deps)
     function wrapped.log()
         local ctx = ngx.ctx.api_ctx
         if ctx then
-            local ok, err
-            if held[ctx] then
-                ok, err = pcall(leave, inflight, ctx, true)
+            if held[ctx] and ctx._drain and ngx.status == 502 then
+                try(retried, pick, ctx)
+            elseif held[ctx] then
+                try(leave, inflight, ctx, true)
             else
-                ok, err = pcall(look, ctx)
-            end
-            if not ok then
-                caught(err)
+                try(look, ctx)
             end
         end
         return own_log()
@@ -275,19 +277,10 @@ function _M.make(own, deps)
 
     function wrapped.header()
         local ctx = ngx.ctx.api_ctx
-        if not ctx then
-            return own_header()
-        end
-        if not held[ctx] then
-            local ok, err = pcall(look, ctx)
-            if not ok then
-                caught(err)
-            end
-            return own_header()
-        end
-        local ok, err = pcall(begin, kinds, ctx)
-        if not ok then
-            caught(err)
+        if ctx and held[ctx] then
+            try(begin, kinds, ctx)
+        elseif ctx then
+            try(look, ctx)
         end
         return own_header()
     end

@@ -124,7 +124,7 @@ local function pick_server(route, ctx)
             ctx.server_picker.after_balance(ctx, true)
         end
         if ctx.up_checker then
-            ctx.up_checker.report(balancer.get_last_failure())
+            ctx.up_checker:report(balancer.get_last_failure())
         end
     end
 
