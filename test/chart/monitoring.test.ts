@@ -74,7 +74,9 @@ describe('chart monitoring', () => {
   })
 
   const alerts = () => {
-    const { groups } = only(render({ 'prometheusRule.enabled': true }), 'PrometheusRule')['spec'] as {
+    const { groups } = only(render({ 'monitoring.prometheusRule.enabled': true }), 'PrometheusRule')[
+      'spec'
+    ] as {
       groups: { rules: Alert[] }[]
     }
     return groups.flatMap(({ rules }) => rules)
@@ -242,7 +244,9 @@ describe('chart monitoring', () => {
   })
 
   it('renders the dashboard unchanged, for the sidecar', () => {
-    const maps = render({ 'grafanaDashboard.enabled': true }).filter(({ kind }) => kind === 'ConfigMap')
+    const maps = render({ 'monitoring.grafanaDashboard.enabled': true }).filter(
+      ({ kind }) => kind === 'ConfigMap'
+    )
     const map = maps.find(({ metadata }) => metadata.name === 'apisix-drain-grafana')
     expect(map?.metadata.labels).to.include({ grafana_dashboard: '1' })
     const data = map?.['data'] as Record<string, string>
@@ -250,7 +254,7 @@ describe('chart monitoring', () => {
   })
 
   it('has every replica scraped', () => {
-    const manifests = render({ 'serviceMonitor.enabled': true })
+    const manifests = render({ 'monitoring.serviceMonitor.enabled': true })
     const monitor = only(manifests, 'ServiceMonitor')
     const service = only(manifests, 'Service')
     expect(service.metadata.labels).to.include(
@@ -260,7 +264,7 @@ describe('chart monitoring', () => {
       .to.have.nested.property('spec.endpoints[0]')
       .that.deep.includes({ port: 'page', path: '/metrics' })
     const shared = only(
-      render({ 'serviceMonitor.enabled': true, 'config.serve.pagePort': null }),
+      render({ 'monitoring.serviceMonitor.enabled': true, 'config.serve.pagePort': null }),
       'ServiceMonitor'
     )
     expect(shared).to.have.nested.property('spec.endpoints[0].port', 'http')

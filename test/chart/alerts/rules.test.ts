@@ -30,7 +30,7 @@ describe('alerts', () => {
   before(async () => (rollout = await recordRollout()))
 
   const spec = (values = {}) =>
-    only(render({ 'prometheusRule.enabled': true, ...values }), 'PrometheusRule')['spec'] as {
+    only(render({ 'monitoring.prometheusRule.enabled': true, ...values }), 'PrometheusRule')['spec'] as {
       groups: readonly { rules: readonly Rule[] }[]
     }
   const rules = (values = {}) => spec(values).groups.flatMap(group => group.rules)
@@ -113,7 +113,7 @@ describe('alerts', () => {
       expect(file, alert).to.equal('docs/troubleshooting.md')
       expect(anchors, alert).to.include(anchor)
     }
-    const own = rules({ 'prometheusRule.docs': 'https://git.example/docs' })
+    const own = rules({ 'monitoring.prometheusRule.docs': 'https://git.example/docs' })
     expect(own[0]?.annotations['runbook_url']).to.equal(
       'https://git.example/docs/troubleshooting.md#apisixdraindown'
     )
