@@ -5,7 +5,7 @@ import { lagFigures, type Quantiles } from '../dashboard/model/lags.ts'
 import { HOUR_MS, lastHourOf, sentenceOf, type LastHour, type Sentence } from '../dashboard/model/headline.ts'
 import { idleLagOf } from '../report/snapshot/drain-view.ts'
 import type { Grade } from '../rules/drain/drain.ts'
-import { earliest, latest } from '../rules/drain/times.ts'
+import { earliest, latest } from '../rules/drain/facts.ts'
 import { gatewayState, STANDING } from '../dashboard/model/words.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
 import { readFileSync } from 'node:fs'
@@ -13,68 +13,14 @@ import { clean } from '../base/read.ts'
 import { createExchange } from '../gateway/apisix/http.ts'
 import type { Config } from '../config/config.ts'
 
-/** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
-export interface StatusReport extends Sentence {
-  readonly lastHour: Omit<LastHour, 'drain'>
-  readonly at: number
-  readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
-  /** Of the pods of the last hour, in ms: from the decision until sealed, and from Ready until routed. */
-  readonly lag: Readonly<Record<'out' | 'in', Quantiles | null>>
-  /** The newest answered hooks, the newest first, at most 20. */
-  readonly answers: readonly {
-    readonly pod: string
-    readonly status: number
-    readonly result: string
-    readonly evidence: string
-    readonly elapsedMs: number
-    readonly by: string
-    readonly at: number
-  }[]
-  readonly gateways: readonly {
-    readonly name: string
-    readonly state: ReturnType<typeof gatewayState>['label']
-    readonly evidence: Grade | 'none'
-    readonly why: string
-    readonly workers: number
-    /** The revision of the worker that is furthest behind; `null` without the plugin. */
-    readonly revision: number | null
-    /** How many revisions that worker is behind the newest worker of all gateways. */
-    readonly behind: number | null
-    readonly answeredAt: number | null
-  }[]
-  readonly pods: readonly {
-    readonly pod: string
-    readonly standing: Standing
-    readonly waitsFor: string
-    readonly deadline: number
-    readonly hooks: number
-  }[]
-  /** The newest drains that wait for nothing any more, the newest first, at most 5. */
-  readonly last: readonly {
-    readonly pod: string
-    readonly standing: Standing
-    readonly evidence: Grade | null
-    /** In ms since the decision of Kubernetes: when new requests stopped, the last request ended, and the first hook was answered. */
-    readonly sealed: number | null
-    readonly idle: number | null
-    readonly ack: number | null
-    readonly seenAt: number
-  }[]
-  /** The holders that differ from Kubernetes, the oldest change first. `ownerSince`: the oldest change that the owner has not written. */
-  readonly upstreams: readonly {
-    readonly upstream: string
-    readonly owner: string
-    readonly since: number
-    readonly ownerSince: number | null
-    readonly difference: string
-  }[]
-}
-
 /** How many finished drains, and how many answers, are listed. */
 const [SHOWN, ANSWERS] = [5, 20]
 
+/** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
+export type StatusReport = ReturnType<typeof statusOf>
+
 /** The report for this snapshot. It applies the rules of the dashboard. */
-export function statusOf(snapshot: Snapshot): StatusReport {
+export function statusOf(snapshot: Snapshot) {
   const { agent, at, gateways, holders } = snapshot
   const { version, dryRun, leader, apisix, missingParts } = agent
   const newest = latest(gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision))) ?? 0
@@ -83,6 +29,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
   return {
     ...sentenceOf(snapshot),
     lastHour: { level, text },
+    // Of the pods of the last hour: from the decision until sealed, and from Ready until routed.
     lag: { out: out ?? null, in: way ?? null },
     at,
     agent: { version, dryRun, leader, apisix, missingParts },
@@ -99,6 +46,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
         evidence: available ?? 'none',
         why,
         workers: workers.length,
+        // Of the worker that is furthest behind; `null` without the plugin.
         revision,
         behind: revision === null ? null : newest - revision,
         answeredAt: (barrier ?? control)?.lastSuccessAt ?? null
@@ -122,6 +70,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
           pod: `${namespace}/${pod}`,
           standing,
           evidence: verdict?.grade ?? null,
+          // Since the decision of Kubernetes: when new requests stopped, the last request ended, and the first hook was answered.
           sealed: lagMs,
           idle: idleLagOf(moments),
           ack: ackAt === null ? null : Math.max(0, ackAt - start),
@@ -132,6 +81,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
       upstream: holderName(holder),
       owner: holder.owner,
       since: differsSince(holder),
+      // The oldest change that the owner has not written.
       ownerSince: holder.behind?.owner ?? null,
       difference: differenceOf(holder, at)
     }))

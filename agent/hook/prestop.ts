@@ -17,7 +17,7 @@ import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
 import { fieldsOf } from '../base/read.ts'
 import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
 import { inTime } from '../round/hold/hooks.ts'
-import { readOptions } from '../rules/drain/annotations.ts'
+import { readOptions } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
 export interface PrestopParts {

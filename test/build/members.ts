@@ -1,8 +1,7 @@
 import { wordOf } from '../../agent/gateway/barrier/barrier-reading.ts'
 import type { WorkersWord } from '../../agent/gateway/apisix/barrier-wire.ts'
 import type { HolderKey } from '../../agent/rules/plan/holder.ts'
-import { arrivalOf, type ArrivalEvidence, type GatewayKnowledge } from '../../agent/rules/members/arrivals.ts'
-import { ghostsIn } from '../../agent/rules/members/behind.ts'
+import { ghostsIn, arrivalOf, type ArrivalEvidence } from '../../agent/rules/members/behind.ts'
 import { gatewayEndsAt, type Heard } from '../../agent/rules/proof/observed.ts'
 import { HOLD_ALL, judge } from '../../agent/rules/proof/proof.ts'
 import { holder } from './holder.ts'
@@ -15,7 +14,7 @@ export function arriving(given: {
   holders?: readonly { key?: HolderKey; listedAt?: number | null; revision?: number | null }[]
   gateways?: Record<
     string,
-    { toldAt?: number | null; workers?: GatewayKnowledge['workers']; observedAt?: number }
+    { toldAt?: number | null; workers?: ArrivalEvidence['gateways'][number]['workers']; observedAt?: number }
   >
 }) {
   const { holders = [{}], gateways = { 'apisix-0': {} } } = given

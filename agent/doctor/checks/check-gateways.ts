@@ -1,4 +1,4 @@
-import { createIdentity, twinDoubt } from '../../gateway/barrier/gateway-clock.ts'
+import { createIdentity, twinDoubt } from '../../gateway/barrier/gateway-state.ts'
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
 import type { Config } from '../../config/config.ts'
 import { isOtherWire, meaningOf } from '../../base/errors.ts'

@@ -9,7 +9,7 @@ import type {
   V1Pod,
   V1PodSpec
 } from '@kubernetes/client-node'
-import { parseDuration, formatDuration } from '../../rules/drain/annotations.ts'
+import { parseDuration, formatDuration } from '../../rules/drain/eligible.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
 import { isIP } from 'node:net'
 import type { PodFact, ServiceFact } from '../../rules/drain/facts.ts'
@@ -110,12 +110,11 @@ function helperHook(command: readonly string[], env: readonly unknown[]): Rest {
   const urlVariable = variable(HELPER.urlVariable)
   const url = optionOf(command, 'url') ?? (urlVariable ? textOf(urlVariable.value) : HELPER.url)
   const budget = optionOf(command, 'budget') ?? textOf(variable(HELPER.budgetVariable)?.value)
+  const least = optionOf(command, 'at-least') ?? textOf(variable(HELPER.leastVariable)?.value)
   const budgetMs = parseDuration(budget ?? '') ?? HELPER.budgetMs
   return {
     longestMs: budgetMs,
-    atLeastMs: parseDuration(
-      optionOf(command, 'at-least') ?? textOf(variable(HELPER.leastVariable)?.value) ?? ''
-    ),
+    atLeastMs: parseDuration(least ?? ''),
     named: true,
     followsProxy: false,
     target: targetOf(url ?? ''),

@@ -1,6 +1,5 @@
-import { readOptions, formatDuration } from '../../rules/drain/annotations.ts'
 import { budgetProblems } from '../../rules/drain/answer.ts'
-import { isOver } from '../../rules/drain/eligible.ts'
+import { isOver, readOptions, formatDuration } from '../../rules/drain/eligible.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
 import {

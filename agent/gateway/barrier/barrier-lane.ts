@@ -1,42 +1,36 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../base/clock.ts'
-import type { Millis, PodUid } from '../../rules/drain/facts.ts'
+import { doubled, type GatewayFact, type Millis, type PodUid } from '../../rules/drain/facts.ts'
 import type { AsOf, BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
-import type { GatewayClock, Identity } from './gateway-clock.ts'
-import { entriesOf, type DesiredEntry } from './desired-entry.ts'
+import {
+  entriesAt,
+  entriesOf,
+  stopsIn,
+  type DesiredDrain,
+  type DesiredEntry,
+  type InheritedStop
+} from './desired-entry.ts'
+import { pollPause } from './barrier-reading.ts'
 import { createEntryTable, type ToldAnswers } from './entry-table.ts'
-import type { BarrierReading } from '../../rules/proof/verdict.ts'
-import { doubled } from '../../rules/drain/times.ts'
+import { createGatewayClock, createIdentity, readGatewayState } from './gateway-state.ts'
 
-/** The work of `BarrierKeeper` for one gateway. A slow gateway delays only its own lane. */
-interface BarrierLane {
-  /** Call it when the desired entries have changed. */
-  readonly look: () => void
-  /** Takes the gateway's list of its entries. Entries that are not as they were put are put again at once. */
-  readonly compare: (list: readonly BarrierState[], askedAt: Millis) => void
-  /** Puts all entries again, because the gateway may have been restarted. */
-  readonly again: () => void
-  readonly reading: (uid: PodUid) => BarrierReading | undefined
-  /** Whether the gateway names a successor whose address is another pod's. */
-  readonly namesTaken: () => boolean
-  readonly isUntold: () => boolean
-  stop(): Promise<void>
-}
-
-interface BarrierLaneOptions {
-  readonly api: BarrierApi
+/** What the lanes of all gateways share. */
+interface LaneOptions {
+  readonly apiAt: (host: string) => BarrierApi
   readonly clock: Clock
-  readonly gatewayClock: GatewayClock
-  readonly identity: Identity
   readonly log: Logger
   readonly ttlMs: number
-  readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
-  readonly answers: ToldAnswers['own']
+  /** The entries of all drains. */
+  readonly desired: () => readonly DesiredDrain[]
+  readonly answers: ToldAnswers
   /** Whether the desired entries rest on current knowledge. If not, no entry is put or removed. */
   readonly mayChange: () => boolean
   /** The revision as of which the entries are desired. */
   readonly asOf: () => AsOf
+  /** Takes each list of a gateway's entries. */
+  readonly listed: (gatewayId: string, list: readonly BarrierState[]) => void
+  /** Called after each answer and each failure. */
   readonly tell: () => void
 }
 
@@ -46,10 +40,21 @@ const WAIT_SECONDS = 5
 /** The most entries in one long poll, which answers as soon as one of them changes. The other entries are polled without a wait. */
 const MOST_POLLED = 1000
 
-/** Three loops over one table of entries: one puts and removes, one long-polls requests in flight, one polls the rest. */
-export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
-  const { api, clock, gatewayClock, identity, log, ttlMs, desired, answers, mayChange, asOf, tell } = options
-  const table = createEntryTable(ttlMs, desired, clock.now(), answers)
+/**
+ * All calls to the barrier of one gateway, so a slow gateway delays only its own lane. Three loops work on one table of entries: one puts and
+ * removes, one long-polls requests in flight, one polls the rest. A fourth reads the gateway's state and its list of entries.
+ */
+export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
+  const { clock, ttlMs, answers, mayChange, asOf, tell } = options
+  const { id, name } = first
+  const api = options.apiAt(first.ip)
+  const log = options.log.child({ gateway: name })
+  const gatewayClock = createGatewayClock()
+  const identity = createIdentity(first.byHand === true)
+  let wanted = entriesAt(id, options.desired(), new Map())
+  let { ready } = first
+  let stops = stopsIn([], 0)
+  const table = createEntryTable(ttlMs, () => wanted, clock.now(), answers.own)
   const ended = new AbortController()
   const wakeup = createWakeup()
   /** Woken when the gateway may have (re)started: it must get its entries before the back-off ends. */
@@ -94,7 +99,7 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     table.sent(due, sentAt)
     const answer = await api.put(
       due.flatMap(entry => {
-        const { text, at = 0 } = answers.get(entry.uid) ?? {}
+        const { text, at = 0 } = answers.own.get(entry.uid) ?? {}
         const told = text !== undefined && { answer: text, answeredFor: Math.max(0, sentAt - at) / 1000 }
         const withSuccessors = table.tellsSuccessors(entry, sentAt)
         return entriesOf(entry, { ttlMs, now: sentAt, withSuccessors }).map(e => ({ ...e, ...told }))
@@ -210,31 +215,74 @@ export function createBarrierLane(options: BarrierLaneOptions): BarrierLane {
     if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
   }
 
-  const about = (entries: readonly DesiredEntry[]): string =>
-    entries
-      .map(({ uid }) => uid)
-      .sort()
-      .join(' ')
+  const about = (entries: readonly DesiredEntry[]): string => String(entries.map(({ uid }) => uid).sort())
+
+  /** Puts all entries again, because the gateway may have been restarted. */
+  const again = (): void => {
+    restarts++
+    table.forget()
+    urgent.wake()
+    look()
+  }
+
+  let lastRead: string | undefined
+  let trouble = ''
+  const reader = readGatewayState({
+    api,
+    clock,
+    gatewayClock,
+    identity,
+    isHolding: () => options.desired().length > 0,
+    listed(list, askedAt) {
+      // An entry may be missing because it was evicted, or because another agent removed it.
+      if (table.compare(list, askedAt)) wakeup.wake()
+      options.listed(id, list)
+      stops = stopsIn(list, askedAt)
+      if (stops.size > 0) tell()
+      answers.read(list, askedAt)
+    },
+    tell() {
+      const { told, problem } = reader.state()
+      const why = problem || identity.doubt() || told?.unfit.join('; ') || ''
+      if (why !== '' && trouble === '') log.warn({ why }, 'gateway gives no evidence: see doctor')
+      trouble = why
+      const now = told?.instance
+      // The gateway has restarted while no other call could show it. Its entries are lost.
+      if (lastRead !== undefined && now !== lastRead && !identity.isSeveral()) again()
+      lastRead = now
+      tell()
+    }
+  })
 
   return {
-    look,
-    // An entry may be missing because it was evicted, or because another agent removed it.
-    compare(list, askedAt) {
-      if (table.compare(list, askedAt)) wakeup.wake()
-    },
-    again: () => {
-      restarts++
-      table.forget()
-      urgent.wake()
-      look()
-    },
-    reading: uid => table.reading(uid),
-    namesTaken: () => table.namesTaken(),
+    name,
+    identity,
+    state: () => reader.state(),
+    stops: () => stops,
+    reading: (uid: PodUid) => table.reading(uid),
     isUntold: () => table.isUntold(),
+    look,
+    /** If this call fails, the entry stays until its ttl is over. */
+    lift({ uid, text }: InheritedStop) {
+      if (stops.delete(uid)) api.remove({ uids: [uid], asOf: asOf(), stops: { [uid]: text } }).catch(() => {})
+    },
+    /** The desired entries may have changed. */
+    desire() {
+      const before = wanted
+      wanted = entriesAt(id, options.desired(), before)
+      const isNew = wanted.values().some(entry => before.get(entry.uid) !== entry)
+      if (isNew || wanted.size !== before.size || table.namesTaken() || table.isUntold()) look()
+    },
+    /** The gateway is listed again. */
+    listed(now: GatewayFact) {
+      const isRestarted = ready !== now.ready
+      ready = now.ready
+      if (isRestarted) again()
+    },
     async stop() {
       ended.abort()
       wakeup.wake()
-      await Promise.all(running)
+      await Promise.all([...running, reader.stop()])
     }
   }
 }
@@ -249,17 +297,4 @@ function createWakeup() {
     },
     woken: () => next.promise
   }
-}
-
-/** In ms. The pause is the time since the last change divided by `share`, within the other values, and at least `each` per entry. */
-const POLL_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
-
-/**
- * The pause before the next poll of entries, in ms. These polls show bypasses, long-lived connections, and progress before the seal. An
- * answer with hundreds of entries costs CPU on both sides. While requests are in flight (`busy`), reports change all the time. That is
- * no reason to poll more often, so the shortest pause is then longer. `unchangedFor`: since a report or the desired entries last changed.
- */
-export function pollPause(entries: number, busy: boolean, unchangedFor: number): number {
-  const shortest = Math.max(busy ? POLL_MS.busy : POLL_MS.shortest, entries * POLL_MS.each)
-  return Math.max(shortest, Math.min(POLL_MS.longest, unchangedFor / POLL_MS.share))
 }

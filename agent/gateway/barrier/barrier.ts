@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
+import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import {
   createBarrierClient,
   type AsOf,
@@ -8,23 +9,17 @@ import {
   type BarrierOptions
 } from '../apisix/barrier-api.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
-import { createBarrierLane } from './barrier-lane.ts'
+import { openBarrierLane } from './barrier-lane.ts'
 import {
+  createInheritance,
   entriesOf,
   entryAt,
-  samePut,
   type DesiredDrain,
-  type DesiredEntry,
-  createInheritance,
-  stopsIn,
   type InheritedEntry,
   type InheritedStop
 } from './desired-entry.ts'
-import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import type { ToldAnswers } from './entry-table.ts'
-import { createGatewayClock, createIdentity, twinDoubt } from './gateway-clock.ts'
-import { readGatewayState, type GatewayState } from './gateway-state.ts'
-import { createLanes } from './gateway-lanes.ts'
+import { twinDoubt, type GatewayState } from './gateway-state.ts'
 
 /** Keeps the deny-list of every gateway as desired, and reads the gateways' reports. */
 export interface BarrierKeeper {
@@ -83,8 +78,6 @@ export interface Knowledge {
   asOf(): AsOf
 }
 
-type Wanted = ReadonlyMap<PodUid, DesiredEntry>
-
 const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 
 export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeeper {
@@ -99,93 +92,20 @@ export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeepe
   let desiredAsOf: AsOf
 
   const mayChange = () => desiredBy >= knowledge.resumedAt()
-  /** An unchanged entry stays the same object, so a lane sees by identity that it has put the entry. */
-  const desireAt = (id: string, before: Wanted): Wanted =>
-    new Map(
-      desired.map(drain => {
-        const entry = entryAt(drain, id)
-        const known = before.get(entry.uid)
-        if (known === entry) return [entry.uid, known]
-        const isSame = known?.watch === entry.watch && known.frozen === entry.frozen && samePut(known, entry)
-        return [entry.uid, isSame ? known : entry]
-      })
-    )
-
-  const lanes = createLanes(first => {
-    let gateway = first
-    const { id, name } = gateway
-    const api = wrap(client.at(gateway.ip))
-    const gatewayClock = createGatewayClock()
-    const identity = createIdentity(gateway.byHand === true)
-    let wanted = desireAt(id, new Map())
-    const lane = createBarrierLane({
-      api,
+  const lanes = createLanes(gateway =>
+    openBarrierLane(gateway, {
+      apiAt: host => wrap(client.at(host)),
       clock,
-      gatewayClock,
-      identity,
-      log: log.child({ gateway: name }),
+      log,
       ttlMs,
-      desired: () => wanted,
-      answers: answers.own,
+      answers,
+      desired: () => desired,
       mayChange,
       asOf: () => desiredAsOf,
+      listed: inheritance.read,
       tell
     })
-    let instance: string | undefined
-    let trouble = ''
-    let stops = stopsIn([], 0)
-    const reader = readGatewayState({
-      api,
-      clock,
-      gatewayClock,
-      identity,
-      isHolding: () => desired.length > 0,
-      listed(list, askedAt) {
-        lane.compare(list, askedAt)
-        inheritance.read(id, list)
-        stops = stopsIn(list, askedAt)
-        if (stops.size > 0) tell()
-        answers.read(list, askedAt)
-      },
-      tell() {
-        const { told, problem } = reader.state()
-        const why = problem || identity.doubt() || told?.unfit.join('; ') || ''
-        if (why !== '' && trouble === '')
-          log.warn({ gateway: name, why }, 'gateway gives no evidence: see doctor')
-        trouble = why
-        const now = told?.instance
-        // The gateway has restarted while no other call could show it. Its entries are lost.
-        if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
-        instance = now
-        listeners.notify()
-      }
-    })
-    return {
-      ...lane,
-      name,
-      identity,
-      state: () => reader.state(),
-      stops: () => stops,
-      /** If this call fails, the entry stays until its ttl is over. */
-      lift({ uid, text }: InheritedStop) {
-        if (stops.delete(uid))
-          api.remove({ uids: [uid], asOf: desiredAsOf, stops: { [uid]: text } }).catch(() => {})
-      },
-      /** The desired entries may have changed. */
-      desire() {
-        const before = wanted
-        wanted = desireAt(id, before)
-        const isNew = wanted.values().some(entry => before.get(entry.uid) !== entry)
-        if (isNew || wanted.size !== before.size || lane.namesTaken() || lane.isUntold()) lane.look()
-      },
-      listed(now: GatewayFact) {
-        const isRestarted = gateway.ready !== now.ready
-        gateway = now
-        if (isRestarted) lane.again()
-      },
-      stop: () => Promise.all([lane.stop(), reader.stop()])
-    }
-  })
+  )
 
   return {
     desire(list) {
@@ -238,6 +158,51 @@ export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeepe
     async stop() {
       await lanes.stop()
       client.close()
+    }
+  }
+}
+
+/** What a part of the agent keeps for one gateway, and the calls that it makes there. A slow gateway delays only its own lane. */
+interface Lane {
+  /** The gateway is listed again. */
+  readonly listed?: (gateway: GatewayFact) => void
+  stop(): Promise<unknown>
+}
+
+/** One lane for each gateway. It ends when the gateway is gone, or has another address. */
+interface Lanes<L> {
+  /** Takes the complete list of gateways. */
+  readonly list: (gateways: readonly GatewayFact[]) => void
+  get(gatewayId: string): L | undefined
+  all(): readonly L[]
+  /** Resolves when no lane has a call under way. */
+  readonly stop: () => Promise<void>
+}
+
+export function createLanes<L extends Lane>(open: (gateway: GatewayFact) => L): Lanes<L> {
+  const lanes = new Map<string, { readonly ip: string; readonly lane: L }>()
+  const closing = new Set<Promise<unknown>>()
+  const list = (gateways: readonly GatewayFact[]): void => {
+    const current = new Map(gateways.map(gateway => [gateway.id, gateway]))
+    for (const [id, { ip, lane }] of lanes) {
+      if (current.get(id)?.ip === ip) continue
+      lanes.delete(id)
+      const work: Promise<unknown> = lane.stop().finally(() => closing.delete(work))
+      closing.add(work)
+    }
+    for (const gateway of current.values()) {
+      const known = lanes.get(gateway.id)
+      if (known) known.lane.listed?.(gateway)
+      else lanes.set(gateway.id, { ip: gateway.ip, lane: open(gateway) })
+    }
+  }
+  return {
+    list,
+    get: id => lanes.get(id)?.lane,
+    all: () => [...lanes.values()].map(({ lane }) => lane),
+    async stop() {
+      list([])
+      await Promise.all(closing)
     }
   }
 }

@@ -58,6 +58,21 @@ export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   a.successors === b.successors &&
   a.stop?.text === b.stop?.text
 
+/** The entries of all drains as one gateway should hold them. One that is as `before` stays the same object, so it is not put again. */
+export const entriesAt = (
+  gatewayId: string,
+  drains: readonly DesiredDrain[],
+  before: ReadonlyMap<PodUid, DesiredEntry>
+): ReadonlyMap<PodUid, DesiredEntry> =>
+  new Map(
+    drains.map(drain => {
+      const entry = entryAt(drain, gatewayId)
+      const known = before.get(entry.uid)
+      const isSame = known?.watch === entry.watch && known.frozen === entry.frozen && samePut(known, entry)
+      return [entry.uid, isSame ? known : entry]
+    })
+  )
+
 /** The entries to put for one drain, one for each address. @param now of the put */
 export function entriesOf(
   { uid, nodes, state, sealIf, successors = {}, stop }: DesiredEntry,

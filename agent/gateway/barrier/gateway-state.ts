@@ -3,7 +3,6 @@ import { isConnectionRefused, isOtherWire } from '../../base/errors.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
-import type { GatewayClock, Identity } from './gateway-clock.ts'
 
 /** A gateway's report on itself and its workers, and the age of the report. */
 export interface GatewayState {
@@ -134,3 +133,161 @@ const said = ({ told, problem }: GatewayState, identity: Identity): string =>
     told?.workers.map(one => [one.pid, one.fit, one.revision, one.revisions, one.exiting]),
     told?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
   ])
+
+/** The offset between one gateway's clock and the agent's, from the times in its answers. */
+export interface GatewayClock {
+  /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `told`, the gateway's own time in the answer. */
+  note(askedAt: Millis, receivedAt: Millis, told: number): void
+  /**
+   * Converts a gateway's time to the agent's clock. The result always lies between request and receipt. So if a clock jumps, the error
+   * is at most the length of the call.
+   */
+  onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
+  /** How far the gateway's clock is ahead of the agent's, in ms; 0 before the first answer. */
+  ahead(): number
+  /** The largest error of a converted time, in ms. */
+  within(): number
+}
+
+/** The bounds of the gateway clock's lead, from all answers since `at`. The gateway read its clock between request and receipt. */
+interface Bounds {
+  readonly at: Millis
+  readonly least: number
+  readonly most: number
+}
+
+/** Clocks drift by some ppm. So bounds are kept for at most twice this time, in ms, while answers come. */
+const SPAN_MS = 30_000
+
+/**
+ * The quickest request bounds the offset from one side, and the quickest response from the other, perhaps in different
+ * exchanges. Nothing narrows the range between the two bounds further, so its middle is used.
+ */
+export function createGatewayClock(): GatewayClock {
+  let spans: readonly Bounds[] = []
+  const bounds = (): Pick<Bounds, 'least' | 'most'> => ({
+    least: Math.max(...spans.map(({ least }) => least)),
+    most: Math.min(...spans.map(({ most }) => most))
+  })
+  return {
+    note(askedAt, receivedAt, told) {
+      const [current, previous] = spans
+      const seen = { at: receivedAt, least: told - receivedAt, most: told - askedAt }
+      if (current && receivedAt - current.at < SPAN_MS) {
+        const both = {
+          at: current.at,
+          least: Math.max(current.least, seen.least),
+          most: Math.min(current.most, seen.most)
+        }
+        spans = previous ? [both, previous] : [both]
+      } else spans = current ? [seen, current] : [seen]
+      const { least, most } = bounds()
+      // The bounds contradict each other, because one of the two clocks was set. So only the newest answer counts.
+      if (least > most) spans = [seen]
+    },
+    ahead() {
+      const { least, most } = bounds()
+      return spans.length === 0 ? 0 : (least + most) / 2
+    },
+    within() {
+      const { least, most } = bounds()
+      return spans.length === 0 ? Infinity : Math.max(0, most - least) / 2
+    },
+    onOurs(askedAt, receivedAt, told) {
+      const { least, most } = bounds()
+      return spans.length === 0
+        ? receivedAt
+        : Math.min(receivedAt, Math.max(askedAt, told - (least + most) / 2))
+    }
+  }
+}
+
+/** Whether a single gateway answers at one address. */
+export interface Identity {
+  /** An operator configured its address. */
+  readonly isByHand: boolean
+  /**
+   * Takes an answer. `fit` is left out if the answer does not report it.
+   *
+   * @param fresh the answer came on a new connection
+   */
+  note(
+    answer: { readonly instance: string; readonly fit?: boolean },
+    askedAt: Millis,
+    receivedAt: Millis,
+    fresh: boolean
+  ): void
+  /** A request got no answer, so the next answer may come from another gateway. */
+  unanswered(): void
+  /** The instance that answered last; `undefined` before the first answer. */
+  instance(): string | undefined
+  /** More than one gateway answers at the address. Once true, it stays true. */
+  isSeveral(): boolean
+  /** Whether the gateway must answer a few more times before its reports count. */
+  isOpen(): boolean
+  /** Why no report counts; empty once the address is known to lead to one gateway. */
+  doubt(): string
+}
+
+interface InstanceSeen {
+  /** When the instance first answered that it is fit. */
+  readonly fitAt: Millis
+  /** When another instance first answered a request that was sent later than `fitAt`. */
+  otherAt: Millis | undefined
+}
+
+/**
+ * An address from an operator counts as one gateway after this many fit answers, each on its own connection. An answer that is not fit
+ * does not count, because it cannot show a second instance. A call without an answer starts the count again.
+ */
+const LOOKS = 16
+/** How many instances are remembered, because a gateway that crashes all day has many. */
+const MOST = 16
+
+/**
+ * After a restart, instance B answers instead of A, and A never answers again. If A answers after B, the address leads to several
+ * gateways: a load balancer, a Service, two gateways on one host. This result is final, because nothing shows which gateway answers.
+ *
+ * Answers count in the order of their requests: a slow answer shows an earlier instance, not the present one. Only a fit answer
+ * shows that A is back. While nginx replaces its binary (USR2), two instances answer, and both report that they are not fit.
+ *
+ * @param byHand the address comes from an operator; the address of a pod always counts as one gateway
+ */
+export function createIdentity(byHand: boolean): Identity {
+  const seen = new Map<string, InstanceSeen>()
+  let last: string | undefined
+  let looks = byHand ? LOOKS : 0
+  let isSeveral = false
+
+  return {
+    isByHand: byHand,
+    note({ instance, fit = false }, askedAt, receivedAt, fresh) {
+      last = instance
+      for (const [other, { fitAt, otherAt }] of seen)
+        if (other !== instance && otherAt === undefined && askedAt >= fitAt)
+          seen.set(other, { fitAt, otherAt: receivedAt })
+      if (!fit) return
+      if (fresh) looks -= 1
+      const known = seen.get(instance)
+      if (known === undefined) seen.set(instance, { fitAt: receivedAt, otherAt: undefined })
+      else if (known.otherAt !== undefined && askedAt >= known.otherAt) isSeveral = true
+      const [oldest] = seen.keys()
+      if (seen.size > MOST && oldest !== undefined) seen.delete(oldest)
+    },
+    unanswered() {
+      if (byHand) looks = LOOKS
+    },
+    instance: () => last,
+    isSeveral: () => isSeveral,
+    isOpen: () => looks > 0 && !isSeveral,
+    doubt() {
+      if (isSeveral)
+        return 'several gateways answer at its address, which is a load balancer or a Service: list every gateway at an address of its own'
+      return looks > 0 ? 'whether one gateway answers at its address is not known yet' : ''
+    }
+  }
+}
+
+/** The doubt if the same instance answers under two names. Both names lead to one gateway, so perhaps another gateway is never asked. */
+export const twinDoubt = (other: string): string =>
+  `the gateway that answers is ${other} as well: list every gateway once, at an address of its own`

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
-import type { Millis } from '../../rules/drain/facts.ts'
+import { type Millis, doubled } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
 import { createHolderIndex, type HolderIndex } from './holder-index.ts'
 import { listAll, tellProblems, type Lists, type ListSource } from './lists.ts'
-import { doubled } from '../../rules/drain/times.ts'
 
 /** Every existing holder, as last read. Every method except `refresh` and `stop` returns at once. */
 export interface Inventory extends Omit<HolderIndex, 'replace' | 'learn' | 'forget'> {

@@ -1,9 +1,8 @@
-import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import { type Millis, type NodeKey, type PodUid, doubled } from '../../rules/drain/facts.ts'
 import type { Change } from '../../rules/plan/plan.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Target } from './removal.ts'
 import type { Removal } from './edit.ts'
-import { doubled } from '../../rules/drain/times.ts'
 
 /** A finished write: when it ended, and how many nodes it removed. */
 export interface Written {

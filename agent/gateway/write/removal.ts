@@ -3,12 +3,11 @@ import pRetry from 'p-retry'
 import type { Clock } from '../../base/clock.ts'
 import { isConflict, isGone, isRefused, isTransient } from '../../base/errors.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
-import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import { type Millis, type NodeKey, type PodUid, doubled } from '../../rules/drain/facts.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { writeFor, reconcile, type Outcome, type Removal, withWishes, type Edit, type Wish } from './edit.ts'
 import { holdersOf, writerOf } from '../apisix/holders.ts'
 import type { Inventory } from '../inventory/inventory.ts'
-import { doubled } from '../../rules/drain/times.ts'
 
 export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>

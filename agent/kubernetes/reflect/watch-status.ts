@@ -1,9 +1,8 @@
-import type { Millis } from '../../rules/drain/facts.ts'
+import { type Millis, doubled } from '../../rules/drain/facts.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { isExpired, isFromTheFuture } from '../transport/objects.ts'
 import type { Revision } from './collection.ts'
-import { doubled } from '../../rules/drain/times.ts'
 
 /** `connecting` until the first sync; `stale`: the copy may be older than the cluster, but is still used. */
 export type WatchState = 'connecting' | 'live' | 'stale'

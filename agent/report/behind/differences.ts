@@ -7,8 +7,7 @@ import { same } from '../../base/read.ts'
 import { missingFrom, type Followed, type Sync } from '../../upkeep/sync.ts'
 import type { HolderView, BehindView } from '../snapshot/snapshot.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import { latestDecision } from '../snapshot/drain-view.ts'
-import { momentsOf } from '../snapshot/moments.ts'
+import { latestDecision, momentsOf } from '../snapshot/drain-view.ts'
 import type { Memory } from '../../round/gather/memory.ts'
 
 /** A holder as it was last compared with Kubernetes. */

@@ -8,7 +8,7 @@ import {
   type Arrival,
   type ArrivalEvidence,
   type GatewayKnowledge
-} from '../../rules/members/arrivals.ts'
+} from '../../rules/members/behind.ts'
 import type { ArrivalView } from '../snapshot/snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'

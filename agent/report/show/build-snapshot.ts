@@ -13,7 +13,7 @@ import {
 } from '../snapshot/snapshot.ts'
 import type { DrainMore, DrainView, Moments } from '../snapshot/drain-view.ts'
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
-import { slowestOf } from '../../rules/members/arrivals.ts'
+import { slowestOf } from '../../rules/members/behind.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'

@@ -5,10 +5,12 @@ import type {
   Grade,
   HolderReport,
   Witness,
-  LongLived
+  LongLived,
+  Proven
 } from '../../rules/drain/drain.ts'
-import type { Millis } from '../../rules/drain/facts.ts'
+import { type Millis, latest } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
+import type { Memory } from '../../round/gather/memory.ts'
 
 /**
  * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole
@@ -136,3 +138,43 @@ export const idleLagOf = (moments: Pick<Moments, Due | 'idleAt'>): number | null
 
 const elapsed = (moments: Pick<Moments, Due>, to: Millis | null): number | null =>
   to === null ? null : Math.max(0, to - latestDecision(moments))
+
+/** When the last holder dropped the pod; `undefined` while one lists it, or if none ever did. */
+const acceptedAt = ({ places }: Memory): Millis | undefined =>
+  latest([...places.values()].map(place => place.removedAt))
+
+/** The round that begins a drain runs a little after its event, and later on a busy machine. */
+const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
+
+/** When the last gateway confirmed; the round that combines the reports of the gateways runs later. */
+const confirmedAt = ({ at, gateways }: Proven): Millis =>
+  Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
+
+/** When the last request had ended at the last gateway, by the gateways' own times if they report them. */
+const idleAt = ({ at, gateways }: Proven): Millis =>
+  Math.min(at, latest(gateways.map(gateway => gateway.idleAt ?? gateway.at)) ?? at)
+
+/** When the last gateway sealed the pod; `undefined` while one has not, or if one cannot. */
+const sealedAt = (drain: Drain): Millis | undefined => {
+  const gateways = drain.phase === 'undone' ? [] : drain.verdict.gateways
+  return gateways.every(gateway => gateway.sealedAt !== undefined)
+    ? latest(gateways.map(gateway => gateway.sealedAt))
+    : undefined
+}
+
+/** All moments on the time line of one drain. */
+export function momentsOf(drain: Drain, memory: Memory): Moments {
+  const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
+  return {
+    decidedAt: drain.decidedAt ?? null,
+    seenAt: seenAt(drain, memory),
+    hookAt: memory.hookAt ?? null,
+    sliceAt: memory.sliceAt ?? null,
+    acceptedAt: acceptedAt(memory) ?? null,
+    sealedAt: sealedAt(drain) ?? null,
+    confirmedAt: proven ? confirmedAt(proven) : null,
+    idleAt: proven?.grade === 'barrier' ? idleAt(proven) : null,
+    ackAt: memory.ackAt ?? null,
+    goneAt: drain.phase === 'gone' ? drain.at : null
+  }
+}

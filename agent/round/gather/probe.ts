@@ -1,12 +1,11 @@
 import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
 import { isConnectionRefused } from '../../base/errors.ts'
-import type { GatewayFact, Millis, PodUid, NodeKey } from '../../rules/drain/facts.ts'
+import { type GatewayFact, type Millis, type PodUid, type NodeKey, doubled } from '../../rules/drain/facts.ts'
 import type { ReadGateway, Sighting } from '../../gateway/apisix/control-api.ts'
-import { createLanes } from '../../gateway/barrier/gateway-lanes.ts'
+import { createLanes } from '../../gateway/barrier/barrier.ts'
 import type { Observation } from '../../rules/proof/verdict.ts'
 import type { Wanted } from '../../rules/proof/observed.ts'
-import { doubled } from '../../rules/drain/times.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 
 /** Reads the Control API of every gateway: all the time while some drain wants evidence, else at intervals. One read serves all. */

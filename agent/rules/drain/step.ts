@@ -1,8 +1,7 @@
 import { deadlineOf } from './answer.ts'
 import type { Drain, Verdict, Waiting, Witness, DrainSettings, Seen } from './drain.ts'
 import { backAgain, eligible, isOver, latestStops, mayStay, servedBy, witnessesOf } from './eligible.ts'
-import type { Millis, PodFact } from './facts.ts'
-import { earliest } from './times.ts'
+import { type Millis, type PodFact, earliest } from './facts.ts'
 
 /**
  * The phases of a drain. No phase leads back to an earlier one, unless more of the pod has to be drained. A proven drain stays proven, even

@@ -1,4 +1,4 @@
-import { isOver } from '../drain/eligible.ts'
+import { isOver, annotationReader, quoted, UPSTREAM } from '../drain/eligible.ts'
 import {
   nodeKey,
   type Endpoint,
@@ -7,7 +7,6 @@ import {
   type PodFact,
   type ServiceFact
 } from '../drain/facts.ts'
-import { annotationReader, quoted, UPSTREAM } from '../drain/annotations.ts'
 import type { HolderKey, Holder, HolderNode } from '../plan/holder.ts'
 
 /** The facts about the pods behind endpoints. */

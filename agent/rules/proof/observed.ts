@@ -1,7 +1,6 @@
 import type { Drain, GatewayReport, Verdict, Without } from '../drain/drain.ts'
-import { formatDuration } from '../drain/annotations.ts'
-import type { Millis, NodeKey, PodUid, GatewayFact } from '../drain/facts.ts'
-import { latest } from '../drain/times.ts'
+import { formatDuration } from '../drain/eligible.ts'
+import { type Millis, type NodeKey, type PodUid, type GatewayFact, latest } from '../drain/facts.ts'
 import { LOAD_IT, allOf, gatewayObstacles, verdictOf, type Evidence, type ProofSettings } from './verdict.ts'
 
 /** How many consecutive clean reads each gateway must give: each on a new connection, so perhaps of another worker. */

@@ -1,4 +1,4 @@
-import { readOptions } from '../drain/annotations.ts'
+import { readOptions } from '../drain/eligible.ts'
 import {
   countOf,
   longLivedWords,
@@ -7,8 +7,7 @@ import {
   type Idle,
   type Verdict
 } from '../drain/drain.ts'
-import type { Millis, NodeKey } from '../drain/facts.ts'
-import { earliest, latest } from '../drain/times.ts'
+import { type Millis, type NodeKey, earliest, latest } from '../drain/facts.ts'
 import {
   LOAD_IT,
   allOf,

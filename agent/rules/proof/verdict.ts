@@ -228,10 +228,7 @@ export interface BarrierReading {
     readonly requests: number
     readonly long: LongLived
   }
-  /**
-   * The words of the gateway's workers about the pod's addresses; `undefined`: the workers were not asked, or the plugin is older than the
-   * agent.
-   */
+  /** The words of the gateway's workers about the pod's addresses; `undefined`: the workers were not asked. */
   readonly word: Word | undefined
   /** Requests that were sent to the node although it was sealed: a failure inside the gateway. */
   readonly late: number
@@ -271,9 +268,7 @@ export interface Evidence {
     readonly gateway: GatewayFact
     readonly observation: Observation | undefined
     readonly barrier: BarrierReading | undefined
-    /**
-     * Why no answer of this gateway counts: its address may not lead to one gateway (`BarrierKeeper.doubt`). Empty without such a doubt.
-     */
+    /** See `BarrierKeeper.doubt`. */
     readonly doubt: string
     /** Why the gateway's workers did not allow the seal when last asked. */
     readonly unsealed: string

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { momentsOf } from '../../../agent/report/snapshot/moments.ts'
+import { momentsOf } from '../../../agent/report/snapshot/drain-view.ts'
 import { createAlarm } from '../../../agent/round/schedule.ts'
 import { createMemories } from '../../../agent/round/gather/memory.ts'
 import { begin, step } from '../../../agent/rules/drain/step.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 
-import { createGatewayClock } from '../../../../agent/gateway/barrier/gateway-clock.ts'
+import { createGatewayClock } from '../../../../agent/gateway/barrier/gateway-state.ts'
 
 /** The gateway's clock is this far ahead of the agent's, in ms. */
 const AHEAD = 5000

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import {
+  readGatewayState,
   createGatewayClock,
   createIdentity,
   type Identity
-} from '../../../../agent/gateway/barrier/gateway-clock.ts'
-import { readGatewayState } from '../../../../agent/gateway/barrier/gateway-state.ts'
+} from '../../../../agent/gateway/barrier/gateway-state.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
 const turn = () => new Promise(resolve => setImmediate(resolve))

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { createIdentity } from '../../../../agent/gateway/barrier/gateway-clock.ts'
+import { createIdentity } from '../../../../agent/gateway/barrier/gateway-state.ts'
 
 /** Gives answers of two instances to an identity, each to a later question. `A` and `B` are fit, `a` and `b` are unfit. */
 function heard(answers: string, byHand = false) {

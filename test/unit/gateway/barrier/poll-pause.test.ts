@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { pollPause } from '../../../../agent/gateway/barrier/barrier-lane.ts'
+import { pollPause } from '../../../../agent/gateway/barrier/barrier-reading.ts'
 
 describe('pause before the next poll of a gateway', () => {
   const pause = (entries: number, unchangedFor = 0, busy = false) => pollPause(entries, busy, unchangedFor)

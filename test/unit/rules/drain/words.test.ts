@@ -1,7 +1,12 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { readOptions, formatDuration, parseDuration } from '../../../../agent/rules/drain/annotations.ts'
-import { hasFixedAddress, isOfRole } from '../../../../agent/rules/drain/eligible.ts'
+import {
+  formatDuration,
+  hasFixedAddress,
+  isOfRole,
+  parseDuration,
+  readOptions
+} from '../../../../agent/rules/drain/eligible.ts'
 import { pod } from '../../../build/pod.ts'
 
 describe('durations', () => {
