@@ -1,5 +1,5 @@
 import type { PodFact } from '../rules/drain/facts.ts'
-import { refuse, type Holds, type Refusal } from '../round/hold/reply.ts'
+import { refuse, type Holds, type Refusal } from '../round/hold/hooks.ts'
 import type { Hook } from '../rules/drain/drain.ts'
 import { DURATION_FORM, parseDuration } from '../rules/drain/eligible.ts'
 

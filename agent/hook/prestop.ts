@@ -3,7 +3,12 @@ import type { Clock } from '../base/clock.ts'
 import { isOwnLimit, type Ack, type Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
+import { identify, parseQuery } from './identify.ts'
+import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
+import { fieldsOf } from '../base/read.ts'
+import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
 import {
+  inTime,
   refusalResponse,
   refuse,
   reply,
@@ -11,12 +16,7 @@ import {
   type Holds,
   type Refusal,
   type createFirsts
-} from '../round/hold/reply.ts'
-import { identify, parseQuery } from './identify.ts'
-import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
-import { fieldsOf } from '../base/read.ts'
-import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
-import { inTime } from '../round/hold/hooks.ts'
+} from '../round/hold/hooks.ts'
 import { readOptions } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 

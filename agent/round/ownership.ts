@@ -3,7 +3,7 @@ import { isOver } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 import type { Fates } from './entries/desired.ts'
 import { areLive, isNeeded, type Part } from '../kubernetes/reflect/watch-status.ts'
-import type { Vouch } from './hold/reply.ts'
+import type { Vouch } from './hold/hooks.ts'
 import type { Sources } from './gather/sources.ts'
 
 /** Whether the agent may still assume that an address belongs to the old pod. */

@@ -3,12 +3,10 @@ import type { Ack, Drain, Hook, DrainSettings } from '../rules/drain/drain.ts'
 import { answer, answerProven, type Answer } from '../rules/drain/answer.ts'
 import { mayStay } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
-import type { DrainStore } from './drain-store.ts'
-import type { Memories } from './gather/memory.ts'
+import type { Memories, Observer } from './gather/memory.ts'
 import type { Look } from './gather/observe.ts'
-import type { Sources } from './gather/sources.ts'
-import { createFirsts } from './hold/reply.ts'
-import type { Observer } from './observer.ts'
+import type { Sources, DrainStore } from './gather/sources.ts'
+import { createFirsts } from './hold/hooks.ts'
 
 /** Answers hooks by the drains of the last round, and notes each answer. */
 interface Replies {

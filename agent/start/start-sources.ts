@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
 import type { ToldAnswers } from '../gateway/barrier/entry-table.ts'
 import { createProbe } from '../round/gather/probe.ts'
-import { worldFrom, type Sources } from '../round/gather/sources.ts'
+import { createDrainStore, worldFrom, type DrainStore, type Sources } from '../round/gather/sources.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals, type Events } from '../report/tell/events.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
@@ -19,7 +19,6 @@ import {
   gatewaySelector
 } from './wire.ts'
 import type { Log } from '../base/log.ts'
-import { createDrainStore, type DrainStore, type CurrentDrains } from '../round/drain-store.ts'
 import {
   createAsking,
   createStillEnding,
@@ -170,7 +169,7 @@ interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader'
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
   readonly log: Log
-  readonly drains: CurrentDrains
+  readonly drains: DrainStore
   readonly events: Pick<Events, 'addNotSynced'> | undefined
 }
 

@@ -1,6 +1,6 @@
 import type { Millis, PodFact, NodeKey, PodUid } from '../rules/drain/facts.ts'
 import type { Writer } from '../gateway/write/writer.ts'
-import type { Observer } from '../round/observer.ts'
+import type { Observer } from '../round/gather/memory.ts'
 import type { Sync } from './sync.ts'
 import type { Drain, Drains } from '../rules/drain/drain.ts'
 import type { Inventory } from '../gateway/inventory/inventory.ts'
@@ -15,7 +15,7 @@ import type { Clock } from '../base/clock.ts'
 import type { ServiceName } from '../kubernetes/facts/slice-store.ts'
 import { isOver } from '../rules/drain/eligible.ts'
 import { addressOf } from '../gateway/apisix/nodes.ts'
-import type { CurrentDrains } from '../round/drain-store.ts'
+import type { DrainStore } from '../round/gather/sources.ts'
 
 /** The parts that look at holders apart from drains. */
 export interface UpkeepParts {
@@ -219,7 +219,7 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
 interface StillEndingOptions {
   readonly cluster: Pick<Cluster, 'verifyWatch' | 'podsAssuredAt'>
   readonly asking: Pick<Asking, 'pod' | 'ownersOf'>
-  readonly drains: Pick<CurrentDrains, 'current' | 'isEnding'>
+  readonly drains: Pick<DrainStore, 'current' | 'isEnding'>
   /** When this process last came back from an absence; `-Infinity`: it was never away. */
   readonly resumedAt: () => Millis
 }

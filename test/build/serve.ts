@@ -5,7 +5,7 @@ import type { Clock } from '../../agent/base/clock.ts'
 import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.ts'
 import { createReadiness } from '../../agent/report/snapshot/snapshot.ts'
 import { createHookSlots } from '../../agent/hook/prestop.ts'
-import { createFirsts, type HoldRequest, type Holds, type Vouch } from '../../agent/round/hold/reply.ts'
+import { createFirsts, type HoldRequest, type Holds, type Vouch } from '../../agent/round/hold/hooks.ts'
 import { IDLE } from './drain.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 

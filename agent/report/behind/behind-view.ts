@@ -6,12 +6,11 @@ import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { firstSeen, seenAtGateways, seenAtOwner, type Ghost } from '../../rules/members/behind.ts'
 import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
 import type { Sources } from '../../round/gather/sources.ts'
-import type { Observer } from '../../round/observer.ts'
 import { followedService, type Followed, type Sync } from '../../upkeep/sync.ts'
 import { createDifferences, holderClock, QUIET, type Compared, type HolderClock } from './differences.ts'
 import { serviceName } from '../../rules/members/members.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import type { Memory } from '../../round/gather/memory.ts'
+import type { Memory, Observer } from '../../round/gather/memory.ts'
 
 /**
  * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and

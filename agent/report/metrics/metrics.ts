@@ -1,5 +1,5 @@
 import { ERRORS } from '../../base/errors.ts'
-import { REFUSALS } from '../../round/hold/reply.ts'
+import { REFUSALS } from '../../round/hold/hooks.ts'
 import {
   createGatewayNames,
   MOST,

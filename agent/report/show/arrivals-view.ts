@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Millis, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
-import type { Observer } from '../../round/observer.ts'
+import type { Observer } from '../../round/gather/memory.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import {
   arrivalOf,

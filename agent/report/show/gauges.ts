@@ -8,7 +8,7 @@ import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import type { HolderClock } from '../behind/differences.ts'
 import { gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
-import type { Observer } from '../../round/observer.ts'
+import type { Observer } from '../../round/gather/memory.ts'
 import type { GatewayState } from '../../gateway/barrier/gateway-state.ts'
 
 interface BehindNow {

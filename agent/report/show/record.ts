@@ -1,6 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Observer } from '../../round/observer.ts'
-import { isRiskless, type Memory } from '../../round/gather/memory.ts'
+import { isRiskless, type Memory, type Observer } from '../../round/gather/memory.ts'
 import type { Drain, Grade, Proven, Ack } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import {

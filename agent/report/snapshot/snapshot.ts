@@ -3,7 +3,7 @@ import type { Drain, Grade } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid, NodeKey } from '../../rules/drain/facts.ts'
 import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-view.ts'
 import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
-import type { Vouch } from '../../round/hold/reply.ts'
+import type { Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */

@@ -6,8 +6,7 @@ import { createHash } from 'node:crypto'
 import { formatDuration } from '../../rules/drain/eligible.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Leader } from '../../kubernetes/lead/elector.ts'
-import type { Observer } from '../../round/observer.ts'
-import { isRiskless } from '../../round/gather/memory.ts'
+import { isRiskless, type Observer } from '../../round/gather/memory.ts'
 import { isDenied } from '../../base/errors.ts'
 
 interface EventsOptions {

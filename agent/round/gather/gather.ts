@@ -34,7 +34,7 @@ export interface Gathering {
   readonly gatewaysKnown: boolean
   /** See `BarrierKeeper.doubt`, by gateway. */
   readonly doubts: ReadonlyMap<string, string>
-  /** See `CurrentDrains.tookOver`. */
+  /** See `DrainStore.tookOver`. */
   readonly tookOver: (host: string) => boolean
   /** The nodes that the previous round's plan kept, by holder, node and uid. */
   readonly kept: ReadonlyMap<string, Kept>

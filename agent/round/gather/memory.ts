@@ -1,9 +1,10 @@
-import type { Drains } from '../../rules/drain/drain.ts'
+import type { Drains, Ack, Drain } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HiddenPlace } from '../../rules/plan/hidden.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
 import { NO_SUCCESSORS, type ServicePort, type Successors } from '../../rules/plan/successors.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
+import type { Log } from '../../base/log.ts'
 
 /** One place in APISIX that lists the pod, or has listed it since the drain began. */
 export interface Place {
@@ -104,3 +105,24 @@ export function createMemories(): Memories {
     }
   }
 }
+
+/** Notified of each new phase, answer and round; read-only. */
+export interface Observer {
+  /** A drain changed its phase. `before` is undefined when the drain begins, `after` when the drain is forgotten. */
+  drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void
+  ack?(ack: Ack, drain: Drain | undefined, memory: Memory): void
+  round?(tookMs: number): void
+}
+
+/** Notifies all observers. An observer that fails never fails the caller: reporting must not keep a hook from its answer. */
+export const createNotifier =
+  (observers: readonly Observer[], log: Log) =>
+  (of: (observer: Observer) => void): void => {
+    for (const observer of observers) {
+      try {
+        of(observer)
+      } catch (err) {
+        log.error({ err }, 'observer failed')
+      }
+    }
+  }

@@ -6,7 +6,12 @@ import type { Writer } from '../../gateway/write/writer.ts'
 import type { Leader } from '../../kubernetes/lead/elector.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { addressRanges } from '../../base/read.ts'
-import type { World } from '../../rules/plan/holder.ts'
+import type { World, PlanSettings } from '../../rules/plan/holder.ts'
+import { addressOf } from '../../gateway/apisix/nodes.ts'
+import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
+import type { Drains } from '../../rules/drain/drain.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import { endingNodes } from '../../rules/plan/match.ts'
 
 /** The parts that do I/O. Each has its own cache, which a round reads without waiting, so nothing slow can delay it. */
 export interface Sources {
@@ -42,6 +47,76 @@ export function worldFrom(
     portsOf: pod => {
       const resolved = cluster.slices.portsOf(pod)
       return resolved.length > 0 ? resolved : (cluster.pods.get(pod.uid)?.containerPorts ?? [])
+    }
+  }
+}
+
+/** The drains of the last round, for all parts that need them between two rounds. Only the loop replaces them. */
+export interface DrainStore {
+  current(): Drains
+  /** Whether this node is listed and still leads only to this ending pod. A write may have waited, and addresses are reused. */
+  isEnding(uid: PodUid, node: NodeKey): boolean
+  /**
+   * Whether an entry names this address as a successor's, or did so a moment ago. Gateways then route to the address even if no holder
+   * lists it.
+   */
+  tookOver(host: string): boolean
+  replace(next: Drains, entries: readonly DesiredDrain[], now: Millis): void
+}
+
+/**
+ * How long an address counts as a successor's after an entry last named it, in ms. Of the watches of pods and of slices, one may be behind.
+ */
+const NAMED_MS = 30_000
+
+/** The store is made before the loop, because parts that the loop needs read the drains. */
+export function createDrainStore(world: World): DrainStore {
+  let drains: Drains = new Map()
+  /** By host: when an entry last named the host as a successor's. */
+  const named = new Map<string, Millis>()
+  return {
+    current: () => drains,
+    isEnding(uid, node) {
+      const drain = drains.get(uid)
+      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
+    },
+    tookOver: host => named.has(host),
+    replace(next, entries, now) {
+      drains = next
+      for (const [host, at] of named) if (now >= at + NAMED_MS) named.delete(host)
+      for (const host of hostsIn(entries)) named.set(host, now)
+    }
+  }
+}
+
+/** The hosts that entries name as successors. The entries of one workload share their lists, so each list is read once. */
+function hostsIn(entries: readonly DesiredDrain[]): readonly string[] {
+  const lists = new Set(entries.flatMap(({ successors = {} }) => Object.values(successors)))
+  return [...lists].flat().map(node => addressOf(node).host)
+}
+
+/** Returns the settings of one plan: the configured ones, the mode of APISIX, and whether some gateway never had a barrier. */
+export function createPlanSettings(
+  settings: PlanSettings,
+  { mode, barrier, cluster }: Pick<Sources, 'mode' | 'barrier' | 'cluster'>
+) {
+  /** The gateways that have had a barrier. One that is unfit for a minute is still one of them. */
+  const had = new Set<string>()
+  /** Whether the gateway refuses a drain, and never had a barrier. Without an answer it does not count yet: that starts a new plan. */
+  const isBare = (id: string, uids: readonly PodUid[]): boolean => {
+    const doubted = barrier?.doubt(id) !== ''
+    if (!doubted && barrier?.state(id)?.told?.fit) had.add(id)
+    if (had.has(id)) return false
+    const readings = uids.flatMap(uid => barrier?.reading(uid, id) ?? [])
+    return readings.some(({ problem, fit }) => doubted || problem !== '' || !fit)
+  }
+  return (drains: Drains, unsure: ReadonlySet<PodUid>): PlanSettings => {
+    const uids = [...drains.keys()]
+    return {
+      ...settings,
+      unsure,
+      unbarred: !barrier || cluster.gateways().some(({ id }) => isBare(id, uids)),
+      standalone: mode.current().mode === 'standalone'
     }
   }
 }

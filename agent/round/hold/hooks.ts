@@ -1,8 +1,7 @@
-import type { Ack, Hook, Stop } from '../../rules/drain/drain.ts'
+import { type Ack, type Hook, type Stop, isOwnLimit } from '../../rules/drain/drain.ts'
 import { runOf, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
-import type { HoldRequest } from './reply.ts'
 import type { Clock } from '../../base/clock.ts'
 
 /** A hook that waits for its answer. */
@@ -142,4 +141,108 @@ export async function inTime<T>(clock: Clock, run: (signal: AbortSignal) => Prom
   } finally {
     cancel()
   }
+}
+
+/** Headers of every answer. */
+export const ALWAYS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+
+/**
+ * A hook's answer. A Response made from a string with all of its headers goes straight to the socket. With `Response.json`, or with
+ * headers added later, `@hono/node-server` reads it as a web stream. That costs half a millisecond more in an agent that has just
+ * started, and hundreds of hooks may come at once.
+ */
+export const reply = (
+  body: object,
+  status: number,
+  headers: Readonly<Record<string, string>> = {}
+): Response =>
+  new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', ...ALWAYS, ...headers }
+  })
+
+/**
+ * Returns a function that tells whether an answer is the first of its kind for its pod. Anybody can repeat a call, so only first answers are
+ * logged, counted and shown. The latest 10,000 are remembered.
+ */
+export function createFirsts(): (hook: Hook, ack: Ack) => boolean {
+  const given = new Set<string>()
+  return (hook, ack) => {
+    const key = `${isOwnLimit(hook, ack) ? 'limit' : ack.status} ${hook.uid}`
+    const isFirst = !given.has(key)
+    given.add(key)
+    if (given.size > 10_000) given.delete(given.values().next().value!)
+    return isFirst
+  }
+}
+
+/** Why a hook gets no ack, each with its HTTP status. The caller's fallback then runs, unless a retry at another agent succeeds. */
+export const REFUSALS = {
+  'bad-request': 400,
+  'not-named': 400,
+  forbidden: 403,
+  'unknown-pod': 404,
+  'too-many-hooks-of-pod': 429,
+  'too-many-hooks': 503,
+  'cannot-vouch': 503,
+  'cannot-ask-kubernetes': 503,
+  'shutting-down': 503,
+  'no-answer': 503
+} as const
+
+type RefusalCode = keyof typeof REFUSALS
+
+export interface Refusal {
+  readonly ok: false
+  readonly error: RefusalCode
+  readonly why: string
+}
+
+/** A refusal of a hook. `why` says what to change. */
+export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
+
+/** Seconds after which a retry may help: at another agent, or at this one once it has synced. */
+const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
+  'too-many-hooks-of-pod': 1,
+  'too-many-hooks': 1,
+  'cannot-vouch': 1,
+  'cannot-ask-kubernetes': 1
+}
+
+/** The HTTP response to a refused hook: `{ "error", "why" }` with the status from `REFUSALS`. */
+export function refusalResponse({ error, why }: Refusal): Response {
+  const retry = RETRY_AFTER[error]
+  const headers: Record<string, string> = {}
+  if (retry !== undefined) headers['retry-after'] = String(retry)
+  return reply({ error, why }, REFUSALS[error], headers)
+}
+
+/** One hook to be held, and its pod according to the caller's identity. */
+export interface HoldRequest {
+  readonly hook: Hook
+  readonly pod: PodFact
+  /** The pod itself has sent it: a POST from an address that only this pod has. Absent: the caller has only named the pod. */
+  readonly isOwn?: boolean
+}
+
+/** Whether the agent can vouch for an answer now. */
+export type Vouch = { readonly ok: true } | { readonly ok: false; readonly why: string }
+
+/** The interface between `hook/` and the rest of the agent. `round/` implements it; tests implement it in a few lines. */
+export interface Holds {
+  /**
+   * Resolves with the answer before the pod's deadline, whatever fails. Rejects with the signal's reason as soon as the caller
+   * disconnects or the agent drops the hook. The drain itself continues.
+   */
+  hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
+  /** Whether hooks may be held now (`vouch`). If not, the hook is refused, so its fallback runs. */
+  canVouch(): Vouch
+  /** How far the API server's clock is behind the agent's, in ms: add this to `deletionAt`. */
+  serverBehindMs(): number
+  /** Pods of the watch that have this address: several if they share their host's. The address is normalised. */
+  findByIp(ip: string): readonly PodFact[]
+  /** Like `findByIp`, but waits until the watch has shown all that the API server has now. Rejects if that takes too long. */
+  freshByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
+  /** The pod by name, like `freshByIp`. `undefined` if the pod does not exist, or if its namespace is not watched. */
+  find(namespace: string, name: string, signal: AbortSignal): Promise<PodFact | undefined>
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createDrainStore } from '../../../agent/round/drain-store.ts'
+import { createDrainStore } from '../../../agent/round/gather/sources.ts'
 import { drainOf, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'

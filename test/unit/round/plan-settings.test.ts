@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PodUid } from '../../../agent/rules/drain/facts.ts'
-import { createPlanSettings } from '../../../agent/round/drain-store.ts'
+import { createPlanSettings } from '../../../agent/round/gather/sources.ts'
 import { barrier as reading } from '../../build/evidence.ts'
 
 const UID = 'uid-1' as PodUid
