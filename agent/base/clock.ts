@@ -18,11 +18,7 @@ const LONGEST = 2_147_483_647
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: async (ms, signal) => {
-    await wait(
-      Math.min(Math.max(ms, 0), LONGEST),
-      undefined,
-      signal ? { signal, ref: false } : { ref: false }
-    )
+    await wait(Math.min(Math.max(ms, 0), LONGEST), undefined, { ref: false, ...(signal && { signal }) })
   },
   alarm: (at, wake) => {
     const timer = setTimeout(wake, Math.min(Math.max(at - systemClock.now(), 0), LONGEST))

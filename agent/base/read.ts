@@ -12,14 +12,16 @@ const NO_FIELDS: Fields = Object.freeze({})
 /** The fields of `T`. Each may be absent or of another type, because the JSON comes unchecked from the server. */
 export type FieldsOf<T extends object> = Readonly<Record<keyof T, unknown>>
 
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /**
  * The value if it is an object, else an object without fields.
  *
  * @typeParam T a model of @kubernetes/client-node, which only names the fields: the value is not checked against it
  */
 export function fieldsOf<T extends object = Fields>(value: unknown): FieldsOf<T> {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return (isObject ? value : NO_FIELDS) as FieldsOf<T>
+  return (isRecord(value) ? value : NO_FIELDS) as FieldsOf<T>
 }
 
 /** The value if it is a list, else an empty list. */

@@ -21,8 +21,7 @@ import {
   type Claim,
   type Settled
 } from '../rules/members/members.ts'
-import type { Holder, HolderKey } from '../rules/plan/holder.ts'
-import { isEnding } from '../rules/plan/match.ts'
+import { type Holder, type HolderKey, isEnding } from '../rules/plan/holder.ts'
 import type { ServiceName } from '../kubernetes/facts/slice-store.ts'
 
 interface SyncOptions {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { CodedError } from '../../agent/base/errors.ts'
 import { nodeKey, type NodeKey, type PodFact } from '../../agent/rules/drain/facts.ts'
-import { readNodes } from '../../agent/gateway/apisix/nodes.ts'
+import { readNodes } from '../../agent/gateway/apisix/holders.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { pod, terminating } from '../build/pod.ts'
 import { service, sliceOf, syncWorld } from '../build/sync-world.ts'

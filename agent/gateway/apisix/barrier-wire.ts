@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import { isRecord } from './nodes.ts'
+import { isRecord } from '../../base/read.ts'
 
 /**
  * The version of the protocol between agents and gateways, which is not that of a release. It goes up with every change that the other

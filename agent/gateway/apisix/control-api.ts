@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { setImmediate } from 'node:timers/promises'
-import { readJson } from '../../base/read.ts'
+import { readJson, isRecord } from '../../base/read.ts'
 import { type NodeKey, nodeKey, type Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import { isRecord, readNodes } from './nodes.ts'
-import { holdersOf } from './holders.ts'
+import { holdersOf, readNodes } from './holders.ts'
 import { checked, listOf, reply, toObject } from './admin-api.ts'
 import { createHttp } from './http.ts'
 

@@ -2,9 +2,8 @@ import https from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
 import http from 'node:http'
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
-import { createJsonReader, readJson, TooLong } from '../../base/read.ts'
+import { createJsonReader, readJson, TooLong, isRecord } from '../../base/read.ts'
 import { networkMeaning, type Route } from '../../config/config.ts'
-import { isRecord } from './nodes.ts'
 
 export interface TlsOptions {
   /** The CAs (PEM), read at each new connection because files are replaced. Absent: the CAs of the system. */

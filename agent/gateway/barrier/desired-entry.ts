@@ -1,7 +1,7 @@
 import { type Millis, type NodeKey, type PodUid, nodeKey } from '../../rules/drain/facts.ts'
 import type { Successors } from '../../rules/plan/successors.ts'
 import type { BarrierEntry, BarrierState } from '../apisix/barrier-wire.ts'
-import { addressOf } from '../apisix/nodes.ts'
+import { addressOf } from '../apisix/holders.ts'
 import type { Stop } from '../../rules/drain/drain.ts'
 
 /** The entry that the deny-list of one gateway should hold for one drain. */

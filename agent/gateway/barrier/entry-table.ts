@@ -1,6 +1,6 @@
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import { addressOf } from '../apisix/nodes.ts'
+import { addressOf } from '../apisix/holders.ts'
 import {
   entriesOf,
   hasSuccessors,

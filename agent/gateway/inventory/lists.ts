@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { CodedError } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
-import { isRecord } from '../apisix/nodes.ts'
+import { isRecord } from '../../base/read.ts'
 
 /** How APISIX is run, which decides whether anything may be written. `undefined`: not known yet. */
 export interface ModeState {

@@ -1,6 +1,7 @@
 import type { AdminObject } from '../apisix/admin-api.ts'
 import type { Holder, HolderKey, HolderNode } from '../../rules/plan/holder.ts'
-import { editNodes, isRecord, nodesPatch, nodeOf, type NodeEdit, type RawNodes } from '../apisix/nodes.ts'
+import { editNodes, nodesPatch, nodeOf, type NodeEdit, type RawNodes } from '../apisix/holders.ts'
+import { isRecord } from '../../base/read.ts'
 import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { NewNode } from '../../rules/members/members.ts'
 

@@ -17,7 +17,7 @@ import type {
 import { LONGEST_VALUE, PREFIX } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
-import { MOST_PORTS } from '../../rules/plan/match.ts'
+import { MOST_PORTS } from '../../rules/plan/holder.ts'
 import {
   conditionIsTrue,
   fieldsOf,

@@ -11,7 +11,7 @@ import type { ServiceFact } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { annotationsOf, createMultiMap } from './pod-fact.ts'
 import { fieldsOf, listOf, portOf, textOf, timeOf, same } from '../../base/read.ts'
-import { keysOfName } from '../../rules/plan/match.ts'
+import { keysOfName } from '../../rules/plan/holder.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 const NONE: readonly never[] = Object.freeze([])

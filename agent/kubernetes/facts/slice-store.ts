@@ -11,7 +11,7 @@ import { canonicalHost, fieldsOf, listOf, portOf, textOf, same } from '../../bas
 import { SERVICE_LABEL } from '../reflect/collection.ts'
 import { identityOf } from '../transport/objects.ts'
 import { intern, createMultiMap } from './pod-fact.ts'
-import { MOST_PORTS } from '../../rules/plan/match.ts'
+import { MOST_PORTS } from '../../rules/plan/holder.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The API server accepts no more. */

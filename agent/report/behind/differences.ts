@@ -1,4 +1,4 @@
-import { addressOf } from '../../gateway/apisix/nodes.ts'
+import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { EndpointFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Clocks } from '../../rules/members/behind.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'

@@ -17,8 +17,7 @@ import { slowestOf } from '../../rules/members/behind.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
-import type { HolderKey } from '../../rules/plan/holder.ts'
-import { isEnding } from '../../rules/plan/match.ts'
+import { type HolderKey, isEnding } from '../../rules/plan/holder.ts'
 import type { Memory } from '../../round/gather/memory.ts'
 
 /**

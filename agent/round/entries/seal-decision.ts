@@ -5,10 +5,17 @@ import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import { isOver, mayStay } from '../../rules/drain/eligible.ts'
 import { decidedAt } from '../../rules/drain/step.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
-import { addressOf } from '../../gateway/apisix/nodes.ts'
-import { deniedNodes, leftOnHost, nodesOf, serves } from '../../rules/plan/match.ts'
+import { addressOf } from '../../gateway/apisix/holders.ts'
 import { LAST_ENDPOINT_MS } from '../../rules/plan/successors.ts'
-import { type World, isOfOtherNamespace, type Holder } from '../../rules/plan/holder.ts'
+import {
+  type World,
+  isOfOtherNamespace,
+  type Holder,
+  deniedNodes,
+  leftOnHost,
+  nodesOf,
+  serves
+} from '../../rules/plan/holder.ts'
 import type { Memory } from '../gather/memory.ts'
 import type { Sources } from '../gather/sources.ts'
 import type { Succession } from './succession.ts'

@@ -1,7 +1,7 @@
 import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
-import { addressOf } from '../../gateway/apisix/nodes.ts'
+import { addressOf } from '../../gateway/apisix/holders.ts'
 import {
   areWhole,
   candidatesOf,

@@ -6,12 +6,11 @@ import type { Writer } from '../../gateway/write/writer.ts'
 import type { Leader } from '../../kubernetes/lead/elector.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { addressRanges } from '../../base/read.ts'
-import type { World, PlanSettings } from '../../rules/plan/holder.ts'
-import { addressOf } from '../../gateway/apisix/nodes.ts'
+import { type World, type PlanSettings, endingNodes } from '../../rules/plan/holder.ts'
+import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { DesiredDrain } from '../../gateway/barrier/desired-entry.ts'
 import type { Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import { endingNodes } from '../../rules/plan/match.ts'
 
 /** The parts that do I/O. Each has its own cache, which a round reads without waiting, so nothing slow can delay it. */
 export interface Sources {

@@ -1,6 +1,15 @@
 import type { EndpointFact, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
-import type { Holder, HolderKey, HolderNode, World } from './holder.ts'
-import { MOST_PORTS, portsOnHost, nodesAt, keysOfName, keysOfService } from './match.ts'
+import {
+  type Holder,
+  type HolderKey,
+  type HolderNode,
+  type World,
+  MOST_PORTS,
+  portsOnHost,
+  nodesAt,
+  keysOfName,
+  keysOfService
+} from './holder.ts'
 
 /** A place in APISIX that may lead to a pod without listing its address, or that no evidence covers. */
 export interface HiddenPlace {

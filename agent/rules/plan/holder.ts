@@ -1,4 +1,6 @@
-import type { NodeKey, PodFact, PodUid } from '../drain/facts.ts'
+import { type NodeKey, type PodFact, type PodUid, nodeKey, type ServiceFact } from '../drain/facts.ts'
+import type { Drain, Drains } from '../drain/drain.ts'
+import { isOver } from '../drain/eligible.ts'
 
 /** The Admin API collections that can list nodes (apisix/admin/upstreams.lua checks the same set for traffic-split). */
 export type Resource =
@@ -87,4 +89,148 @@ export interface PlanSettings {
   readonly standalone?: boolean
   /** Some gateway has never had a barrier since this agent began, so only the removal keeps its requests away. Absent: no. */
   readonly unbarred?: boolean
+}
+
+/** One node of one holder, and the ending pod that it leads to. */
+export interface Match {
+  readonly holder: Holder
+  readonly node: HolderNode
+  readonly drain: Drain
+}
+
+/** The most ports of a pod at its host's address. Each of them is an entry in every gateway. */
+export const MOST_PORTS = 250
+
+/** The ports of a pod that shares its host's address: those that it declares, and those of its Services. */
+export const portsOnHost = (pod: PodFact, ports: readonly number[]): readonly number[] => [
+  ...new Set([...pod.containerPorts, ...ports])
+]
+
+/** The node keys that a pod can have: bare IPs, or IPs with ports if the pod shares its host's address. */
+export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
+  if (!pod.hostNetwork) return pod.ips.map(ip => nodeKey(ip, undefined))
+  const all = portsOnHost(pod, ports).slice(0, MOST_PORTS)
+  return pod.ips.flatMap(ip => all.map(port => nodeKey(ip, port)))
+}
+
+/** The nodes that a drain denies; see `Drain.ports`. @param pod as it is now */
+export const deniedNodes = (drain: Drain, pod: PodFact, ports: readonly number[]): NodeKey[] => [
+  ...(drain.isWhole ? nodesOf(pod, ports) : []),
+  ...pod.ips.flatMap(ip => drain.ports.map(port => nodeKey(ip, port)))
+]
+
+/**
+ * Of the nodes of a pod at its host's address, those that no other pod has taken over. The next pod on the host often has the same ports,
+ * but takes them over only once it is up.
+ */
+export function leftOnHost(
+  world: World,
+  { uid, ips }: PodFact,
+  nodes: readonly NodeKey[]
+): readonly NodeKey[] {
+  const next = ips
+    .flatMap(ip => world.ownersOf(ip))
+    .filter(pod => pod.uid !== uid && pod.deletionAt === undefined && pod.hostNetwork && pod.ready)
+  const taken = new Set(next.flatMap(pod => nodesOf(pod, world.portsOf(pod))))
+  return nodes.filter(node => !taken.has(node))
+}
+
+/** Whether the plan removes the drain's pod: true unless the drain was undone. */
+export const isEnding = (drain: Drain | undefined): drain is Drain =>
+  drain !== undefined && drain.phase !== 'undone'
+
+/**
+ * The nodes that lead only to the pod of this drain. Domain nodes never match, because their host is no pod IP. If a running pod with
+ * another uid has the address of a node now, the node belongs to that pod. IPs are reused within a second, and the new pod must get
+ * its requests at once.
+ */
+export function endingNodes(world: World, drains: Drains, drain: Drain): Match[] {
+  return drain.pod.ips.flatMap(ip =>
+    world.holdersOf(ip).flatMap(holder =>
+      nodesAt(holder.nodes, ip)
+        .filter(node => answersAt(world, drain.pod, node))
+        .filter(node => !isSomebodyElses(world, drains, node, drain))
+        .map(node => ({ holder, node, drain }))
+    )
+  )
+}
+
+/** Every pod object that this node leads to; several if an IP is shared or was given out again. */
+function podsAt(world: World, node: HolderNode): PodFact[] {
+  return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
+}
+
+/** The pods of `podsAt` that do not end. Pods that opted out of drains count too. */
+function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
+  return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
+}
+
+/**
+ * Whether the node serves: a live pod that is Ready, or an address outside of the pods' ranges, which the agent does not judge. A node whose
+ * pod is gone or not known yet does not serve.
+ */
+export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
+  podsAt(world, node).length === 0
+    ? !world.isPodsPlace(node.host)
+    : livePodsAt(world, drains, node).some(({ ready }) => ready)
+
+/** Whether another pod has the node's address now, and is not drained. It may even be ending, if it opted out of drains. */
+const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>
+  podsAt(world, node).some(pod => pod.uid !== drain.uid && isRunning(pod, drains))
+
+const isRunning = (pod: PodFact, drains: Drains): boolean => !isOver(pod) && !isEnding(drains.get(pod.uid))
+
+/**
+ * Whether the node leads to this pod. A pod with its own IP has every port. A pod at its host's IP has only its own ports, but a node
+ * without a port may lead to it too.
+ */
+const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>
+  !pod.hostNetwork ||
+  node.port === undefined ||
+  pod.containerPorts.includes(node.port) ||
+  world.portsOf(pod).includes(node.port)
+
+type Nodes = readonly HolderNode[]
+
+/** Below this length a scan is as fast as an index. */
+const FEW = 16
+const NONE: Nodes = []
+/** Keyed by the list itself, which never changes: a holder that is read again has a new list. */
+const indexes = new WeakMap<Nodes, ReadonlyMap<string, Nodes>>()
+
+/**
+ * The nodes of a list that have this host, in the order of the list. Hundreds of pods of one holder with thousands of nodes may end at
+ * once, and every round searches the nodes of each pod. So a long list gets an index at its first use.
+ */
+export function nodesAt(nodes: Nodes, host: string): Nodes {
+  if (nodes.length < FEW) return nodes.filter(node => node.host === host)
+  let index = indexes.get(nodes)
+  if (!index) {
+    index = Map.groupBy(nodes, node => node.host)
+    indexes.set(nodes, index)
+  }
+  return index.get(host) ?? NONE
+}
+
+type Named = Pick<ServiceFact, 'namespace' | 'name'> & Partial<Pick<ServiceFact, 'external'>>
+
+/**
+ * The keys of a Service. A domain name means the Service if they have a key in common. Keys make every search linear, although tenants
+ * can create thousands of ExternalName Services that point at each other.
+ */
+export const keysOfService = ({ namespace, name, external = [] }: Named): readonly string[] => [
+  `name/${name}`,
+  `path/${namespace}/${name}`,
+  ...external.map(host => `host/${host.toLowerCase()}`)
+]
+
+/** The keys of a domain name: `web`, `web.shop`, `web.shop.svc` and `pod.web.shop.svc`, the last two under any domain. */
+export function keysOfName(host: string): readonly string[] {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  const [first = '', second, third, fourth] = name.split('.', 4)
+  const keys = [`host/${name}`]
+  if (second === undefined) keys.push(`name/${first}`)
+  else if (third === undefined || third === 'svc') keys.push(`path/${second}/${first}`)
+  if (fourth === 'svc') keys.push(`path/${third}/${second}`)
+  return keys
 }

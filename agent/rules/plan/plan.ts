@@ -1,7 +1,16 @@
 import type { Drain, Drains } from '../drain/drain.ts'
 import { isOver, mayStay, hasFixedAddress } from '../drain/eligible.ts'
-import { endingNodes, isEnding, serves, type Match } from './match.ts'
-import type { PlanSettings, World, Holder, HolderNode, HolderKey } from './holder.ts'
+import {
+  type PlanSettings,
+  type World,
+  type Holder,
+  type HolderNode,
+  type HolderKey,
+  endingNodes,
+  isEnding,
+  serves,
+  type Match
+} from './holder.ts'
 import type { NodeKey, PodUid } from '../drain/facts.ts'
 
 /**

@@ -8,8 +8,7 @@ import {
   type PodFact,
   type PodUid
 } from '../drain/facts.ts'
-import type { Holder, World } from './holder.ts'
-import { isEnding } from './match.ts'
+import { type Holder, type World, isEnding } from './holder.ts'
 
 /** A port at which a Service lists a pod. It is kept after the pod has left the slices. */
 export interface ServicePort {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Endpoint, EndpointFact, PodFact } from '../../../agent/rules/drain/facts.ts'
 import { toEndpointFact } from '../../../agent/kubernetes/facts/slice-store.ts'
-import { readNodes } from '../../../agent/gateway/apisix/nodes.ts'
+import { readNodes } from '../../../agent/gateway/apisix/holders.ts'
 import type { JsonObject } from '../../../sandbox/apisix/json.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { service, sliceOf, syncWorld } from '../../build/sync-world.ts'

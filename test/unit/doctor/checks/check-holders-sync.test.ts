@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { checkSync } from '../../../../agent/doctor/checks/check-holders.ts'
+import { checkSync } from '../../../../agent/doctor/checks/check-gateways.ts'
 import { service } from '../../../build/sync-world.ts'
 
 const find = (asking: readonly ReturnType<typeof service>[], allow: readonly string[]) => {

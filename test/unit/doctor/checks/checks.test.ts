@@ -4,9 +4,9 @@ import { CodedError } from '../../../../agent/base/errors.ts'
 import {
   checkGateways,
   checkOthers,
-  type GatewayCalls
+  type GatewayCalls,
+  checkAdmin
 } from '../../../../agent/doctor/checks/check-gateways.ts'
-import { checkAdmin } from '../../../../agent/doctor/checks/check-holders.ts'
 import { createClusterLists, type Check } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { checkKubernetes, checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
 import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-store.ts'

@@ -4,11 +4,11 @@ import {
   editNodes,
   nodeOf,
   nodesPatch,
-  readNodes
-} from '../../../../agent/gateway/apisix/nodes.ts'
+  readNodes,
+  writerOf
+} from '../../../../agent/gateway/apisix/holders.ts'
 import { createHolderIndex } from '../../../../agent/gateway/inventory/holder-index.ts'
 import type { AdminObject } from '../../../../agent/gateway/apisix/admin-api.ts'
-import { writerOf } from '../../../../agent/gateway/apisix/holders.ts'
 
 const keys = (raw: unknown) => readNodes(raw)?.nodes.map(n => n.key)
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { editNodes } from '../../../../agent/gateway/apisix/nodes.ts'
+import { editNodes } from '../../../../agent/gateway/apisix/holders.ts'
 import { nodeFor, withWishes, type Edit } from '../../../../agent/gateway/write/edit.ts'
 import { holder, node } from '../../../build/holder.ts'
 import * as fc from 'fast-check'

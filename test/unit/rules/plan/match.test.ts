@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 
-import { nodesOf } from '../../../../agent/rules/plan/match.ts'
+import { nodesOf } from '../../../../agent/rules/plan/holder.ts'
 import { pod } from '../../../build/pod.ts'
 
 describe('nodesOf', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { nodesAt } from '../../../../agent/rules/plan/match.ts'
+import { nodesAt } from '../../../../agent/rules/plan/holder.ts'
 import { node } from '../../../build/holder.ts'
 
 describe('nodes at a host', () => {
