@@ -102,7 +102,7 @@ export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeepe
       desired: () => desired,
       mayChange,
       asOf: () => desiredAsOf,
-      listed: inheritance.read,
+      listed: (id, list) => inheritance.read(id, list),
       tell
     })
   )
