@@ -5,9 +5,9 @@ import * as fc from 'fast-check'
 const NEVER_MS = 5000
 /** CPU time that is too short to compare, in µs. */
 const SHORT_US = 2000
-/** Input of twice the size may take this many times as long: 2 is linear, 4 is quadratic. */
-const MOST = 3
-const SIZES = [1, 2, 4]
+const LONGER = 8
+/** Input of LONGER times the size may take this many times as long: 8 is linear, 64 is quadratic, and the caches of a machine are between. */
+const MOST = 22
 const TRIES = 12
 
 const sandbox = createContext({ run: () => {} })
@@ -22,20 +22,19 @@ function cpuOf(run: () => void): number {
   return user + system
 }
 
-/** @throws Error if the CPU time of this thread grows faster than the input, of sizes n, 2n and 4n, or if a run does not end */
+/** @throws Error if the CPU time of this thread grows faster than the input, of sizes n and 8n, or if a run does not end */
 export function mustBeLinear(make: (size: number) => () => void, size: number, what = ''): void {
-  const runs = SIZES.map(factor => make(size * factor))
-  const least = runs.map(() => Infinity)
-  let growth = 0
+  const [short, long] = [make(size), make(size * LONGER)]
+  let [least, most] = [Infinity, Infinity]
   // The shortest run of each size counts, because the compiler or a busy machine may slow down any run.
   for (let i = 0; i < TRIES; i++) {
-    runs.forEach((run, n) => (least[n] = Math.min(least[n] ?? 0, cpuOf(run))))
-    const [one = 0, two = 0, four = 0] = least
-    if (four < SHORT_US) return
-    growth = Math.max(two < SHORT_US ? 0 : two / Math.max(one, 1), four / Math.max(two, 1))
-    if (growth <= MOST) return
+    least = Math.min(least, cpuOf(short))
+    most = Math.min(most, cpuOf(long))
+    if (most < SHORT_US || most <= MOST * Math.max(least, 1)) return
   }
-  throw new Error(`input twice as long took ${growth.toFixed(1)} times as long ${what}`.trim())
+  throw new Error(
+    `input ${LONGER} times as long took ${(most / Math.max(least, 1)).toFixed(1)} times as long ${what}`.trim()
+  )
 }
 
 /** Texts that make a parser backtrack: a beginning, a part that is repeated, and an end that does not fit. */
