@@ -46,8 +46,8 @@ async function setUp(start: (differs: object) => Promise<Rig>) {
     await until('it is ready', () => agent.missing().length === 0)
     return agent
   }
-  /** Ends a pod, whose hook this agent answers. Returns when it did so. */
-  const endAt = async (name: string, host: string): Promise<number> => {
+  /** Ends a pod, whose hook this agent answers. Returns when it was called, and when its answer was here. */
+  const endAt = async (name: string, host: string): Promise<{ called: number; answered: number }> => {
     const pod = rig.pod(name)
     const stays = rig.pod(`${name}-stays`)
     rig.upstream(name, [pod, stays])
@@ -59,11 +59,12 @@ async function setUp(start: (differs: object) => Promise<Rig>) {
       )
     )
     rig.end(pod)
+    const called = systemClock.now()
     const { status, body } = await callHook({ host, port: PORT, from: pod.ip })
     expect([status, body.evidence]).to.deep.equal([200, 'barrier'])
-    const at = systemClock.now()
+    const answered = systemClock.now()
     rig.gone(pod)
-    return at
+    return { called, answered }
   }
   return { rig, agentAt, endAt }
 }
@@ -76,14 +77,18 @@ describe('feature: the entries tell every agent the answers of all (D7)', () => 
     const { agentAt, endAt } = await setUp(start)
     await agentAt(a)
     const second = await agentAt(b)
-    const at: Record<string, number> = { 'web-0': await endAt('web-0', a), 'web-1': await endAt('web-1', b) }
+    const at: Record<string, Awaited<ReturnType<typeof endAt>>> = {
+      'web-0': await endAt('web-0', a),
+      'web-1': await endAt('web-1', b)
+    }
     const same = async (names: readonly string[]) => {
       for (const host of [a, b]) {
         const state = await shows(host, names)
         for (const { at: shown, ack } of state.acks)
+          // an age reaches the other agent with the delay of one answer, which makes it younger
           expect(shown, `${ack.pod.name} at ${host}`).to.be.within(
-            at[ack.pod.name]! - 300,
-            at[ack.pod.name]! + 300
+            at[ack.pod.name]!.called - 50,
+            at[ack.pod.name]!.answered + 1000
           )
         const { answers } = statusOf(state)
         expect(answers.map(({ pod }) => pod.replace(/.*\//, '')).toSorted()).to.deep.equal(names)
