@@ -102,17 +102,20 @@ describe('feature: two agents that share nothing', () => {
     await until('the successor is named', () => named().every(nodes => nodes.join() === next.node))
 
     // As an agent does that has lost its API server meanwhile: this one never names the pod itself.
-    for (const { urls, barrierApi } of rig.gateways) {
+    const { uid, ip } = old
+    const successors = { [old.port]: [next.node, last.node] }
+    const name = async ({ urls, barrierApi }: (typeof rig.gateways)[number]) => {
       const { port } = barrierApi!.listener
       const api = { port, scheme: 'http' as const, token: () => rig.barrierToken, timeoutMs: 5000 }
       const client = createBarrierClient(api)
-      const successors = { [old.port]: [next.node, last.node] }
-      const { uid, ip } = old
       await client.at(new URL(urls.proxy).hostname).put([{ uid, ip, state: 'sealed', ttl: 60, successors }])
       client.close()
     }
     const both = [next.node, last.node].toSorted().join()
-    await until('both are named', () => named().every(nodes => nodes.join() === both))
+    await until('both are named, after what this agent still had to put', async () => {
+      await Promise.all(rig.gateways.map(name))
+      return named().every(nodes => nodes.join() === both)
+    })
     rig.gone(last)
     rig.pod('bank-1', { namespace: 'bank', ip: last.ip, owner: { kind: 'ReplicaSet', name: 'bank-1a' } })
     await until('only the other one is named', () => named().every(nodes => nodes.join() === next.node))
