@@ -169,9 +169,10 @@ export class Gateway {
   /** Configures, and waits until every worker has applied it. */
   async configured(upstreams: Config): Promise<void> {
     const revision = await this.configure(upstreams)
+    // A worker that has not started yet is not in the state.
     await eventually('every worker applied the configuration', async () => {
-      const { workers } = await this.barrier.state()
-      return workers.length > 0 && workers.every(w => w.exiting || w.revision >= revision)
+      const serve = (await this.barrier.state()).workers.filter(w => !w.exiting)
+      return serve.length >= (this.#options.workers ?? 3) && serve.every(w => w.revision >= revision)
     })
   }
 
