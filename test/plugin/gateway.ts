@@ -166,10 +166,9 @@ export class Gateway {
     return Number(await answer.text())
   }
 
-  /** Configures, and waits until every worker has applied it. */
+  /** Configures, and waits until every worker has started and applied it. */
   async configured(upstreams: Config): Promise<void> {
     const revision = await this.configure(upstreams)
-    // A worker that has not started yet is not in the state.
     await eventually('every worker applied the configuration', async () => {
       const serve = (await this.barrier.state()).workers.filter(w => !w.exiting)
       return serve.length >= (this.#options.workers ?? 3) && serve.every(w => w.revision >= revision)
