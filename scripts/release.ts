@@ -66,8 +66,8 @@ export function makeRelease(release: Release): void {
     buildHook(architecture)
     copyFileSync(hookPath(architecture), join(folder, basename(hookPath(architecture))))
   }
-  // With these options, the same commit gives the same bytes, and the plugin's files are there and not the link to the chart's.
-  const same = ['--dereference', '--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner']
+  // With these options, the same commit gives the same bytes.
+  const same = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner']
   run('tar', [
     ...same,
     '-czf',

@@ -6,7 +6,7 @@ export type Figures = Readonly<Record<string, number>>
 
 const PARTS = {
   page: 'agent/dashboard/**/*.*',
-  plugin: 'charts/apisix-drain/files/lua/*.lua',
+  plugin: 'plugin-config/**/*.lua',
   sandbox: 'sandbox/**/*.ts',
   'sandbox in Lua': 'sandbox/**/*.lua',
   tests: 'test/**/*.{ts,lua,mjs,c,go}'

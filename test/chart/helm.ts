@@ -65,10 +65,10 @@ export function tryTemplate(values: Values = {}, file?: string, kubernetes = KUB
   return helm('template', ...release, ...files, ...sets)
 }
 
-/** @throws Error with helm's message if it renders nothing, or warns */
+/** @throws Error with helm's message if it renders nothing */
 export function render(values: Values = {}, file?: string): readonly Manifest[] {
   const { ok, stdout, stderr } = tryTemplate(values, file)
-  if (!ok || stderr !== '') throw new Error(stderr)
+  if (!ok) throw new Error(stderr)
   return parseAllDocuments(stdout, { uniqueKeys: true }).flatMap(document => {
     const [error] = document.errors
     if (error) throw error

@@ -39,7 +39,6 @@ const GATEWAY_SOURCES = [
   'package.json',
   'sandbox',
   'plugin-config',
-  'charts/apisix-drain/files/lua',
   'test/plugin',
   'test/cluster/gateway',
   'node_modules/zod'
@@ -58,8 +57,7 @@ export async function makeImages(archive: string): Promise<void> {
       return makeLayer(blobs, root, readdirSync(root))
     }
     const sources = (paths: readonly string[]) => (root: string) => {
-      for (const path of paths)
-        cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true, verbatimSymlinks: true })
+      for (const path of paths) cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true })
     }
     const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
     const last = (name: string) => instructions.findLast(instruction => instruction.name === name)?.text ?? ''
