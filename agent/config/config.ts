@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Settings } from './schema/schema.ts'
-import { parseDuration } from '../rules/drain/eligible.ts'
+import { parseDuration } from '../rules/drain/annotations.ts'
 import { X509Certificate } from 'node:crypto'
 
 /** The configuration in the agent's form: checked, complete, frozen. All times in ms. `docs/config.md` explains each setting. */

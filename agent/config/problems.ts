@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { formatDuration, parseDuration } from '../rules/drain/eligible.ts'
+import { formatDuration, parseDuration } from '../rules/drain/annotations.ts'
 import { schema, type Settings } from './schema/schema.ts'
 
 type Issue = z.core.$ZodIssue

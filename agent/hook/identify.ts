@@ -1,7 +1,7 @@
 import type { PodFact } from '../rules/drain/facts.ts'
 import { refuse, type Holds, type Refusal } from '../round/hold/hooks.ts'
 import type { Hook } from '../rules/drain/drain.ts'
-import { DURATION_FORM, parseDuration } from '../rules/drain/eligible.ts'
+import { DURATION_FORM, parseDuration } from '../rules/drain/annotations.ts'
 
 /** How a caller identifies itself. */
 export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {

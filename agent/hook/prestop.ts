@@ -17,7 +17,7 @@ import {
   type Refusal,
   type createFirsts
 } from '../round/hold/hooks.ts'
-import { readOptions } from '../rules/drain/eligible.ts'
+import { readOptions } from '../rules/drain/annotations.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
 export interface PrestopParts {

@@ -2,12 +2,12 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 22559,
-  'agent: files': 110,
+  'agent: lines': 22563,
+  'agent: files': 111,
   'agent/base: lines': 591,
   'agent/base: files': 4,
-  'agent/rules: lines': 3059,
-  'agent/rules: files': 14,
+  'agent/rules: lines': 3062,
+  'agent/rules: files': 15,
   'agent/config: lines': 1012,
   'agent/config: files': 4,
   'agent/kubernetes: lines': 3269,
@@ -24,7 +24,7 @@ export const BUDGET: Figures = {
   'agent/hook: files': 6,
   'agent/start: lines': 1026,
   'agent/start: files': 5,
-  'agent/doctor: lines': 1875,
+  'agent/doctor: lines': 1876,
   'agent/doctor: files': 9,
   'page: lines': 3940,
   'page: files': 31,

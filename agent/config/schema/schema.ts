@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DURATION_FORM, formatDuration, parseDuration } from '../../rules/drain/eligible.ts'
+import { DURATION_FORM, formatDuration, parseDuration } from '../../rules/drain/annotations.ts'
 import { ALLOW_FORM } from '../../rules/members/members.ts'
 
 interface Range {

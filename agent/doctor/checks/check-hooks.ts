@@ -9,7 +9,7 @@ import type {
   V1Pod,
   V1PodSpec
 } from '@kubernetes/client-node'
-import { parseDuration, formatDuration } from '../../rules/drain/eligible.ts'
+import { parseDuration, formatDuration } from '../../rules/drain/annotations.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
 import { isIP } from 'node:net'
 import type { PodFact, ServiceFact } from '../../rules/drain/facts.ts'

@@ -1,5 +1,6 @@
 import { budgetProblems } from '../../rules/drain/answer.ts'
-import { isOver, readOptions, formatDuration } from '../../rules/drain/eligible.ts'
+import { readOptions, formatDuration } from '../../rules/drain/annotations.ts'
+import { isOver } from '../../rules/drain/eligible.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
 import {

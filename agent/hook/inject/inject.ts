@@ -1,4 +1,4 @@
-import { annotationReader, PREFIX } from '../../rules/drain/eligible.ts'
+import { annotationReader, PREFIX } from '../../rules/drain/annotations.ts'
 import { annotationsOf } from '../../kubernetes/facts/pod-fact.ts'
 import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../../base/read.ts'
 import { readFileSync } from 'node:fs'

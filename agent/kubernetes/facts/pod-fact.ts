@@ -14,7 +14,7 @@ import type {
   V1PodStatus,
   V1Probe
 } from '@kubernetes/client-node'
-import { LONGEST_VALUE, PREFIX } from '../../rules/drain/eligible.ts'
+import { LONGEST_VALUE, PREFIX } from '../../rules/drain/annotations.ts'
 import type { PodFact, PodPhase, PodUid } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { MOST_PORTS } from '../../rules/plan/holder.ts'

@@ -1,5 +1,6 @@
 import type { Ack, Proved, Unproved, Drain, Hook, Proven, Waiting, DrainSettings, Seen } from './drain.ts'
-import { eligible, mayStay, SKIP, readOptions, RESERVE, formatDuration } from './eligible.ts'
+import { SKIP, readOptions, RESERVE, formatDuration } from './annotations.ts'
+import { eligible, mayStay } from './eligible.ts'
 import type { Millis, PodFact } from './facts.ts'
 
 /** Either the answer, or a time: ask again at `until`, or earlier if anything changes. */

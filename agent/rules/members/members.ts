@@ -1,4 +1,5 @@
-import { isOver, annotationReader, quoted, UPSTREAM } from '../drain/eligible.ts'
+import { annotationReader, quoted, UPSTREAM } from '../drain/annotations.ts'
+import { isOver } from '../drain/eligible.ts'
 import {
   nodeKey,
   type Endpoint,

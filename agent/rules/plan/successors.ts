@@ -1,5 +1,6 @@
 import type { Drains } from '../drain/drain.ts'
-import { saysThatItEnds, isOfRole, isReplacedAfterwards, roleOf, readOptions } from '../drain/eligible.ts'
+import { readOptions } from '../drain/annotations.ts'
+import { saysThatItEnds, isOfRole, isReplacedAfterwards, roleOf } from '../drain/eligible.ts'
 import {
   nodeKey,
   type EndpointFact,

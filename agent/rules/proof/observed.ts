@@ -1,5 +1,5 @@
 import type { Drain, GatewayReport, Verdict, Without } from '../drain/drain.ts'
-import { formatDuration } from '../drain/eligible.ts'
+import { formatDuration } from '../drain/annotations.ts'
 import { type Millis, type NodeKey, type PodUid, type GatewayFact, latest } from '../drain/facts.ts'
 import { LOAD_IT, allOf, gatewayObstacles, verdictOf, type Evidence, type ProofSettings } from './verdict.ts'
 

@@ -1,4 +1,4 @@
-import { readOptions } from '../drain/eligible.ts'
+import { readOptions } from '../drain/annotations.ts'
 import {
   countOf,
   longLivedWords,

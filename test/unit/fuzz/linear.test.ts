@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { bearerOf, normaliseAddress } from '../../../agent/report/page/guard.ts'
-import { readOptions, parseDuration } from '../../../agent/rules/drain/eligible.ts'
+import { readOptions, parseDuration } from '../../../agent/rules/drain/annotations.ts'
 import type { Endpoint, EndpointFact, PodUid, ServiceFact } from '../../../agent/rules/drain/facts.ts'
 import { candidatesOf } from '../../../agent/rules/plan/successors.ts'
 import { readJson, neighbourhoodOf } from '../../../agent/base/read.ts'

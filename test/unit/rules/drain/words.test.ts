@@ -1,12 +1,7 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import {
-  formatDuration,
-  hasFixedAddress,
-  isOfRole,
-  parseDuration,
-  readOptions
-} from '../../../../agent/rules/drain/eligible.ts'
+import { formatDuration, parseDuration, readOptions } from '../../../../agent/rules/drain/annotations.ts'
+import { hasFixedAddress, isOfRole } from '../../../../agent/rules/drain/eligible.ts'
 import { pod } from '../../../build/pod.ts'
 
 describe('durations', () => {
