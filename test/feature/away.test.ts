@@ -30,9 +30,15 @@ describe('feature: an agent that was away', () => {
       await rig.serve(other)
       rig.upstream('web', [old, other, last])
       await rig.applied()
+      // A removal reads the object first. The pause begins while it waits for the answer.
+      const path = '/apisix/admin/upstreams/web'
+      rig.admin.faults.inject({ fault: { kind: 'slow', ms: 1000 }, method: 'GET', path, times: 1 })
+      let isRead = false
+      rig.admin.listener.server.on('request', one => (isRead ||= one.method === 'GET' && one.url === path))
       rig.end(old)
       await callHook({ port: agent.port, from: old.ip })
       expect(bars(old.ip, old.port)).to.equal('sealed')
+      await until('a removal has begun', () => isRead)
 
       const said = agent.lines().length
       const pausedAt = performance.now()

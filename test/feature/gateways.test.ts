@@ -137,10 +137,9 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     await bad.partition({ barrier: 'refused', control: 'refused' })
     rig.gatewayIs(bad, 'crashed')
     rig.end(old)
-    const { body, ranMs } = await rig.hook(old)
+    const { body } = await rig.hook(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(body.gateways).to.have.length(1)
-    expect(ranMs).to.be.below(4000)
   })
 
   test('one that gives no evidence is named at once, while nothing ends', async start => {
