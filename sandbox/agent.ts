@@ -22,7 +22,7 @@ export interface AgentOptions {
   readonly sync?: boolean
   readonly host: string
   readonly port: number
-  /** How long the agent may take to become ready, in ms; default 20 s. */
+  /** How long the agent may take to become ready, in ms. */
   readonly readyMs?: number
   /** The program to run in place of agent/main.ts, for tests. */
   readonly main?: string
@@ -40,7 +40,6 @@ const MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url))
 const TETHER = new URL('tether.ts', import.meta.url).href
 /** Node's flags, the same as in the Dockerfile. */
 const FLAGS = ['--max-semi-space-size=8']
-const READY_MS = 20_000
 const LOG_LINES = 15
 /** From SIGTERM to SIGKILL, in ms. Short, because the agent holds no hook by then. */
 const END_MS = 5000
@@ -97,7 +96,7 @@ export async function startAgent(options: AgentOptions, signal?: AbortSignal): P
       if (ended !== undefined) throw new Error(`it ended: ${ended}`)
       return await answersOk(`${url}/readyz`)
     }
-    await waitFor('the agent is ready', ready, options.readyMs ?? READY_MS, signal)
+    await waitFor('the agent is ready', ready, { withinMs: options.readyMs, signal })
   } catch (error) {
     await agent.close()
     const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-LOG_LINES)

@@ -55,7 +55,7 @@ export function hookOf(name: ArmName): ((agentUrl: string) => Hook) | undefined 
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const SETTLED_MS = 1000
-const ROLLOUT_MS = 60_000
+const LISTED_MS = 60_000
 /** A request fails after this time. A busy machine delays requests much less, so a timeout is a failure of the arm. */
 const REQUEST_MS = 15_000
 
@@ -96,9 +96,9 @@ export async function runArm(
     const say = (stage: ArmState['stage']) => onState({ stage, load: load.counts(), rollout })
     const pass = async (stage: ArmState['stage'], ms: number) => {
       const end = performance.now() + ms
-      await waitFor(stage, () => (say(stage), performance.now() >= end), ms + REQUEST_MS, signal)
+      await waitFor(stage, () => (say(stage), performance.now() >= end), { signal })
     }
-    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, ROLLOUT_MS, signal)
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, { signal })
     await pass('warming up', WARM_UP_MS)
     const onProgress = (state: RolloutState) => {
       rollout = state
@@ -106,7 +106,7 @@ export async function runArm(
     }
     const { store } = world.kubernetes
     const { kubelet } = world
-    const roll = () => rollOut({ store, kubelet, timeoutMs: ROLLOUT_MS, onProgress, signal })
+    const roll = () => rollOut({ store, kubelet, onProgress, signal })
     if (controllerEnds(name)) await world.owner.close()
     if (lateMs !== undefined) world.delayOwner(lateMs)
     const gatewaysRoll = options.rolls ? world.rollGateways(load, signal) : undefined
@@ -117,8 +117,7 @@ export async function runArm(
         'the ingress controller has listed the new pods',
         () => (say('settling'), world.hasOwnerCaughtUp()),
         // A full sync that began before the last change is followed by another one.
-        2 * lateMs + ROLLOUT_MS,
-        signal
+        { withinMs: 2 * lateMs + LISTED_MS, signal }
       )
     await pass('settling', lateMs !== undefined || controllerEnds(name) ? SETTLED_MS : SETTLE_MS)
     const result = await load.stop()

@@ -31,7 +31,6 @@ export function isRolledOut(store: Store): boolean {
 interface RolloutOptions {
   readonly store: Store
   readonly kubelet: Kubelet
-  readonly timeoutMs: number
   readonly onProgress?: (state: RolloutState) => void
   readonly signal?: AbortSignal | undefined
 }
@@ -62,6 +61,6 @@ export async function rollOut(options: RolloutOptions): Promise<number> {
     })
     return gone === old.length && isRolledOut(store)
   }
-  await waitFor('the rolling update is complete', finished, options.timeoutMs, options.signal)
+  await waitFor('the rolling update is complete', finished, options)
   return now() - startedAt
 }

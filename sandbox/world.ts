@@ -87,7 +87,6 @@ export interface World {
 const SET_UP = { minMs: 300, maxMs: 1200 }
 /** A stress: the real controllers write 70 ms (1.8.4) to 340 ms (2.2.0) after a change. */
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
-const READY_MS = 30_000
 /** Not the usual ports: a server on all addresses of this machine (an APISIX, any server on 8080) would conflict. */
 const PORTS = { proxy: 29_080, control: 29_090, admin: 29_180, barrier: 29_092, agent: 28_080 }
 const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
@@ -172,7 +171,7 @@ async function build(
   const { store } = kubernetes
   store.create('services', manifests.service(mode === 'sync' ? { [UPSTREAM]: SYNCED } : {}))
   store.create('deployments', manifests.deployment(options.replicas, options.preStop?.(agentUrl)))
-  await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
+  await waitFor('the Deployment is available', () => isRolledOut(store), { signal })
   up = true
   const gateways = await starting
   store.create('namespaces', { metadata: { name: manifests.GATEWAY_NAMESPACE } })
@@ -187,9 +186,9 @@ async function build(
   const owner = await (options.startOwner?.(context, kubernetes) ?? startMode(mode, context))
   ends.push(() => owner.close())
   const listsAll = () => owner.writes.some(({ nodes }) => nodes.length === options.replicas)
-  await waitFor('the owner has written the upstream', listsAll, READY_MS, signal)
+  await waitFor('the owner has written the upstream', listsAll, { signal })
   for (const { proxy } of gateways.gateways) {
-    await waitFor(`${proxy} routes`, () => answers(proxy), READY_MS, signal)
+    await waitFor(`${proxy} routes`, () => answers(proxy), { signal })
   }
 
   return {
@@ -249,15 +248,15 @@ async function build(
         store.delete('pods', manifests.GATEWAY_NAMESPACE, name)
         await load.move(others.map(one => one.proxy))
         gateways.run(name, false)
-        await waitFor(`${name} has ended`, async () => !(await answers(proxy)), READY_MS, signal)
+        await waitFor(`${name} has ended`, async () => !(await answers(proxy)), { signal })
         store.delete('pods', manifests.GATEWAY_NAMESPACE, name, { gracePeriodSeconds: 0 })
         gateways.run(name, true)
         const startsAt = now()
-        await waitFor(`${name} is ready`, () => answers(`${ready}/v1/barrier/ready`), READY_MS, signal)
+        await waitFor(`${name} is ready`, () => answers(`${ready}/v1/barrier/ready`), { signal })
         const isNew = ({ eventAt, acceptedAt }: OwnerWrite) => acceptedAt !== undefined && eventAt > startsAt
         // Its document died with it.
         const synced = () => mode !== 'standalone' || owner.writes.some(isNew)
-        await waitFor(`${name} has its document`, synced, READY_MS, signal)
+        await waitFor(`${name} has its document`, synced, { signal })
         register(kubernetes, gateway, ports)
         await load.move(gateways.gateways.map(one => one.proxy))
       }

@@ -9,7 +9,6 @@ import type {
   RunMessage
 } from './options.ts'
 
-const READY_MS = 10_000
 const END_MS = 3000
 
 export interface ForkedGateways extends Gateways {
@@ -34,13 +33,9 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
   }
   try {
     const told = await new Promise<Exclude<GatewaysMessage, { type: 'confirmed' }>>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`not ready within ${READY_MS} ms`)), READY_MS)
       child.on('message', (message: GatewaysMessage) => {
         if (message.type === 'confirmed') confirmations.push(message)
-        else {
-          clearTimeout(timer)
-          resolve(message)
-        }
+        else resolve(message)
       })
       void closed.then(() => reject(new Error('their process ended')))
     })

@@ -35,7 +35,6 @@ export interface AtOnceResult extends AtOnceCase {
 
 const GRACE_SECONDS = 60
 const WARM_AT_ONCE = 25
-const FORGOTTEN_MS = 60_000
 
 export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   let web: TestPod[] = []
@@ -87,7 +86,7 @@ async function warmUp(place: Place, callers: Callers, pods: readonly TestPod[]):
     for (const pod of some) place.gone(pod)
   }
   const drains = async () => (await place.metric('apisix_drain_pods_ending')) === 0
-  if (pods.length > 0) await waitFor('the agent has forgotten those drains', drains, FORGOTTEN_MS)
+  if (pods.length > 0) await waitFor('the agent has forgotten those drains', drains)
 }
 
 function callHooks(place: Place, callers: Callers, pods: readonly TestPod[]) {

@@ -26,7 +26,6 @@ export interface ExcessResult {
   readonly floorMs: Spread
 }
 
-const WAIT_MS = 120_000
 const FLOORS = 40
 const run = promisify(execFile)
 
@@ -39,11 +38,10 @@ export async function excess({ mode, allReady }: ExcessCase, rollouts: number): 
     if (!allReady) notReady(world)
     await world.startAgent()
     const load = world.startLoad({ rate: 100, traffic: 'no-uploads', timeoutMs: 15_000, seed: 1 })
-    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 100, WAIT_MS)
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 100)
     const floorMs = await floors(world)
     const { kubelet, kubernetes } = world
-    for (let n = 0; n < rollouts; n += 1)
-      await rollOut({ store: kubernetes.store, kubelet, timeoutMs: WAIT_MS })
+    for (let n = 0; n < rollouts; n += 1) await rollOut({ store: kubernetes.store, kubelet })
     const { requests, failed } = await load.stop()
     const excessMs = kubelet
       .records()

@@ -67,7 +67,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
       await stall()
       return (await place.metric('apisix_drain_watch_objects', '"pods"')) >= count + ENDING.pods
     }
-    await waitFor(`${count} pods are known`, known, READY_MS)
+    await waitFor(`${count} pods are known`, known, { withinMs: READY_MS })
     await place.settled(1)
     const { rssMb } = useOf(place.agent.pid)
     const [, first, ...ending] = web as [TestPod, TestPod, ...TestPod[]]
@@ -155,7 +155,9 @@ async function whilePodsEnd(
 async function sealed({ gateways }: Place, pods: readonly TestPod[]): Promise<readonly number[]> {
   const seen = (uid: string) =>
     gateways.confirmations().filter(one => one.uid === uid && one.what === 'sealed')
-  await waitFor('all are sealed', () => pods.every(({ uid }) => seen(uid).length === GATEWAYS), READY_MS)
+  await waitFor('all are sealed', () => pods.every(({ uid }) => seen(uid).length === GATEWAYS), {
+    withinMs: READY_MS
+  })
   return pods.map(({ uid }) => Math.max(...seen(uid).map(({ at }) => at)))
 }
 
@@ -164,7 +166,7 @@ async function untilNoticed(place: Place): Promise<number> {
   const frozenAt = performance.now()
   try {
     const isLive = () => place.metric('apisix_drain_watch_state', 'kind="pods",state="live"')
-    await waitFor('the agent notices', async () => (await isLive()) === 0, READY_MS)
+    await waitFor('the agent notices', async () => (await isLive()) === 0, { withinMs: READY_MS })
     return Math.round(performance.now() - frozenAt)
   } finally {
     thaw()

@@ -293,7 +293,7 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
   }
   if (options.agent !== false) {
     const started = await rig.startAgent()
-    await until('the agent is ready', () => started.missing().length === 0, 8000)
+    await until('the agent is ready', () => started.missing().length === 0)
   }
   return rig
 }

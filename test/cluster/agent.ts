@@ -7,8 +7,6 @@ import type { PodRecord } from './pods.ts'
 import type { World } from './world.ts'
 
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
-const GONE_MS = 60_000
-const LOGGED_MS = 30_000
 /** The port at which an agent serves its metrics. */
 const PAGE_PORT = 8081
 const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} ([1-9]\d*)$/gm
@@ -37,7 +35,7 @@ export async function scaleAgent(world: World, replicas: number): Promise<void> 
 async function settled({ kube, records }: World): Promise<void> {
   await kube('rollout', 'status', 'deployment/apisix-drain', IN_NAMESPACE, '--timeout=120s')
   const ending = () => records.of('apisix-drain').filter(({ endingAt, goneAt }) => endingAt && !goneAt)
-  await eventually('agents that end are gone', () => ending().length === 0, GONE_MS)
+  await eventually('agents that end are gone', () => ending().length === 0)
 }
 
 /** Returns the output of `doctor` in an agent's pod. Rejects if `doctor` finds that the agent cannot work. */
@@ -68,8 +66,7 @@ export async function answersTo(world: World, app: string): Promise<Answers> {
   // The agent logs every answer that it counts, but the line reaches the file a moment later.
   await eventually(
     'every answer is in the log',
-    () => (lines = running(world).flatMap(agent => logged(world, agent))).length >= counted,
-    LOGGED_MS
+    () => (lines = running(world).flatMap(agent => logged(world, agent))).length >= counted
   )
   const sums: Record<string, number> = {}
   for (const { result, evidence } of lines.filter(({ uid }) => pods.has(uid)))

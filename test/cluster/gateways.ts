@@ -16,7 +16,6 @@ export interface Gateways {
 }
 
 const REPLICAS = 2
-const WAIT_MS = 60_000
 
 export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): Promise<Gateways> {
   const keys = { adminKey: randomBytes(16).toString('hex'), barrierToken: randomBytes(32).toString('hex') }
@@ -33,18 +32,14 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
   const [store = ''] = await addresses('app=apisix-store')
   const admin = { url: `http://${store}:${ADMIN_PORT}`, key: keys.adminKey }
   // APISIX answers 503 until it has a configuration. The first write gives the store one.
-  await eventually(
-    'the Admin API takes a write',
-    async () => {
-      await putObject(admin, 'routes/all', {
-        name: 'all',
-        uri: '/*',
-        upstream: { type: 'roundrobin', nodes: { '127.0.0.1:1': 1 } }
-      })
-      return true
-    },
-    WAIT_MS
-  )
+  await eventually('the Admin API takes a write', async () => {
+    await putObject(admin, 'routes/all', {
+      name: 'all',
+      uri: '/*',
+      upstream: { type: 'roundrobin', nodes: { '127.0.0.1:1': 1 } }
+    })
+    return true
+  })
   const gateways = await addresses('app.kubernetes.io/name=apisix')
   const writes = `http://${store}:${FOLLOW_PORT}`
   return { admin, writes, proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`) }

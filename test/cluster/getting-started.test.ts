@@ -20,7 +20,6 @@ import type { Workload } from './world.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const PAGE = join(ROOT, 'docs/first-drain.md')
 const DASHBOARD = 'http://127.0.0.1:8081/api/state'
-const WAIT_MS = 90_000
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 /** The time from an endpoint's change to the owner's write, as with the real ingress controllers. */
 const OWNER_LAG = { minMs: 70, maxMs: 340 }
@@ -132,12 +131,12 @@ describe('getting started by the README', () => {
         const { drains, past } = (await response.json()) as State
         return [...drains, ...past].filter(({ pod }) => pod.startsWith('started-')).length >= 2 * REPLICAS
       }
-      await eventually('the drains are on the dashboard', () => seen().catch(() => false), WAIT_MS)
+      await eventually('the drains are on the dashboard', () => seen().catch(() => false))
     } finally {
       forwarding.kill()
     }
     const proved = async () => (await answers(world()))['drained/barrier'] === REPLICAS
-    await eventually('the hooks are answered', proved, WAIT_MS)
+    await eventually('the hooks are answered', proved)
     expect(await answers(world())).to.deep.equal({ 'drained/barrier': REPLICAS })
     // The pods had a plain sleep: the injection has replaced it, and doctor says what that costs.
     expect(await shell(steps()[3]?.commands.at(-1) ?? '')).to.match(

@@ -11,7 +11,6 @@ import type { Workload } from './world.ts'
 
 const [REPOSITORY, TAG] = HELPER.split(':')
 const FALLBACK_MS = 5000
-const WAIT_MS = 60_000
 /** The values of the installation. `injecting` adds the value that enables the injection. */
 const VALUES = {
   'config.apisix.barrier': { scheme: 'http' },
@@ -30,11 +29,7 @@ function injecting(way: 'policy' | 'webhook'): void {
     await kube('label', 'namespace', NAMESPACE, `${LABEL}=true`)
     const tried = ['run', 'tried', '--image=none', '--port=1', '--dry-run=server', '--output=json'] as const
     // The API server applies a policy a moment after its creation, and a webhook once its agents run.
-    await eventually(
-      'hooks are added',
-      async () => (await kube(...tried)).includes('apisix-drain-hook'),
-      WAIT_MS
-    )
+    await eventually('hooks are added', async () => (await kube(...tried)).includes('apisix-drain-hook'))
   })
   after(() => kube('label', 'namespace', NAMESPACE, `${LABEL}-`))
 }

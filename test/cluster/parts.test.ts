@@ -3,8 +3,6 @@ import { eventually } from '../plugin/eventually.ts'
 import { APP } from './images/names.ts'
 import { world } from './setup.ts'
 
-const WAIT_MS = 60_000
-
 const POD = {
   metadata: { name: 'one', labels: { app: 'one' } },
   spec: {
@@ -33,17 +31,10 @@ describe('the cluster itself', () => {
       expect((await controlPlane.call('POST', `/api/v1/namespaces/default/${path}`, body)).status).to.equal(
         201
       )
-    await eventually(
-      'the namespace has its ServiceAccount',
-      async () => {
-        const { status } = await controlPlane.call(
-          'GET',
-          '/api/v1/namespaces/default/serviceaccounts/default'
-        )
-        return status === 200
-      },
-      WAIT_MS
-    )
+    await eventually('the namespace has its ServiceAccount', async () => {
+      const { status } = await controlPlane.call('GET', '/api/v1/namespaces/default/serviceaccounts/default')
+      return status === 200
+    })
     await created('services', SERVICE)
     await created('pods', POD)
     await kube('wait', 'pod/one', '--for=condition=Ready', '--timeout=60s')

@@ -39,8 +39,6 @@ export interface Action {
 const WARM = 100
 /** How many requests are sent after the owner's last write. */
 const AFTER = 150
-const GONE_MS = 90_000
-const SENT_MS = 30_000
 
 /** Sends requests during the action, and until every ended pod is gone and the owner has removed it. Then sends `AFTER` more. */
 export async function underLoad(
@@ -53,7 +51,7 @@ export async function underLoad(
   const running = workload.startLoad(load)
   try {
     const sent = () => running.counts()?.requests ?? 0
-    await eventually('the load is on', () => sent() >= WARM, SENT_MS)
+    await eventually('the load is on', () => sent() >= WARM)
     const before = new Set(workload.pods().filter(({ goneAt }) => goneAt))
     const hooksBefore = hooksOf(world, name).length
     const answersBefore = await answersTo(world, name)
@@ -62,10 +60,10 @@ export async function underLoad(
     const done = Date.now()
     const ending = () => workload.pods().filter(pod => pod.endingAt && !before.has(pod))
     const areGone = () => ending().length >= ends && ending().every(({ goneAt }) => goneAt)
-    await eventually(`${ends} pods are gone`, areGone, GONE_MS)
-    await eventually('the owner has written the rest', () => workload.isListed(listed), GONE_MS)
+    await eventually(`${ends} pods are gone`, areGone)
+    await eventually('the owner has written the rest', () => workload.isListed(listed))
     const enough = sent() + AFTER
-    await eventually('the load has gone on', () => sent() >= enough, SENT_MS)
+    await eventually('the load has gone on', () => sent() >= enough)
     const result = await running.stop()
     const ended = ending()
     const last = Math.max(begun, ...ended.map(({ goneAt = 0 }) => goneAt))

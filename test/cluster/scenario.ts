@@ -6,8 +6,6 @@ import { world } from './setup.ts'
 import type { Together } from './together.ts'
 import type { StartOwner, Workload, WorkloadLoad } from './world.ts'
 
-const READY_MS = 60_000
-
 /** kubectl in the workloads' namespace. */
 export const kube = (...args: readonly string[]) => world().kube(`--namespace=${NAMESPACE}`, ...args)
 
@@ -19,7 +17,7 @@ export const oneOf = (web: Workload): string => serving(web)[0]?.name ?? ''
 /** `kubectl scale`; resolves when that many pods serve. */
 export async function scale(web: Workload, replicas: number): Promise<void> {
   await kube('scale', web.target, `--replicas=${replicas}`)
-  await eventually(`${replicas} serve`, () => serving(web).length === replicas, READY_MS)
+  await eventually(`${replicas} serve`, () => serving(web).length === replicas)
 }
 
 export const begin = (web: Workload) => kube('rollout', 'restart', web.target)

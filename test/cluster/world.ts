@@ -65,7 +65,6 @@ export interface WorkloadLoad {
 
 /** The time from an endpoint's change to the owner's write. It is a stress, as in the sandbox: the real controller 1.8 needs 0.1 s. */
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
-const READY_MS = 60_000
 /** The machine has two cores for everything, so slow answers are accepted: only failures count. */
 const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
 
@@ -121,25 +120,18 @@ async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Ar
     await kube('delete', 'deployments,statefulsets,replicasets', ...mine, '--cascade=orphan')
     await kube('delete', 'pods', ...mine, '--grace-period=0', '--force')
     await kube('delete', 'services', ...mine)
-    await eventually(`${name} is gone`, () => records.of(name).every(({ goneAt }) => goneAt), READY_MS)
+    await eventually(`${name} is gone`, () => records.of(name).every(({ goneAt }) => goneAt))
   }
   try {
     await eventually(
       `${name} is ready`,
-      () => records.of(name).filter(pod => pod.isReady).length === replicas,
-      READY_MS
+      () => records.of(name).filter(pod => pod.isReady).length === replicas
     )
-    await eventually(
-      `the owner has written ${name}`,
-      () => owner.writes.some(({ nodes, acceptedAt }) => acceptedAt && nodes.length === replicas),
-      READY_MS
+    await eventually(`the owner has written ${name}`, () =>
+      owner.writes.some(({ nodes, acceptedAt }) => acceptedAt && nodes.length === replicas)
     )
     for (const proxy of gateways.proxies)
-      await eventually(
-        `${proxy} routes to ${name}`,
-        async () => (await fetch(`${proxy}${path}`)).ok,
-        READY_MS
-      )
+      await eventually(`${proxy} routes to ${name}`, async () => (await fetch(`${proxy}${path}`)).ok)
   } catch (err) {
     await remove()
     throw err

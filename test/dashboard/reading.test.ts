@@ -10,8 +10,7 @@ import { createStage } from './stage.ts'
 // How people read the page: with a keyboard, a screen reader, a phone, a magnifier, on paper, and from a colleague's link.
 
 /** Waits until the condition is true in the page. The test polls, because the page's own policy allows no script that polls. */
-const until = (page: Page, condition: string) =>
-  waitFor(condition, () => page.evaluate<boolean>(condition), 10_000)
+const until = (page: Page, condition: string) => waitFor(condition, () => page.evaluate<boolean>(condition))
 
 const REASON =
   'no connection to the barrier at http://10.0.9.1:9092/v1/barrier/state (BARRIER_UNREACHABLE): connect ECONNREFUSED 10.0.9.1:9092'

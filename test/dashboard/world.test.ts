@@ -42,7 +42,7 @@ describe('dashboard on the sandbox', function () {
     await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
     const load = world.startLoad({ rate: 200, seed: 1, traffic: 'all', timeoutMs: 5000 })
-    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0)
 
     await record(page)
     // Slow answers are in flight at every pod, so that drains last long enough to be drawn.
@@ -50,7 +50,7 @@ describe('dashboard on the sandbox', function () {
     const slow = proxies.flatMap(proxy =>
       Array.from({ length: 12 }, async () => (await fetch(`${proxy}/?ms=3000`)).arrayBuffer())
     )
-    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet })
     await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText(`${REPLICAS} drains`, { exact: true }).waitFor()
     expect(await page.locator('[data-lane]').count()).to.equal(REPLICAS)
@@ -93,7 +93,7 @@ describe('dashboard on the sandbox', function () {
 
   it('has written an Event on every pod', async () => {
     const events = () => world.kubernetes.store.list('events').filter(event => event['reason'] === 'Drained')
-    await waitFor('all Events are written', () => events().length >= REPLICAS, 10_000)
+    await waitFor('all Events are written', () => events().length >= REPLICAS)
     for (const event of events()) {
       expect(event['note']).to.match(/^out of 2 gateways in \d\S*m?s, idle after \d\S*s, evidence barrier: /)
     }
@@ -114,7 +114,7 @@ describe('dashboard on the sandbox', function () {
       seen.add(await page.locator('header').getAttribute('class'))
       return (await rounds()) >= from + 5
     }
-    await waitFor('five more rounds', fiveMore, 20_000)
+    await waitFor('five more rounds', fiveMore)
     expect([...seen]).to.deep.equal(['top bad'])
     await page.close()
   })
@@ -165,13 +165,13 @@ describe('dashboard after a restart of the agent', function () {
     const head = async () =>
       sentenceOf((await (await fetch(`${world.agentUrl}/api/state`)).json()) as Snapshot).head
     const isTold = async () => (await head()).endsWith(' lists no pod that serves.')
-    await waitFor('all is well', async () => (await head()) === 'All is well.', 10_000)
+    await waitFor('all is well', async () => (await head()) === 'All is well.')
     world.delayOwner(600_000)
-    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
-    await waitFor('it is told', isTold, 10_000)
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet })
+    await waitFor('it is told', isTold)
     await agent.close()
     await world.startAgent()
-    await waitFor('it is told again', isTold, 20_000)
+    await waitFor('it is told again', isTold)
   })
 })
 

@@ -137,9 +137,10 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     await bad.partition({ barrier: 'refused', control: 'refused' })
     rig.gatewayIs(bad, 'crashed')
     rig.end(old)
-    const { body } = await rig.hook(old)
+    const { body, ranMs } = await rig.hook(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(body.gateways).to.have.length(1)
+    expect(ranMs, 'a gateway that may still serve is waited for 120 s').to.be.below(60_000)
   })
 
   test('one that gives no evidence is named at once, while nothing ends', async start => {

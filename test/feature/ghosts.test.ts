@@ -21,7 +21,7 @@ describe('feature: ghosts', () => {
       nodes: { [live.node]: 1, [reused.node]: 1, '127.9.9.9:80': 1 }
     })
     const ghost = () => rig.agent.lines.find(({ msg }) => msg === 'ghost')
-    await until('it is told', () => ghost() !== undefined, 15_000)
+    await until('it is told', () => ghost() !== undefined)
     expect(ghost()).to.include({
       holder: 'upstreams/web',
       node: '127.9.9.9:80',

@@ -136,7 +136,7 @@ describe('feature: holders', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     rig.upstream('web', [old, fresh])
     rig.gone(old)
-    await until('it is out again', () => rig.nodes('upstreams/web').length === 1, 8000)
+    await until('it is out again', () => rig.nodes('upstreams/web').length === 1)
   })
 })
 

@@ -11,7 +11,6 @@ import { startWorld, type World } from '../../sandbox/world.ts'
 type PodSpec = Deployment['spec']['template']['spec']
 type Container = PodSpec['containers'][number]
 
-const ROLLOUT_MS = 60_000
 /** The port to which the Service leads, and the one behind the proxy. */
 const [OUTER, INNER] = [28_081, 28_082]
 const ip = { name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }
@@ -67,12 +66,12 @@ describe('feature: injected pods under load', () => {
       const { template } = current.spec
       return { ...current, spec: { ...current.spec, template: { ...template, spec: shape(template.spec) } } }
     })
-    await waitFor('the pods are as wanted', () => isRolledOut(store), ROLLOUT_MS)
+    await waitFor('the pods are as wanted', () => isRolledOut(store))
     await world.startAgent()
   }
   const roll = () => {
     const { kubernetes, kubelet } = world
-    return rollOut({ store: kubernetes.store, kubelet, timeoutMs: ROLLOUT_MS })
+    return rollOut({ store: kubernetes.store, kubelet })
   }
   const hooks = () => world.kubelet.records().flatMap(record => record.hooks)
 
@@ -95,9 +94,10 @@ describe('feature: injected pods under load', () => {
       )
     )
     const load = world.startLoad({ rate: 250, seed: 1, traffic: 'all', timeoutMs: 15_000 })
-    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 50, ROLLOUT_MS)
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 50)
     await roll()
     const { requests, failed, failures } = await load.stop()
+    for (const { output } of hooks()) expect(output).to.include('"drained"')
     expect(failed, JSON.stringify(failures.slice(0, 3))).to.equal(0)
     expect(requests).to.be.above(250)
     expect(
@@ -105,7 +105,6 @@ describe('feature: injected pods under load', () => {
         .map(({ container }) => container)
         .toSorted()
     ).to.deep.equal(['app', 'exporter', 'mesh'].flatMap(name => Array.from({ length: 8 }, () => name)))
-    for (const { output } of hooks()) expect(output).to.include('"drained"')
   })
 
   /** Requests to pods past APISIX, by the rules of a kube-proxy that is 3 s late, during a rolling update. */

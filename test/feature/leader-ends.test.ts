@@ -45,9 +45,9 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
         const leader = await startAgentProcess(rig)
         let follower: AgentProcess | undefined
         try {
-          await until('it leads', () => leader.leads(), 20_000)
+          await until('it leads', () => leader.leads())
           follower = await startAgentProcess(rig)
-          await until('the other knows', () => says(follower, 'another agent holds the Lease'), 20_000)
+          await until('the other knows', () => says(follower, 'another agent holds the Lease'))
           await play({ rig, pods, leader, follower, signal, moment })
         } finally {
           await Promise.all([leader.end('SIGKILL'), follower?.end('SIGKILL')])

@@ -14,7 +14,6 @@ async function value({ agent }: Rig, series: string): Promise<number | undefined
 }
 
 /** A long wait: the agent polls an idle gateway only every 5 s. */
-const MS = 30_000
 const of = (metric: string, { name }: Gateway) => `apisix_drain_${metric}{gateway="${name}"}`
 
 describe('feature: figures of each gateway', () => {
@@ -29,18 +28,18 @@ describe('feature: figures of each gateway', () => {
     const [gateway, other] = rig.gateways as [Gateway, Gateway]
     const count = (decision: string, { name }: Gateway) =>
       value(rig, `apisix_drain_plugin_requests_total{gateway="${name}",decision="${decision}"}`)
-    await waitFor('one begins with 0', async () => (await count('moved', gateway)) === 0, MS)
-    await waitFor('the other one too', async () => (await count('moved', other)) === 0, MS)
+    await waitFor('one begins with 0', async () => (await count('moved', gateway)) === 0)
+    await waitFor('the other one too', async () => (await count('moved', other)) === 0)
     for (const decision of ['succeeded', 'refused', 'bypassed', 'late', 'error'])
       expect(await count(decision, other), decision).to.equal(0)
     Object.assign(gateway.barrier!.counts, { moved: 3, bypasses: 2, succeeded: 4, refused: 1, errors: 5 })
-    await waitFor('they are counted', async () => (await count('moved', gateway)) === 3, MS)
+    await waitFor('they are counted', async () => (await count('moved', gateway)) === 3)
     const expected = { bypassed: 2, succeeded: 4, refused: 1, error: 5, late: 0 }
     for (const [decision, n] of Object.entries(expected))
       expect(await count(decision, gateway), decision).to.equal(n)
     expect(await count('moved', other), 'of another gateway').to.equal(0)
     await gateway.restart()
-    await waitFor('it begins anew', async () => (await count('moved', gateway)) === 0, MS)
+    await waitFor('it begins anew', async () => (await count('moved', gateway)) === 0)
   })
 
   test('metrics and state are made once a second, however many read them (S7)', async start => {
@@ -60,14 +59,14 @@ describe('feature: figures of each gateway', () => {
     const [good, bad] = rig.gateways as [Gateway, Gateway]
     const [old] = await pair(rig, { graceSeconds: 4 })
     await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
-    await waitFor('both are fit', async () => (await value(rig, of('gateway_unfit', bad))) === 0, MS)
+    await waitFor('both are fit', async () => (await value(rig, of('gateway_unfit', bad))) === 0)
     expect(await value(rig, of('gateway_expired_total', bad)), 'its series begins at once').to.equal(0)
     await bad.partition({ control: 'silent', barrier: 'silent' })
-    await waitFor('it is unfit', async () => (await value(rig, of('gateway_unfit', bad))) === 1, MS)
+    await waitFor('it is unfit', async () => (await value(rig, of('gateway_unfit', bad))) === 1)
     rig.end(old)
     const { body } = await rig.hook(old)
     expect(body.result).to.equal('unproved')
-    await waitFor('it counts', async () => (await value(rig, of('gateway_expired_total', bad))) === 1, MS)
+    await waitFor('it counts', async () => (await value(rig, of('gateway_expired_total', bad))) === 1)
     expect(await value(rig, of('gateway_expired_total', good))).to.equal(0)
     expect(await value(rig, of('gateway_unfit', good))).to.equal(0)
   })

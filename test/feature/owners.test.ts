@@ -47,10 +47,10 @@ describe('feature: holders that another writer changes', () => {
       rig.gone(old)
       await until('the agent knows', () => phases(rig).includes('gone'))
       const readAt = rig.agent.readAt() ?? 0
-      await until('its holders were listed since', () => (rig.agent.readAt() ?? 0) > readAt, 10_000)
+      await until('its holders were listed since', () => (rig.agent.readAt() ?? 0) > readAt)
       expect(rig.agent.loop.lastPlan().kept.map(({ why }) => why)).to.deep.equal(['owner'])
       rig.put('upstreams', 'web', owned([fresh]))
-      await until('the drain is over', () => phases(rig).length === 0, 10_000)
+      await until('the drain is over', () => phases(rig).length === 0)
       expect(rig.writes).to.deep.equal([])
     })
 
@@ -122,8 +122,8 @@ describe('feature: holders that another writer changes', () => {
         expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
         const before = views
         if (form === 'map')
-          await until('it was put back and taken out again', () => putBacks(rig).length >= 2, 15_000)
-        else await until('it was put back', () => views >= before + 10, 15_000)
+          await until('it was put back and taken out again', () => putBacks(rig).length >= 2)
+        else await until('it was put back', () => views >= before + 10)
       } finally {
         clearInterval(writer)
       }

@@ -127,7 +127,7 @@ describe('feature: whatever is broken (seeded)', () => {
       // After any fault, the upstream must list exactly the pods that stay.
       const wanted = staying.map(({ node }) => node).toSorted()
       const settled = () => [...rig.nodes('upstreams/web')].toSorted().join() === wanted.join()
-      await until(`only who stays is listed, not ${rig.nodes('upstreams/web').join(' ')}`, settled, 15_000)
+      await until(`only who stays is listed, not ${rig.nodes('upstreams/web').join(' ')}`, settled)
     })
   }
 })

@@ -31,7 +31,7 @@ describe('sandbox: a rolling update under load', () => {
     await wait(300)
     const { kubernetes, kubelet } = world
     const before = kubelet.records().length
-    const ms = await rollOut({ store: kubernetes.store, kubelet, timeoutMs: 30_000 })
+    const ms = await rollOut({ store: kubernetes.store, kubelet })
     await wait(300)
     return { ms, before, records: kubelet.records(), result: await load.stop() }
   }

@@ -3,7 +3,6 @@ import { until } from '../build/apisix.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-const WITHIN_MS = 20_000
 const SYNC = { SYNC_ALLOW: 'shop/*' }
 
 /** Sets the annotations of a Service, as `kubectl annotate` does. */
@@ -18,8 +17,7 @@ function ask(rig: Rig, name: string, annotations: Readonly<Record<string, string
 const lists = (rig: Rig, id: string, nodes: readonly string[]) =>
   until(
     `upstreams/${id} lists ${nodes.join(' ') || 'nothing'}`,
-    () => rig.nodes(`upstreams/${id}`).toSorted().join() === nodes.toSorted().join(),
-    WITHIN_MS
+    () => rig.nodes(`upstreams/${id}`).toSorted().join() === nodes.toSorted().join()
   )
 
 describe('feature: an upstream that follows a Service', () => {
@@ -53,7 +51,7 @@ describe('feature: an upstream that follows a Service', () => {
       rig.gone(first)
       rig.service('web', [second, third])
       await lists(rig, 'web', [second.node, third.node])
-      await until('its drain is forgotten', () => rig.agent.loop.drains().size === 0, WITHIN_MS)
+      await until('its drain is forgotten', () => rig.agent.loop.drains().size === 0)
       expect(rig.nodes('upstreams/web')).to.have.members([second.node, third.node])
     })
 
@@ -130,7 +128,7 @@ describe('feature: an upstream that follows a Service', () => {
       'empty: upstreams/web follows shop/web: this claim changes nothing',
       'thief: sync.allow does not let namespace thieves fill upstreams/web'
     ]
-    await until('the losers are told', () => told().length >= 3, WITHIN_MS)
+    await until('the losers are told', () => told().length >= 3)
     expect(told()).to.deep.equal(wanted)
     expect(rig.nodes('upstreams/web')).to.deep.equal([mine.node])
     // The first claim still works.

@@ -69,7 +69,7 @@ describe('hook and agent', () => {
     await until('the first agent holds the hook', waits)
     await first.close()
     const second = await rig.startAgent()
-    await until('the second agent is ready', () => second.missing().length === 0, 20_000)
+    await until('the second agent is ready', () => second.missing().length === 0)
     rig.upstream('web', [old, rig.pod('web-2')])
     const { code, stderr } = await running
     expect(stderr).to.contain('drained, evidence barrier')

@@ -10,7 +10,6 @@ import { createKinds } from './controller.ts'
 import { CONTROLLER_VERSION } from './controller-build.ts'
 import { startRealOwner, type RealOwner } from './real-owner.ts'
 
-const WAIT_MS = 60_000
 const REPLICAS = 4
 const REQUEST_MS = 15_000
 
@@ -59,7 +58,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
       ...current,
       spec: { ...current.spec, replicas }
     }))
-  const roll = () => rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: WAIT_MS })
+  const roll = () => rollOut({ store: world.kubernetes.store, kubelet: world.kubelet })
   const readyPods = () =>
     world.kubernetes.store
       .list('pods', { namespace: NAMESPACE })
@@ -69,7 +68,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
           : false
       )
   const caughtUp = (what = 'the controller has written the pods that are Ready') =>
-    waitFor(what, () => world.hasOwnerCaughtUp(), WAIT_MS)
+    waitFor(what, () => world.hasOwnerCaughtUp())
   const isSettled = (pods: number) => () =>
     readyPods().length === pods &&
     world.kubernetes.store.list('pods', { namespace: NAMESPACE }).length === pods
@@ -79,10 +78,10 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
     const load = world.startLoad({ rate: 100, seed: 1, traffic: 'quick', timeoutMs: REQUEST_MS })
     const gone = () => world.kubelet.records().filter(({ goneAt }) => goneAt !== undefined)
     const before = new Set(gone().map(({ uid }) => uid))
-    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 50, WAIT_MS)
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 50)
     await run()
     const more = (load.counts()?.requests ?? 0) + 150
-    await waitFor('150 more requests', () => (load.counts()?.requests ?? 0) > more, WAIT_MS)
+    await waitFor('150 more requests', () => (load.counts()?.requests ?? 0) > more)
     const { requests, failed, failures } = await load.stop()
     const hooks = gone()
       .filter(({ uid }) => !before.has(uid))
@@ -116,7 +115,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
       await underLoad('4 to 8 to 2 to 4', async () => {
         for (const replicas of [8, 2, REPLICAS]) {
           deployments(replicas)
-          await waitFor(`${replicas} pods`, isSettled(replicas), WAIT_MS)
+          await waitFor(`${replicas} pods`, isSettled(replicas))
           await caughtUp()
         }
       })
@@ -125,7 +124,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
       await underLoad('delete 2', async () => {
         for (const { metadata } of readyPods().slice(0, 2))
           world.kubernetes.store.delete('pods', NAMESPACE, metadata.name)
-        await waitFor('two others came', isSettled(REPLICAS), WAIT_MS)
+        await waitFor('two others came', isSettled(REPLICAS))
         await caughtUp()
       })
     })
@@ -139,7 +138,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
         }))
         await caughtUp()
         world.kubernetes.store.delete('pods', NAMESPACE, name)
-        await waitFor('it is gone', isSettled(REPLICAS), WAIT_MS)
+        await waitFor('it is gone', isSettled(REPLICAS))
       })
     })
     it('the controller is restarted in the middle of a rolling update', async () => {
@@ -154,15 +153,15 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
     it('two controllers, of which the leader is killed in the middle of a rolling update', async () => {
       const leader = owner.controllers.at(-1)!
       const second = owner.start()
-      await waitFor('it waits for its turn', () => second.log().includes('attempting to acquire'), WAIT_MS)
+      await waitFor('it waits for its turn', () => second.log().includes('attempting to acquire'))
       await underLoad('two controllers, leader killed', async () => {
         const rolled = roll()
         await leader.stop('SIGKILL')
         await rolled
-        await waitFor('the second one leads', () => second.log().includes('became leader'), WAIT_MS)
+        await waitFor('the second one leads', () => second.log().includes('became leader'))
         // Version 1.8 drops changes that come while there is no leader, and a new leader writes only at the next change.
         world.kubernetes.store.delete('pods', NAMESPACE, readyPods()[0]!.metadata.name)
-        await waitFor('another came', isSettled(REPLICAS), WAIT_MS)
+        await waitFor('another came', isSettled(REPLICAS))
         await caughtUp()
       })
     })
@@ -171,7 +170,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
       await underLoad('controller dead', roll)
       // The new controller writes only at the next change, not at its start and not when it becomes the leader.
       const next = owner.start()
-      await waitFor('it leads', () => next.log().includes('became leader'), WAIT_MS)
+      await waitFor('it leads', () => next.log().includes('became leader'))
     })
     it('the selector of the Service changes from blue to green, and blue is scaled to 0 at once', async () => {
       const labels = { 'app.kubernetes.io/name': 'green' }
@@ -184,14 +183,14 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, 
           template: { ...green.spec.template, metadata: { labels } }
         }
       })
-      await waitFor('green is Ready', isSettled(2 * REPLICAS), WAIT_MS)
+      await waitFor('green is Ready', isSettled(2 * REPLICAS))
       await underLoad('selector blue to green', async () => {
         world.kubernetes.store.modify('services', NAMESPACE, APP, current => ({
           ...current,
           spec: { ...current.spec, selector: labels }
         }))
         deployments(0)
-        await waitFor('blue is gone', isSettled(REPLICAS), WAIT_MS)
+        await waitFor('blue is gone', isSettled(REPLICAS))
         await caughtUp()
       })
     })

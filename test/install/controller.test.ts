@@ -11,7 +11,6 @@ import { apisixRoute, ingress } from './routes.ts'
 import { translateAdmin } from './translate.ts'
 
 const KEY = 'controller-test-key'
-const WAIT_MS = 60_000
 const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
 
 /** Compares the reads and writes of the real ingress controller 1.8 with those of the sandbox's owner. */
@@ -58,7 +57,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
 
   it('writes the upstream of an ApisixRoute as the sandbox does: id, fields, array of nodes, weights', async () => {
     await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', apisixRoute('web', 80))
-    await waitFor('the upstream', () => stored() !== undefined, WAIT_MS)
+    await waitFor('the upstream', () => stored() !== undefined)
     const { id, create_time: _created, update_time: _updated, ...fields } = stored()!
     expect(id).to.equal(upstreamId(SERVICE))
     // The nodes have the order of the Endpoints. The test does not compare the order.
@@ -72,7 +71,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
   it('writes the upstream of an Ingress under the same id', async () => {
     const before = store.list('routes').length
     await post('/apis/networking.k8s.io/v1/namespaces/shop/ingresses', ingress('web', 80))
-    await waitFor('its route', () => store.list('routes').length > before, WAIT_MS)
+    await waitFor('its route', () => store.list('routes').length > before)
     expect(store.list('upstreams')).to.have.length(1)
     for (const { value } of store.list('routes')) expect(value['upstream_id']).to.equal(upstreamId(SERVICE))
   })
@@ -81,7 +80,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     const count = writes().length
     const path = '/api/v1/namespaces/shop/endpoints/web'
     expect((await api.call('PUT', path, endpoints('10.0.0.1'))).status).to.equal(200)
-    await waitFor('the node is out', () => hosts() === '127.0.0.1', WAIT_MS)
+    await waitFor('the node is out', () => hosts() === '127.0.0.1')
     expect(
       writes()
         .slice(count)
@@ -93,7 +92,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     const key = `/apisix/upstreams/${upstreamId(SERVICE)}`
     const path = '/api/v1/namespaces/shop/endpoints/web'
     await api.call('PUT', path, endpoints('10.0.0.1', '10.0.0.2'))
-    await waitFor('both nodes', () => hosts()?.split(',').length === 2, WAIT_MS)
+    await waitFor('both nodes', () => hosts()?.split(',').length === 2)
     const { nodes } = stored() as { nodes: { host: string }[] }
     store.put(key, { ...stored()!, nodes: nodes.filter(({ host }) => host !== '127.0.0.1') as object as [] })
     // A change of another Service wakes the controller, which leaves this Service alone.
@@ -107,7 +106,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
       metadata: { name: 'api' }
     })
     await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', apisixRoute('api', 80))
-    await waitFor('the other upstream', () => store.list('upstreams').length === 2, WAIT_MS)
+    await waitFor('the other upstream', () => store.list('upstreams').length === 2)
     expect(
       writes()
         .slice(count)
@@ -115,7 +114,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     ).to.equal(false)
     expect(hosts()).to.equal('127.0.0.2')
     await api.call('PUT', path, endpoints('10.0.0.1', '10.0.0.2', '10.0.0.3'))
-    await waitFor('it is back', () => hosts()?.split(',').includes('127.0.0.1') === true, WAIT_MS)
+    await waitFor('it is back', () => hosts()?.split(',').includes('127.0.0.1') === true)
   })
 
   it('writes an upstream for each subset, and leads to the second backend by traffic-split, as the sandbox does', async () => {
@@ -160,10 +159,10 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', route)
     const [first, second] = [upstreamId(subset('v1')), upstreamId(subset('v2'))]
     const of = (id: string) => store.get(`/apisix/upstreams/${id}`)?.value
-    await waitFor('both upstreams', () => of(first) !== undefined && of(second) !== undefined, WAIT_MS)
+    await waitFor('both upstreams', () => of(first) !== undefined && of(second) !== undefined)
     expect((await api.call('PUT', '/api/v1/namespaces/shop/endpoints/split', ofBoth)).status).to.equal(200)
     const hasNodes = (id: string) => (of(id)?.['nodes'] as unknown[] | undefined)?.[0] !== undefined
-    await waitFor('their nodes', () => hasNodes(first) && hasNodes(second), WAIT_MS)
+    await waitFor('their nodes', () => hasNodes(first) && hasNodes(second))
     for (const [version, host] of Object.entries({ v1: '127.0.1.1', v2: '127.0.1.2' })) {
       const {
         id: _id,
@@ -174,7 +173,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
       expect(fields).to.deep.equal({ ...upstream(subset(version), [{ host, port: 8080, weight: 100 }]) })
     }
     const written = () => store.list('routes').find(({ value }) => value['upstream_id'] === first)?.value
-    await waitFor('the route', () => written() !== undefined, WAIT_MS)
+    await waitFor('the route', () => written() !== undefined)
     expect(written()?.['plugins']).to.deep.equal({
       'traffic-split': {
         rules: [{ weighted_upstreams: [{ upstream_id: second, weight: 1 }, { weight: 3 }] }]
@@ -184,11 +183,11 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
 
   it('empties the nodes of a Service without endpoints', async () => {
     await api.call('PUT', '/api/v1/namespaces/shop/endpoints/web', { metadata: { name: 'web' }, subsets: [] })
-    await waitFor('no node is left', () => hosts() === '', WAIT_MS)
+    await waitFor('no node is left', () => hosts() === '')
   })
 
   it('got an answer to every request, and no refusal but for the stream routes, which are off', async () => {
-    await waitFor('each answer', () => translated.passed.every(({ status }) => status !== undefined), WAIT_MS)
+    await waitFor('each answer', () => translated.passed.every(({ status }) => status !== undefined))
     const refused = translated.passed.filter(({ status = 0 }) => status >= 400 && status !== 404)
     expect(new Set(refused.map(({ path, status }) => `${status} ${path}`))).to.deep.equal(
       new Set(['400 /apisix/admin/stream_routes'])

@@ -40,7 +40,7 @@ onEachKubernetes('helm on a real API server', version => {
       await created('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd)
     }
     // The API server serves a new kind a moment after the creation of its CRD.
-    await eventually(async () => (untouched = await everything(api)), WITHIN_MS)
+    await eventually(async () => (untouched = await everything(api)))
   })
   after(() => api?.stop())
 
@@ -173,7 +173,7 @@ onEachKubernetes('helm on a real API server', version => {
         // There is no gateway here, but all watches work. With the plugin nothing needs the inventory.
         expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways'])
       }, WITHIN_MS)
-      await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/), WITHIN_MS)
+      await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/))
     } finally {
       child.kill('SIGTERM')
       await ended
@@ -210,7 +210,7 @@ onEachKubernetes('helm on a real API server', version => {
       'v1/secrets apisix/apisix-drain-token'
     ]
     const left = [...untouched, ...kept].toSorted()
-    await eventually(async () => expect(await everything(api)).to.deep.equal(left), WITHIN_MS)
+    await eventually(async () => expect(await everything(api)).to.deep.equal(left))
   })
 })
 

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 export async function eventually(
   what: string,
   check: () => Promise<boolean> | boolean,
-  ms = 30_000
+  ms = 120_000
 ): Promise<void> {
   const end = Date.now() + ms
   let last: unknown

@@ -6,9 +6,6 @@ import { world } from '../setup.ts'
 import type { Workload } from '../world.ts'
 import { controllerOwns } from './owner.ts'
 
-/** How long a controller may take to lead: on a busy machine, that is more than the 15 s of a Lease. */
-const LEADS_MS = 90_000
-const READY_MS = 60_000
 const REPLICAS = 3
 
 /** The real ingress controllers that run now. The first one leads. */
@@ -28,7 +25,7 @@ export function start(): Controller {
 }
 
 export const leads = (controller: Controller) =>
-  eventually('the controller leads', () => controller.log().includes('became leader'), LEADS_MS)
+  eventually('the controller leads', () => controller.log().includes('became leader'))
 
 export async function stopAll(): Promise<void> {
   for (const workload of beside.splice(0)) await workload.remove()
@@ -87,7 +84,7 @@ export const SIDE_BY_SIDE: readonly ControllerScenario[] = [
     const pod = oneOf(web)
     await kube('label', 'pod', pod, 'app=none', '--overwrite')
     // The record of the relabelled pod keeps its first label, so that pod still counts as serving.
-    await eventually('its replacement serves', () => serving(web).length === REPLICAS + 1, READY_MS)
+    await eventually('its replacement serves', () => serving(web).length === REPLICAS + 1)
     await kube('delete', 'pod', pod)
   }),
   scenario(
@@ -117,11 +114,7 @@ export const ALONE: readonly ControllerScenario[] = [
   }),
   scenario('two', 'two controllers, the leader killed in the middle', REPLICAS + 1, async web => {
     const second = start()
-    await eventually(
-      'the second waits for its turn',
-      () => second.log().includes('attempting to acquire'),
-      READY_MS
-    )
+    await eventually('the second waits for its turn', () => second.log().includes('attempting to acquire'))
     await begin(web)
     await end('SIGKILL')
     await finish(web)
@@ -132,8 +125,7 @@ export const ALONE: readonly ControllerScenario[] = [
     await roll(web)
     await eventually(
       'every listed pod is gone',
-      () => web.pods().filter(({ goneAt }) => goneAt).length === REPLICAS,
-      READY_MS
+      () => web.pods().filter(({ goneAt }) => goneAt).length === REPLICAS
     )
     await catchUp(web, start())
   })

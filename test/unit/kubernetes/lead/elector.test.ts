@@ -126,7 +126,7 @@ describe('elector', () => {
     await until('it follows', () => follows(second))
     const from = systemClock.now()
     first.kill()
-    await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
+    await until('the other holds it', () => lease()?.holderIdentity === 'b')
     // The Lease lasts 2 s from the leader's last renewal, which may be up to 1 s before the leader's end.
     expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
     first.mend()
@@ -160,7 +160,7 @@ describe('elector', () => {
   it('lets every agent act while the Lease is unavailable, and one again when it is available', async () => {
     const undo = kubernetes.faults.deny({ verb: '*', resource: 'leases' })
     const all = [elect('a').leader, elect('b').leader]
-    await until('both act', () => all.every(leader => leader.leads()), 10_000)
+    await until('both act', () => all.every(leader => leader.leads()))
     expect(all[0]?.status(systemClock.now()).why).to.match(/cannot be had, so every agent does all.*403/)
     undo()
     await until('one leads', () => only(...all) && all.some(follows))
@@ -173,7 +173,7 @@ describe('elector', () => {
     await until('it follows', () => follows(second.leader))
     first.kill()
     second.kill()
-    await until('both act', () => first.leader.leads() && second.leader.leads(), 10_000)
+    await until('both act', () => first.leader.leads() && second.leader.leads())
     first.mend()
     second.mend()
     await until('one leads', () => only(first.leader, second.leader))
