@@ -251,10 +251,3 @@ export function missingFrom(
   }
   return missing.every(one => late.has(one.node) || isRecent(one)) ? missing.map(({ node }) => node) : []
 }
-
-/** The same for a holder of which only the nodes are known. */
-export function expectedNodes(cluster: Known, holder: Holder, now: Millis): readonly NodeKey[] {
-  const followed = followedService(cluster, holder)
-  if (typeof followed === 'string') return []
-  return missingFrom(cluster, holder, followed, { now })
-}

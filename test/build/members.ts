@@ -1,38 +1,12 @@
 import { wordOf } from '../../agent/gateway/barrier/barrier-reading.ts'
 import type { WorkersWord } from '../../agent/gateway/apisix/barrier-wire.ts'
-import type { HolderKey } from '../../agent/rules/plan/holder.ts'
-import { ghostsIn, arrivalOf, type ArrivalEvidence } from '../../agent/rules/members/behind.ts'
+import { ghostsIn } from '../../agent/rules/members/behind.ts'
 import { gatewayEndsAt, type Heard } from '../../agent/rules/proof/observed.ts'
 import { HOLD_ALL, judge } from '../../agent/rules/proof/proof.ts'
 import { holder } from './holder.ts'
 
 /** As YAML can state it: without fields that are `undefined`. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? 'none'))
-
-/** Whether an endpoint has arrived, by default in `upstreams/web` at revision 50. `null`: it is not listed, or nothing was told. */
-export function arriving(given: {
-  holders?: readonly { key?: HolderKey; listedAt?: number | null; revision?: number | null }[]
-  gateways?: Record<
-    string,
-    { toldAt?: number | null; workers?: ArrivalEvidence['gateways'][number]['workers']; observedAt?: number }
-  >
-}) {
-  const { holders = [{}], gateways = { 'apisix-0': {} } } = given
-  const evidence: ArrivalEvidence = {
-    holders: holders.map(({ key = 'upstreams/web', listedAt = 1000, revision = 50 }) => ({
-      key,
-      listedAt: listedAt ?? undefined,
-      revision: revision ?? undefined
-    })),
-    gateways: Object.entries(gateways).map(([name, { toldAt = 1100, workers, observedAt }]) => ({
-      name,
-      toldAt: toldAt ?? undefined,
-      workers: workers ?? [{ revision: 50, appliedAt: 1010 }],
-      observedAt: () => observedAt
-    }))
-  }
-  return plain(arrivalOf(evidence))
-}
 
 /** The ghosts among three nodes, of which a pod has the first address. Times by address. */
 export function haunting(

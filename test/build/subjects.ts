@@ -35,7 +35,7 @@ import {
   inflight
 } from './evidence.ts'
 import { holder } from './holder.ts'
-import { arriving, haunting, sealing, vanishing } from './members.ts'
+import { haunting, sealing, vanishing } from './members.ts'
 import { holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
@@ -56,7 +56,6 @@ export const SUBJECTS = {
   podfact: podFact,
   slicefact: sliceFact,
   holders: holding,
-  arrival: arriving,
   ghosts: haunting,
   vanished: vanishing,
   seal: sealing

@@ -98,7 +98,6 @@ function holderOf(name: string, i: number, now: number): HolderView {
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
     missing: i % 500 === 9 ? [{ node: node(8), since: now - 12_000 }] : [],
-    notReady: [],
     revision: i % 9 === 0 ? 4000 : i % 500 === 11 ? 4115 : 4001 + (i % 100),
     behind: behindOf(i, now),
     lags:
@@ -132,22 +131,18 @@ function arrivalOf(
   const readyAt = now - 2000 - i * 13_000
   const ms = 600 + 1500 * random()
   const waits = i === 0
+  const { namespace, pod } = podOf(name, 9000 + i)
   return {
-    ...podOf(name, 9000 + i),
     uid: `new-${i}`,
+    namespace,
+    pod,
     readyAt,
     routedAt: waits ? null : readyAt + ms,
-    why: waits ? 'apisix-2: a worker has applied revision 4113, upstreams/web-1 lists it since 4115' : '',
-    holders: [{ key: `upstreams/${name}-1`, at: waits ? null : readyAt + ms }],
-    gateways: gateways.map((gateway, g) => {
-      const behind = waits && g === gateways.length - 1
-      return {
-        name: gateway,
-        at: behind ? null : readyAt + ms - g * 3,
-        evidence: behind ? null : 'barrier',
-        why: behind ? 'a worker has applied revision 4113, upstreams/web-1 lists it since 4115' : ''
-      }
-    })
+    why: waits ? 'apisix-2: a worker has applied revision 4113, and not 4115' : '',
+    gateways: gateways.map((gateway, g) => ({
+      name: gateway,
+      at: waits && g === gateways.length - 1 ? null : readyAt + ms - g * 3
+    }))
   }
 }
 

@@ -1,13 +1,13 @@
 import type { Clock } from '../../base/clock.ts'
 import { same } from '../../base/read.ts'
-import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
+import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { firstSeen, seenAtGateways, seenAtOwner, type Ghost } from '../../rules/members/behind.ts'
 import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import { followedService, type Followed, type Sync } from '../../upkeep/sync.ts'
-import { createDifferences, holderClock, QUIET, type Compared, type HolderClock } from './differences.ts'
+import { holderClock, missingSince, QUIET, type Compared, type HolderClock } from './differences.ts'
 import { serviceName } from '../../rules/members/members.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Memory, Observer } from '../../round/gather/memory.ts'
@@ -21,8 +21,8 @@ interface Behind {
   of(holder: HolderKey): HolderClock
   /** `namespace/name` of the Service that it is known to follow, or `null`. */
   serviceOf(holder: HolderKey): string | null
-  /** Whether some holder is known to follow this Service. */
-  readonly isFollowed: (service: ServiceName) => boolean
+  /** By host: the holders that should list it, and do not yet. */
+  readonly lackedBy: () => ReadonlyMap<string, readonly HolderKey[]>
   /** Those of the holders that are behind now, or have lags. */
   all(): Iterable<HolderClock>
 }
@@ -55,10 +55,7 @@ interface Known extends Compared {
 export function createBehind({ sources, clock }: BehindOptions): Behind {
   const { cluster, inventory, probe, sync } = sources
   const { slices } = cluster
-  const differences = createDifferences(sources)
   const known = new Map<HolderKey, Known>()
-  /** The Services (`namespace/name`) that holders follow; `undefined`: they may have changed. */
-  let services: ReadonlySet<string> | undefined
   /** Due for a comparison with Kubernetes, in order. */
   const due = new Set<HolderKey>()
   /** Holders whose clock may move although neither they nor any slice has changed. */
@@ -117,7 +114,6 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
 
   const forget = (key: HolderKey): void => {
     known.delete(key)
-    services = undefined
     due.delete(key)
     measured.delete(key)
     unsettled.delete(key)
@@ -141,10 +137,9 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     // A holder whose pods are all gone still follows the Service that it followed with them.
     const followed = service === 'unknown' ? one.followed : service === 'several' ? undefined : service
     const current = slicesOf(followed)
-    const differs = differences(one, { holder, followed, slices: current }, now)
+    const differs = missingSince(sources, holder, followed, one, now)
     const seen = { revision: holder.revision, differs, gained, stale }
     const clocks = seenAtOwner(one.clocks, seen, gateways, now)
-    if (!same(one.followed?.service, followed?.service)) services = undefined
     const found = { holder, followed, slices: current, pods, checkedAt: now, clocks }
     Object.assign(one, found satisfies Partial<Known>)
   }
@@ -221,11 +216,12 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
       const service = known.get(key)?.followed?.service
       return service ? serviceName(service) : null
     },
-    isFollowed(service) {
-      services ??= new Set(
-        known.values().flatMap(({ followed }) => (followed ? [serviceName(followed.service)] : []))
+    lackedBy() {
+      const lacks = [...unsettled].flatMap(key =>
+        [...(known.get(key)?.clocks.nodes.keys() ?? [])].map(node => ({ host: addressOf(node).host, key }))
       )
-      return services.has(serviceName(service))
+      const byHost = Map.groupBy(lacks, ({ host }) => host)
+      return new Map([...byHost].map(([host, all]) => [host, all.map(({ key }) => key)]))
     },
     all: () => shown.values()
   }

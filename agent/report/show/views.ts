@@ -64,7 +64,7 @@ export function createViews(options: ViewsOptions): Views {
   const shown = new WeakMap<Holder, HolderView>()
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
-  const arrivals = createArrivals({ sources, isFollowed: behind.isFollowed, clock, metrics })
+  const arrivals = createArrivals({ sources, lackedBy: behind.lackedBy, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
   const moreOf = (uid: PodUid, memory: Memory) => ({
     removedAt: removedFrom(memory),

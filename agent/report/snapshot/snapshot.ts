@@ -105,20 +105,14 @@ export interface ArrivalView {
   readonly uid: string
   readonly namespace: string
   readonly pod: string
-  readonly owner: string | null
   /** When the agent learned that it is Ready. */
   readonly readyAt: Millis
   /** When every gateway routed to it in every holder; `null`: not yet, or the agent gave up first. */
   readonly routedAt: Millis | null
   /** The reason why it has not arrived yet; empty once it has. */
   readonly why: string
-  readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | null }[]
-  readonly gateways: readonly {
-    readonly name: string
-    readonly at: Millis | null
-    readonly evidence: 'barrier' | 'observed' | null
-    readonly why: string
-  }[]
+  /** When each gateway routed to it in every holder; `null`: not yet. */
+  readonly gateways: readonly { readonly name: string; readonly at: Millis | null }[]
 }
 
 /** The addresses at which the agent asks for evidence, so that an operator can send the same requests by hand. */
@@ -172,7 +166,7 @@ export interface Snapshot {
   /** Also those of other agents that entries in the gateways have reported. The counts are this agent's. */
   readonly acks: readonly AckView[]
   readonly lags: readonly DrainLag[]
-  /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */
+  /** Pods on their way in, and those that have arrived (`arrivals-view.ts`), newest first. */
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
 }
@@ -208,8 +202,6 @@ export interface HolderView {
   readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** Ready endpoints that the holder does not list. */
   readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
-  /** Nodes that it lists although their endpoint is not Ready any more, and the pod stays. Only if an ingress controller owns it. */
-  readonly notReady: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** etcd's revision of the object; counted by the agent in standalone mode. */
   readonly revision: number
   /** Set while a change of the ready endpoints, or of the object, has not arrived everywhere: see `BehindView`. */

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { holdersOf } from '../../../agent/gateway/apisix/holders.ts'
 import type { ServiceFact, PodFact } from '../../../agent/rules/drain/facts.ts'
 import type { Holder } from '../../../agent/rules/plan/holder.ts'
-import { createSync, expectedNodes } from '../../../agent/upkeep/sync.ts'
+import { createSync, followedService, missingFrom } from '../../../agent/upkeep/sync.ts'
 import { asking, serviceFact } from '../../build/service.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
@@ -109,6 +109,10 @@ function cluster(
 }
 
 describe('expected nodes', () => {
+  const expectedNodes = (known: Parameters<typeof missingFrom>[0], holder: Holder, now: number) => {
+    const followed = followedService(known, holder)
+    return typeof followed === 'string' ? [] : missingFrom(known, holder, followed, { now })
+  }
   const a = old('a', '10.0.0.1')
   const b = old('b', '10.0.0.2')
   const c = young('c', '10.0.0.3')

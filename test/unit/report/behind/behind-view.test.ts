@@ -16,7 +16,6 @@ describe('how far holders are behind Kubernetes', () => {
     const clock = manualClock()
     const old = pod('old', { ips: ['10.0.0.1'], startedAt: clock.now() - 3_600_000 })
     let pods: readonly PodFact[] = [old]
-    let unready: readonly string[] = []
     let holders: readonly Holder[] = [listing('web', 40, '10.0.0.1')]
     let workers = [{ revisions: { upstreams: 40 }, applied: 1 }]
     let asked = 0
@@ -97,7 +96,7 @@ describe('how far holders are behind Kubernetes', () => {
           endpoints: pods.map(({ uid, ips, deletionAt }) => ({
             address: ips[0]!,
             podUid: uid,
-            ready: !unready.includes(ips[0]!) && deletionAt === undefined,
+            ready: deletionAt === undefined,
             serving: true,
             terminating: deletionAt !== undefined
           }))
@@ -134,10 +133,6 @@ describe('how far holders are behind Kubernetes', () => {
         pods = pods.filter(one => !one.ips.includes(ip))
         endpoints()
       },
-      notReady: (...ips: string[]) => {
-        unready = ips
-        endpoints()
-      },
       reads: () => reads,
       writes: (revision: number, ...hosts: string[]) => {
         version += 1
@@ -157,21 +152,23 @@ describe('how far holders are behind Kubernetes', () => {
 
   it('is nothing while all agree', () => {
     const { round } = rig()
-    expect(round()).to.deep.equal({ missing: [], notReady: [], behind: null, lags: [] })
+    expect(round()).to.deep.equal({ missing: [], behind: null, lags: [] })
   })
 
   it('blames the owner from the change on, until it has written, and then only gateways that were read', () => {
-    const { round, arrives, clock, writes, applies } = rig()
+    const { behind, round, arrives, clock, writes, applies } = rig()
     const from = clock.now()
     arrives('fresh', '10.0.0.2')
     expect(round(200, false).behind, 'the listing is older than the change').to.equal(null)
     const late = round(45_000)
+    expect(behind.lackedBy()).to.deep.equal(new Map([['10.0.0.2', ['upstreams/web']]]))
     expect(late.behind).to.include({ cause: 'owner' })
     expect(late.behind!.since - from).to.be.below(600)
     expect(late.missing.map(({ node }) => node)).to.deep.equal(['10.0.0.2:8080'])
     writes(41, '10.0.0.1', '10.0.0.2')
     const written = round()
     expect(written.missing).to.deep.equal([])
+    expect(behind.lackedBy().size).to.equal(0)
     expect(written.behind).to.include({ cause: 'gateways', since: late.behind!.since })
     expect(written.behind!.gateways).to.deep.equal([
       {
@@ -227,21 +224,6 @@ describe('how far holders are behind Kubernetes', () => {
     expect(round().behind).to.equal(null)
   })
 
-  it('blames the owner for an endpoint that is not Ready any more, but only an ingress controller', () => {
-    for (const owner of ['ingress-controller-2', 'unknown'] as const) {
-      const { round, arrives, writes, applies, notReady } = rig({ owner })
-      arrives('fresh', '10.0.0.2')
-      writes(41, '10.0.0.1', '10.0.0.2')
-      applies(41)
-      round()
-      notReady('10.0.0.2')
-      const late = round(2000)
-      expect(late.notReady.length, owner).to.equal(owner === 'unknown' ? 0 : 1)
-      notReady()
-      expect(round().behind, owner).to.equal(null)
-    }
-  })
-
   it('leaves pods that end to their drains', () => {
     const { round, arrives, writes, applies, ends } = rig()
     arrives('fresh', '10.0.0.2')
@@ -269,12 +251,6 @@ describe('how far holders are behind Kubernetes', () => {
     expect(round(60_000).missing.map(({ node }) => node)).to.deep.equal(['10.0.0.2:8080'])
     round(61_000)
     expect(round()).to.deep.include({ missing: [], behind: null })
-  })
-
-  it('is known to follow a Service, of which new pods are then ours', () => {
-    const { behind } = rig()
-    expect(behind.isFollowed(WEB)).to.equal(true)
-    expect(behind.isFollowed({ ...WEB, name: 'other' })).to.equal(false)
   })
 
   it('costs the same for any number of holders while nothing changes', () => {

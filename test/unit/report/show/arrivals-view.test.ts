@@ -13,38 +13,41 @@ describe('arrivals', () => {
   const BEHIND = holder('web', ['10.0.0.1:8080'], { revision: 40 })
   const LISTED = holder('web', ['10.0.0.1:8080', '10.0.0.2:8080'], { revision: 41 })
 
-  function rig(services = [{ namespace: 'shop', name: 'web' }], mode = 'etcd') {
+  function rig(mode = 'etcd') {
     const clock = manualClock()
     const ready = new Map([[fresh.uid, clock.now()]])
     const pods = [old, { ...fresh, startedAt: clock.now() - 1000 }]
     let web: Holder = BEHIND
     let workers: { revision: number; applied: number }[] = [{ revision: 40, applied: 0 }]
+    let lacked = true
     let looks = 0
-    const followed = new Set<string>()
     const arrivals = createArrivals({
       clock,
       metrics,
-      isFollowed: ({ name }) => followed.has(name),
+      lackedBy: () => new Map(lacked ? [['10.0.0.2', ['upstreams/web']]] : []),
       sources: {
         mode: { current: () => ({ mode }) },
         cluster: {
-          gateways: () => ((looks += 1), [{ id: 'g', name: 'apisix-0', ready: true, terminating: false }]),
+          gateways: () => [{ id: 'g', name: 'apisix-0', ready: true, terminating: false }],
           pods: {
             becameReady: () => ready,
-            get: (uid: string) => pods.find(p => p.uid === uid),
-            byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
-          },
-          slices: {
-            servicesOf: () => services,
-            serving: () => pods.map(p => ({ address: p.ips[0], podUid: p.uid, ready: true, serving: true }))
+            get: (uid: string) => pods.find(p => p.uid === uid)
           }
         },
         inventory: {
-          byHost: (ip: string) => (web.nodes.some(({ host }) => host === ip) ? [web] : []),
-          listedSince: () => web.revision
+          byHost: (ip: string) => (web.nodes.some(({ host }) => host === ip) ? [web] : [])
         },
         barrier: {
-          state: () => ({ problem: '', lastSuccessAt: clock.now(), aheadMs: 500, told: { workers } })
+          state: () => (
+            (looks += 1),
+            {
+              problem: '',
+              lastSuccessAt: clock.now(),
+              lastAttemptAt: clock.now(),
+              aheadMs: 500,
+              told: { workers }
+            }
+          )
         },
         probe: undefined
       } as never
@@ -58,11 +61,14 @@ describe('arrivals', () => {
       clock,
       round,
       ready,
-      list: () => (web = LISTED),
+      list: () => {
+        web = LISTED
+        lacked = false
+      },
+      forget: () => (lacked = false),
+      lackedAgain: () => (lacked = true),
       apply: (at: number) => (workers = [{ revision: 41, applied: (at + 500) / 1000 }]),
-      looks: () => looks,
-      services,
-      followed
+      looks: () => looks
     }
   }
 
@@ -71,7 +77,7 @@ describe('arrivals', () => {
     const readyAt = clock.now()
     round(200)
     expect(arrivals.views()[0]).to.include({ pod: 'fresh', routedAt: null })
-    expect(arrivals.views()[0]?.why).to.equal('apisix-0: upstreams/web does not list it yet')
+    expect(arrivals.views()[0]?.why).to.equal('upstreams/web does not list it yet')
     list()
     round(200)
     expect(arrivals.views()[0]?.why).to.match(/a worker has applied revision 40/)
@@ -80,7 +86,7 @@ describe('arrivals', () => {
     round(200)
     const [arrived] = arrivals.views()
     expect(arrived?.routedAt).to.be.closeTo(appliedAt, 0.01)
-    expect(arrived?.holders).to.have.length(1)
+    expect(arrived?.gateways).to.deep.equal([{ name: 'apisix-0', at: arrived?.routedAt }])
     expect(arrived?.why).to.equal('')
     const { values } = await metrics.syncLag.get()
     const sum = values.find(
@@ -89,33 +95,29 @@ describe('arrivals', () => {
     expect(sum?.value).to.be.closeTo((appliedAt - readyAt) / 1000, 0.001)
   })
 
-  it('costs almost no work for a pod that APISIX does not route to', () => {
-    const { round, looks } = rig([])
+  it('asks nothing about a pod that no holder lists or lacks, and shows none', () => {
+    const { arrivals, round, looks, forget } = rig()
+    forget()
     for (let i = 0; i < 20; i += 1) round(200)
-    expect(looks()).to.equal(1)
-    for (let i = 0; i < 20; i += 1) round(200)
-    expect(looks()).to.equal(2)
+    expect([looks(), arrivals.views().length]).to.deep.equal([0, 0])
   })
 
-  it('is looked at as soon as a holder lists it, or follows a Service that has it', () => {
-    for (const how of ['lists', 'follows'] as const) {
-      const { round, looks, services, followed, list } = rig([])
-      round(200)
-      expect(looks()).to.equal(1)
-      round(200)
-      expect(looks()).to.equal(1)
-      if (how === 'lists') list()
-      else {
-        followed.add('web')
-        services.push({ namespace: 'shop', name: 'web' })
-      }
-      round(200)
-      expect(looks(), how).to.equal(2)
-    }
+  it('keeps the time of a gateway that had it first, whatever that gateway applies later', () => {
+    const { arrivals, round, list, apply, clock, lackedAgain } = rig()
+    list()
+    lackedAgain()
+    const appliedAt = clock.now() + 50
+    apply(appliedAt)
+    round(200)
+    expect(arrivals.views()[0]).to.include({ routedAt: null })
+    apply(clock.now())
+    list()
+    round(200)
+    expect(arrivals.views()[0]?.routedAt).to.be.closeTo(appliedAt, 0.01)
   })
 
   it('rests on no revision in standalone mode: there the agent counts them itself', () => {
-    const { arrivals, round, list, apply, clock } = rig(undefined, 'standalone')
+    const { arrivals, round, list, apply, clock } = rig('standalone')
     round(200)
     list()
     apply(clock.now())
@@ -126,9 +128,11 @@ describe('arrivals', () => {
     })
   })
 
-  it('keeps a pod that did not arrive within two minutes, and counts no lag for it', () => {
-    const { arrivals, round } = rig()
-    for (let i = 0; i < 130; i++) round(1000)
+  it('keeps a pod that did not arrive, and counts no lag for it', () => {
+    const { arrivals, round, ready } = rig()
+    for (let i = 0; i < 10; i++) round(1000)
+    ready.clear()
+    round(1000)
     expect(arrivals.views()).to.have.length(1)
     expect(arrivals.views()[0]?.routedAt).to.equal(null)
   })

@@ -5,7 +5,14 @@ import { holder } from '../../../build/holder.ts'
 const WROTE_AT = 1000
 
 /** Whether a gateway has a holder that was written as revision 41 at `WROTE_AT`. Its worker has applied revision `applied`. */
-const has = ({ mode = 'etcd', asked = 0, applied = 40, problem = '', sighting = undefined as unknown }) =>
+const has = ({
+  mode = 'etcd',
+  asked = 0,
+  applied = 40,
+  revisions = { upstreams: applied } as Record<string, number>,
+  problem = '',
+  sighting = undefined as unknown
+}) =>
   gatewaysHave(
     {
       mode: { current: () => ({ mode }) },
@@ -15,7 +22,7 @@ const has = ({ mode = 'etcd', asked = 0, applied = 40, problem = '', sighting = 
           lastAttemptAt: asked,
           lastSuccessAt: asked,
           aheadMs: 500,
-          told: { workers: [{ revisions: { upstreams: applied }, applied: 1.7 }] }
+          told: { workers: [{ revision: applied, revisions, applied: 1.7 }] }
         })
       },
       probe: { sighting: () => sighting }
@@ -35,6 +42,17 @@ describe('whether a gateway has the present revision', () => {
   it('is true with any report that shows the revision, from the time of the last worker on the agent’s clock', () => {
     expect(has({ asked: 3000, applied: 41 })).to.include({ has: true, at: 1200, evidence: 'barrier' })
     expect(has({ asked: 1100, applied: 41 }), 'never after the answer').to.include({ has: true, at: 1100 })
+  })
+
+  it('is by the revisions of that kind of object, however far a worker is in another kind', () => {
+    const by = (revisions: Record<string, number>) => has({ asked: 3000, applied: 41, revisions })?.has
+    const kinds = [
+      { routes: 60, upstreams: 40 },
+      { routes: 60, upstreams: 0 },
+      { upstreams: 41 },
+      { routes: 60 }
+    ]
+    expect(kinds.map(by)).to.deep.equal([false, false, true, true])
   })
 
   it('is not if it stopped answering before, and says that', () => {
