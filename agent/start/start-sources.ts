@@ -26,7 +26,7 @@ import {
   type Asking,
   type UpkeepParts
 } from '../upkeep/upkeep.ts'
-import { watchVanished } from '../round/gather/gateway-has.ts'
+import { watchVanished } from '../round/ownership.ts'
 import type { Metered } from '../report/metrics/round-metrics.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'

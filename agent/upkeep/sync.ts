@@ -50,8 +50,6 @@ export interface Sync {
   wishes(target: Target, found: readonly Holder[]): readonly Wish[]
   /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
-  /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
-  counts(): { readonly holders: number; readonly problems: number }
 }
 
 /** A claim is checked when its holder or a slice changes. For other changes, it is checked at this interval, in ms. */
@@ -185,8 +183,7 @@ export function createSync(options: SyncOptions): Sync {
     members: key => {
       const claim = settled.claims.get(key)
       return claim && membersNow(claim)
-    },
-    counts: () => ({ holders: settled.claims.size, problems: reported.size })
+    }
   }
 }
 

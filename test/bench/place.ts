@@ -24,6 +24,8 @@ export interface Place extends Pods {
   upstream(id: string, pods: readonly TestPod[]): Promise<void>
   /** Returns a metric of the agent, summed over all its series whose line contains `matching`. */
   metric(name: string, matching?: string): Promise<number>
+  /** How many pods the agent has seen. */
+  podsKnown(): Promise<number>
   /** Resolves when the agent knows all existing pods and holders. */
   settled(holders: number): Promise<void>
   close(): Promise<void>
@@ -73,6 +75,7 @@ export async function startPlace(
     const host = addresses.allocate()
     const snapshot = async () =>
       (await (await fetch(`http://${host}:${PORTS.agent}/api/state`)).json()) as Snapshot
+    const podsKnown = async () => (await snapshot()).watches.find(({ kind }) => kind === 'pods')?.objects ?? 0
     const metrics = async () => await (await fetch(`http://${host}:${PORTS.agent}/metrics`)).text()
     const metric: Place['metric'] = async (name, matching = '') =>
       (await metrics())
@@ -93,10 +96,11 @@ export async function startPlace(
           nodes: pods.map(({ ip, port }) => ({ host: ip, port, weight: 1 }))
         }),
       metric,
+      podsKnown,
       async settled(holders) {
         const knows = async () =>
           (await snapshot()).inventory.holders >= holders &&
-          (await metric('apisix_drain_watch_objects', 'pods')) >= kubernetes.store.list('pods').length - count
+          (await podsKnown()) >= kubernetes.store.list('pods').length - count
         await waitFor('the agent has seen it all', knows)
       },
       close

@@ -65,7 +65,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
     }
     const known = async () => {
       await stall()
-      return (await place.metric('apisix_drain_watch_objects', '"pods"')) >= count + ENDING.pods
+      return (await place.podsKnown()) >= count + ENDING.pods
     }
     await waitFor(`${count} pods are known`, known, { withinMs: READY_MS })
     await place.settled(1)

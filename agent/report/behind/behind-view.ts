@@ -4,10 +4,17 @@ import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
 import { firstSeen, seenAtGateways, seenAtOwner, type Ghost } from '../../rules/members/behind.ts'
-import { gatewaysHave, servingNames } from '../../round/gather/gateway-has.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import { followedService, type Followed, type Sync } from '../../upkeep/sync.ts'
-import { holderClock, missingSince, QUIET, type Compared, type HolderClock } from './differences.ts'
+import {
+  gatewaysHave,
+  holderClock,
+  missingSince,
+  servingNames,
+  QUIET,
+  type Compared,
+  type HolderClock
+} from './differences.ts'
 import { serviceName } from '../../rules/members/members.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import type { Memory, Observer } from '../../round/gather/memory.ts'

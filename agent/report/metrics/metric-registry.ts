@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Ack, Drain, LongLived } from '../../rules/drain/drain.ts'
+import type { Ack, Drain } from '../../rules/drain/drain.ts'
 import type { Kept } from '../../rules/plan/plan.ts'
 
 /** The values of each label, as a list or in words. They are bounded: never a pod, a uid or an address. */
@@ -100,12 +100,6 @@ export const PHASES = keysOf({
   undone: 1,
   gone: 1
 } satisfies Record<Drain['phase'], unknown>)
-/** The kinds of requests that do not end by themselves. */
-export const LONG_LIVED = keysOf({
-  upgraded: 1,
-  sse: 1,
-  streams: 1
-} satisfies Record<Exclude<keyof LongLived, 'oldestMs'>, unknown>)
 /** Why the node of an ending pod stays listed. */
 export const KEPT_REASONS = keysOf({
   'last-node': 1,

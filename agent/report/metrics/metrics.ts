@@ -12,7 +12,6 @@ import {
   EVIDENCE,
   KEPT_REASONS,
   keysOf,
-  LONG_LIVED,
   OK,
   PHASES,
   RESULTS,
@@ -100,11 +99,6 @@ export function createMetrics() {
     ),
     afterAck,
     drains: gauge('pods_ending', 'Pods by the phase of their drain.', { phase: PHASES }),
-    longLivedLeft: counter(
-      'long_lived_left_total',
-      'Websockets (upgraded), server-sent events and streams that were in flight to a pod when its drain was proved. The pod ends them at SIGTERM.',
-      { kind: LONG_LIVED }
-    ),
     syncLag: histogram(
       LAGS,
       'sync_lag_seconds',
@@ -168,10 +162,6 @@ export function createMetrics() {
       'inventory_last_success_timestamp_seconds',
       'When a complete inventory of the holders was last read.'
     ),
-    syncProblems: gauge(
-      'sync_problems',
-      'Services that ask for an upstream and do not get it: see their Events.'
-    ),
     ghostAge: gauge(
       'ghost_oldest_seconds',
       'For how long the pod of the oldest ghost, a node that is still listed, has been gone; 0 if there is none.'
@@ -207,7 +197,6 @@ export function createMetrics() {
       'Times a watch did not show what was known to have happened, and was begun anew.',
       { kind: WATCHES }
     ),
-    watchObjects: gauge('watch_objects', 'Objects held.', { kind: WATCHES }),
 
     roundDuration: histogram(
       CALLS,
@@ -223,7 +212,6 @@ export function createMetrics() {
       keysOf(ERRORS).map(code => ({ code }))
     ),
 
-    leader: gauge('leader_active', '1 on the agent that leads, or that knows of no other that does.'),
     buildInfo: gauge('build_info', 'Always 1.', { version: 'of the agent', node: 'version of Node.js' })
   }
 }

@@ -1,6 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Drain, Verdict } from '../../rules/drain/drain.ts'
-import { LONG_LIVED } from './metric-registry.ts'
 import type { Metrics } from './metrics.ts'
 import { lagOf, latestDecision, momentsOf } from '../snapshot/drain-view.ts'
 import { isRiskless, type Memory, type Observer } from '../../round/gather/memory.ts'
@@ -26,8 +25,6 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (drain.phase === 'draining' || drain.phase === 'gone') return
     if (drain.phase === 'expired' && !isRiskless(memory)) unconfirmed(drain.verdict)
     if (drain.phase !== 'proven') return
-    const { longLived } = drain.verdict
-    if (longLived) for (const kind of LONG_LIVED) metrics.longLivedLeft.inc({ kind }, longLived[kind])
     // No gateway routed to it, so it has no lag.
     if (drain.verdict.places === 0) return
     const moments = momentsOf(drain, memory)

@@ -4,7 +4,6 @@ import type { HolderKey } from '../../rules/plan/holder.ts'
 import { OTHER, DECISIONS, EVIDENCE, KEPT_REASONS, PHASES } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Loop } from '../../round/loop.ts'
-import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import type { HolderClock } from '../behind/differences.ts'
 import { gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
@@ -112,7 +111,7 @@ function pluginCounts(
 }
 
 interface State {
-  readonly sources: Sources & UpkeepParts
+  readonly sources: Sources
   readonly control: Config['apisix']['control']
   readonly loop: Pick<Loop, 'drains' | 'memory' | 'lastPlan'>
   readonly now: Millis
@@ -128,7 +127,6 @@ export function stateGauges(metrics: Metrics, { sources, control, loop, now }: S
     holdersOnSuccessors(drains, uid => loop.memory(uid), sources.inventory),
     now
   )
-  metrics.leader.set(Number(sources.leader.leads()))
   for (const phase of PHASES) metrics.drains.set({ phase }, drains.filter(d => d.phase === phase).length)
   const gateways = sources.cluster.gateways()
   for (const ready of [true, false]) {
@@ -138,16 +136,15 @@ export function stateGauges(metrics: Metrics, { sources, control, loop, now }: S
   watchGauges(metrics, sources.cluster)
 }
 
-function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources'], loop: State['loop']): void {
+function inventoryGauges(metrics: Metrics, { inventory }: State['sources'], loop: State['loop']): void {
   const readAt = inventory.readAt()
   if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
-  metrics.syncProblems.set(sync?.counts().problems ?? 0)
   for (const why of KEPT_REASONS) metrics.inventoryKept.set({ why }, 0)
   for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
 }
 
 function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): void {
-  for (const { name: kind, state, objects, counters } of cluster.parts()) {
+  for (const { name: kind, state, counters } of cluster.parts()) {
     const counted = [
       [metrics.watchFailures, counters.failures],
       [metrics.watchSilences, counters.silences]
@@ -160,7 +157,6 @@ function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): vo
     for (const other of ['connecting', 'live', 'stale'] as const) {
       metrics.watchState.set({ kind, state: other }, Number(other === state))
     }
-    metrics.watchObjects.set({ kind }, objects)
   }
 }
 

@@ -53,7 +53,11 @@ describe('the claims of Services', () => {
     const services = [web, service('thief', 'a', older), service('own', 'b-1', older)]
     const { settle, sync } = claiming(services, [upstream('a'), upstream('b-1')])
     expect(settle()).eql(['thief: sync.allow does not let namespace b fill upstreams/a'])
-    expect(sync.counts()).eql({ holders: 2, problems: 1 })
+    expect(['a', 'b-1', 'c'].map(id => sync.members(`upstreams/${id}`) !== undefined)).eql([
+      true,
+      true,
+      false
+    ])
   })
 
   it('are of the oldest Service, whoever asked first, until it asks no more; of equal ones, of the least uid', () => {

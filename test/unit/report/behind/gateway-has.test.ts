@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { gatewaysHave } from '../../../../agent/round/gather/gateway-has.ts'
+import { gatewaysHave } from '../../../../agent/report/behind/differences.ts'
 import { holder } from '../../../build/holder.ts'
 
 const WROTE_AT = 1000
