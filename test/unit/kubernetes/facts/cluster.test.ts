@@ -1,9 +1,6 @@
 import { expect } from 'chai'
-import type { PodUid } from '../../../../agent/rules/drain/facts.ts'
 import type { ApiError } from '../../../../agent/kubernetes/transport/objects.ts'
 import { createPod, live, startRig, until, type Rig } from '../reflect/rig.ts'
-
-const uid = (text: string) => text as PodUid
 
 describe('watch: a cluster', () => {
   let rig: Rig
@@ -14,27 +11,6 @@ describe('watch: a cluster', () => {
     await live(rig)
     return rig
   }
-
-  it('lists the cluster, and follows a pod to its end within milliseconds', async () => {
-    let first = ''
-    const { kubernetes, cluster } = await start({ before: k => (first = createPod(k, 'web-1')) })
-    expect(cluster.pods.get(uid(first))).to.include({ name: 'web-1', ready: true, deletionAt: undefined })
-    expect(cluster.parts().map(p => [p.name, p.state, p.synced, p.objects])).to.deep.equal([
-      ['pods', 'live', true, 1],
-      ['endpointslices', 'live', true, 0],
-      ['gateways', 'live', true, 0],
-      ['services', 'live', true, 0]
-    ])
-    const second = createPod(kubernetes, 'web-2', { ip: '10.0.0.2' })
-    await until('the new pod is ready', () => cluster.pods.byIp('10.0.0.2')[0]?.ready === true)
-    kubernetes.store.delete('pods', 'shop', 'web-2')
-    await until('it ends', () => cluster.pods.ending().some(p => p.uid === second), 500)
-    expect(cluster.pods.get(uid(second))?.deletionGraceMs).to.equal(30_000)
-    kubernetes.store.delete('pods', 'shop', 'web-2', { gracePeriodSeconds: 0 })
-    await until('it is gone', () => cluster.pods.gone(uid(second)) !== undefined, 500)
-    expect(cluster.pods.gone(uid(second))?.fact.deletionAt).to.be.a('number')
-    expect(cluster.pods.byIp('10.0.0.2')).to.deep.equal([])
-  })
 
   it('asks for a round after a relevant change, and not after status noise', async () => {
     const { kubernetes, cluster, changes } = await start({ before: k => createPod(k, 'web-1') })
@@ -68,18 +44,6 @@ describe('watch: a cluster', () => {
     // No event has reported the end of the gateway's pod.
     await until('gone', () => cluster.gateways()[0]?.vanishedAt !== undefined)
     cluster.gatewayEnded(cluster.gateways()[0]?.id ?? '')
-    expect(cluster.gateways()).to.deep.equal([])
-  })
-
-  it('counts a gateway as ended if its pod disappears in a final phase', async () => {
-    const { kubernetes, cluster } = await start()
-    createPod(kubernetes, 'apisix-1', { namespace: 'apisix', ip: '10.2.0.1', labels: { app: 'apisix' } })
-    await until('listed', () => cluster.gateways().length === 1)
-    kubernetes.store.delete('pods', 'apisix', 'apisix-1')
-    kubernetes.store.patchStatus('pods', 'apisix', 'apisix-1', { phase: 'Succeeded' })
-    await until('ended', () => cluster.gateways().length === 0)
-    kubernetes.store.delete('pods', 'apisix', 'apisix-1', { gracePeriodSeconds: 0 })
-    await until('gone', () => cluster.parts()[2]?.objects === 0)
     expect(cluster.gateways()).to.deep.equal([])
   })
 

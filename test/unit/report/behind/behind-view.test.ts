@@ -150,11 +150,6 @@ describe('how far holders are behind Kubernetes', () => {
     }
   }
 
-  it('is nothing while all agree', () => {
-    const { round } = rig()
-    expect(round()).to.deep.equal({ missing: [], behind: null, lags: [] })
-  })
-
   it('blames the owner from the change on, until it has written, and then only gateways that were read', () => {
     const { behind, round, arrives, clock, writes, applies } = rig()
     const from = clock.now()

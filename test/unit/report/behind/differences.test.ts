@@ -68,22 +68,6 @@ describe('listed ghosts', () => {
     expect(of(gone)).to.deep.equal({ 'upstreams/web': { '10.0.0.9:8080': NOW - 500 } })
     expect(of({ ...gone, phase: 'proven' } as Drain)).to.deep.equal({})
   })
-
-  it('are those of the last listing too, while they are listed', () => {
-    const [, nobodys] = web.nodes
-    const [gone] = holder('web', ['10.0.0.8:8080']).nodes
-    const found = [
-      { node: nobodys!, evidence: 'no pod has had its address for 600 s', since: NOW - 600_000 },
-      { node: gone!, evidence: 'its pod was seen to end', since: NOW - 1000 }
-    ]
-    const ghosts = listedGhosts({
-      holders,
-      found: new Map([[web.key, found]]),
-      drains: [],
-      memory: () => undefined as never
-    })
-    expect(shown(ghosts)).to.deep.equal({ 'upstreams/web': { '10.0.0.9:8080': NOW - 600_000 } })
-  })
 })
 
 const WEB = 'upstreams/web' as HolderKey

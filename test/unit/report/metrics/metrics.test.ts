@@ -90,12 +90,6 @@ describe('metrics', () => {
     expect(text).to.include('apisix_drain_hook_duration_seconds_bucket{le="0.005",result="drained"} 1')
     expect(text).not.to.match(/NaN|-\d/)
   })
-
-  it('two sets are independent', async () => {
-    const other = createMetrics()
-    metrics.hookAbandoned.inc()
-    expect(await other.registry.metrics()).to.include('apisix_drain_hook_abandoned_total 0')
-  })
 })
 
 describe('the text of /metrics', () => {
@@ -123,11 +117,6 @@ describe('the text of /metrics', () => {
     expect(names.filter(name => name?.startsWith('nodejs_active_'))).to.deep.equal([])
   })
 
-  it('measures the process once, whatever the number of agents', async () => {
-    const other = createExposition(createMetrics(), clock, () => {})
-    expect(await other.metrics()).to.match(/^process_start_time_seconds \d+$/m)
-  })
-
   it('is made at most once a second, however many read it (S7)', async () => {
     clock.advance(1000)
     made = 0
@@ -152,14 +141,6 @@ describe('the label gateway', () => {
   }
   const many = (from: number, count: number) => Array.from({ length: count }, (_, i) => `apisix-${from + i}`)
 
-  it('is the name, and its series begin when the gateway is first seen', () => {
-    const { series, names } = rig()
-    names.keep(['apisix-1', 'apisix-2'])
-    expect([...series]).to.deep.equal(['apisix-1', 'apisix-2'])
-    expect(names.labelOf('apisix-1')).to.equal('apisix-1')
-    expect(names.labelOf('apisix-3'), 'seen between two scrapes').to.equal('apisix-3')
-  })
-
   it('is `other` above the bound', () => {
     const { series, names } = rig()
     names.keep(many(1, MOST + 5))
@@ -178,15 +159,6 @@ describe('the label gateway', () => {
     expect(series.size).to.equal(MOST)
     expect(series).not.to.include('apisix-1')
     expect(series).to.include(`apisix-${MOST + 1}`)
-  })
-
-  it('stays bounded over any number of rollouts of the gateways', () => {
-    const { series, names } = rig()
-    for (let from = 1; from < 500; from += 7) {
-      names.keep(many(from, 5))
-      expect(series.size).to.be.at.most(MOST)
-      for (const name of many(from, 5)) expect(names.labelOf(name)).to.equal(name)
-    }
   })
 })
 

@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { WebSocket } from 'ws'
@@ -20,13 +20,6 @@ const failure = async (promise: Promise<unknown>) =>
     (error: NodeJS.ErrnoException) => error.code
   )
 
-async function raw(port: number, app: App): Promise<Socket> {
-  const accepted = once(app.server, 'connection')
-  const socket = connect(port, '127.0.0.1')
-  await accepted
-  return socket
-}
-
 describe('sandbox/app: the worst-case app', () => {
   let app: App
   let port: number
@@ -41,15 +34,6 @@ describe('sandbox/app: the worst-case app', () => {
   afterEach(() => {
     app.server.close()
     app.server.closeAllConnections()
-  })
-
-  it('answers with its name, and reads an upload to its end', async () => {
-    expect(JSON.parse((await ask(port, '/')).body)).to.include({ pod: 'web-1', terminating: false })
-    const socket = await raw(port, app)
-    socket.end('POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nabcde')
-    let answer = ''
-    for await (const chunk of socket) answer += String(chunk)
-    expect(answer).to.contain('"received":5,')
   })
 
   it('finishes accepted requests, and refuses all others from the moment of TERM', async () => {

@@ -36,12 +36,6 @@ describe('sandbox: as a process', () => {
       problems: ['--arms late-sleep-5 needs an ingress controller: --mode sync has none']
     })
   })
-
-  it('prints its help on stdout and exits 0', () => {
-    const { status, stdout } = run('--help')
-    expect(status).to.equal(0)
-    expect(stdout).to.contain('npm run sandbox').and.to.contain('--only apisix')
-  })
 })
 
 describe('sandbox: one stand-in alone', () => {

@@ -11,28 +11,6 @@ describe('sandbox/kubelet: how a pod is ended', () => {
   beforeEach(() => (world = harness()))
   afterEach(() => world.close())
 
-  it('waits for the hook, then TERMs, then deletes the object', async () => {
-    const preStop = { exec: { command: ['sh', '-c', 'echo bye; sleep 0.3'] } }
-    const { pod, record } = await world.pod('web-1', { preStop })
-    await world.end(pod)
-    const [hook] = record.hooks
-    expect(hook).to.include({ kind: 'exec', ok: true, exitCode: 0, output: 'bye\n' })
-    expect(hook!.endedAt - hook!.startedAt).to.be.at.least(290)
-    expect(ranBetween(hook!.startedAt, hook!.endedAt)).to.be.below(SOON_MS)
-    expect(record.termAt).to.be.at.least(hook!.endedAt)
-    expect(record.exits).to.have.length(1)
-    expect(record.exits[0]).to.include({ code: 0, signal: null })
-    expect(world.store.get('pods', 'shop', 'web-1')).to.equal(undefined)
-    expect(world.events('FailedPreStopHook')).to.deep.equal([])
-  })
-
-  it('TERMs at once when there is no hook', async () => {
-    const { pod, record } = await world.pod('web-1')
-    await world.end(pod)
-    expect(record.hooks).to.deep.equal([])
-    expect(ranBetween(record.deletionSeenAt!, record.termAt!)).to.be.below(SOON_MS)
-  })
-
   for (const [what, command] of [
     ['exits with an error', ['sh', '-c', 'echo no >&2; exit 7']],
     ['does not exist (a distroless image)', ['/no/such/binary']]
@@ -67,16 +45,6 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     expect(ranBetween(record.termAt!, record.exits[0]!.at)).to.be.below(3900)
   })
 
-  it('runs no hook at grace 0, and the object is gone at once', async () => {
-    const preStop = { exec: { command: ['sleep', '20'] } }
-    const { pod, record } = await world.pod('web-1', { preStop })
-    const ended = world.end(pod, 0)
-    expect(world.store.get('pods', 'shop', 'web-1')).to.equal(undefined)
-    await ended
-    expect(record.hooks).to.deep.equal([])
-    expect(ranBetween(record.deletionSeenAt!, record.termAt!)).to.be.below(SOON_MS)
-  })
-
   it('cuts a running hook short when the pod is then deleted by force', async () => {
     const preStop = { exec: { command: ['sleep', '20'] } }
     const { pod, record } = await world.pod('web-1', { preStop })
@@ -99,17 +67,5 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     expect([a!.container, b!.container].toSorted()).to.deep.equal(['a', 'b'])
     expect(b!.startedAt, 'b started before a had ended').to.be.below(a!.endedAt)
     expect(a!.startedAt).to.be.below(b!.endedAt)
-  })
-
-  it('deletes the pod that it ended, not a successor of the same name', async () => {
-    const preStop = { exec: { command: ['sleep', '0.3'] } }
-    const { pod, record } = await world.pod('web-0', { preStop })
-    world.store.delete('pods', 'shop', 'web-0')
-    await world.kubelet.until('the hook runs', () => record.hookStartedAt !== undefined, 60_000)
-    world.store.delete('pods', 'shop', 'web-0', { gracePeriodSeconds: 0 })
-    const successor = await world.pod('web-0')
-    await world.kubelet.until('the first is gone', () => record.goneAt !== undefined, 60_000)
-    expect(world.store.get('pods', 'shop', 'web-0')?.metadata.uid).to.equal(successor.pod.metadata.uid)
-    expect(pod.metadata.uid).to.not.equal(successor.pod.metadata.uid)
   })
 })

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
 import { WebSocketServer, type WebSocket } from 'ws'
-import { createApp } from '../../../../sandbox/app/server.ts'
 import { startLoad } from '../../../../sandbox/load/generate.ts'
 import { nextShot } from '../../../../sandbox/load/mix.ts'
 import type { LoadOptions, LoadResult, Traffic } from '../../../../sandbox/load/options.ts'
@@ -54,22 +53,15 @@ describe('sandbox/load', () => {
     }
   })
 
-  it('counts no failure of a good app, for any kind of request', async () => {
-    const url = await serve(createApp('web-1', () => {}).server)
-    const result = await load(url, 400, { traffic: 'with-websockets', rate: 400 })
-    expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
-    expect(result.pending).to.equal(0)
-    for (const { requests } of Object.values(result.byRequest)) expect(requests).to.be.above(0)
-  })
-
   it('keeps its rate even without answers (open model)', async () => {
     let arrived = 0
     const url = await serve(() => void arrived++)
     const running = startLoad(options(url))
     await eventually('100 arrived', () => arrived >= 100)
     expect(running.counts().requests, 'none has ended').to.equal(0)
-    servers.at(-1)!.closeAllConnections()
-    await running.stop()
+    const stopped = running.stop()
+    servers.pop()!.close().closeAllConnections()
+    await stopped
   })
 
   const broken: readonly [string, RequestListener, 'status' | 'reset' | 'timeout' | 'truncated'][] = [
@@ -152,14 +144,6 @@ describe('sandbox/load', () => {
     })
     const { requests } = await load(url)
     expect(arrived).to.equal(requests)
-  })
-
-  it('uses its targets in turn', async () => {
-    const hits = [0, 0]
-    const count = (i: number) => serve((_, response) => void (hits[i]!++, response.end('"received":256,')))
-    const targets = [await count(0), await count(1)]
-    await load(targets[0]!, 100, { targets })
-    expect(Math.abs(hits[0]! - hits[1]!)).to.be.at.most(1)
   })
 })
 
