@@ -1,9 +1,18 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/rules/drain/drain.ts'
 import { begin } from '../../../agent/rules/drain/step.ts'
-import { BLIND_MS, createAddressOwnership } from '../../../agent/round/ownership.ts'
+import {
+  BLIND_MS,
+  createAddressOwnership,
+  createBlindness,
+  createOldGateways,
+  vouchForEntries
+} from '../../../agent/round/ownership.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { gathering } from '../../../agent/round/gather/gather.ts'
+import type { Sources } from '../../../agent/round/gather/sources.ts'
+import { staticPart } from '../../../agent/kubernetes/reflect/watch-status.ts'
 
 const draining = begin(seen(pod('web-1', terminating(0))), 0, DRAIN_SETTINGS) as Drain
 const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Drain
@@ -94,5 +103,72 @@ describe('address ownership', () => {
       expect(three.map(drain => some.ofDrain(drain, isHeld, 1))).to.deep.equal(['drop', 'drop', 'drop'])
     expect(three.map(drain => all.isSure(drain, 0))).to.deep.equal([true, true, true])
     expect(three.map(drain => all.ofDrain(drain, false, 1))).to.deep.equal(['put', 'put', 'put'])
+  })
+})
+
+describe('a watch that is down', () => {
+  it('is too old after a while, counted from its end, and not once it is back', () => {
+    const watch = createBlindness()
+    expect(watch.isBlind(1e9)).to.equal(false)
+    watch.look(false, 1000)
+    watch.look(false, 5000)
+    expect(watch.isBlind(1000 + BLIND_MS)).to.equal(false)
+    expect(watch.isBlind(1001 + BLIND_MS)).to.equal(true)
+    watch.look(true, 1002 + BLIND_MS)
+    expect(watch.isBlind(1e9)).to.equal(false)
+  })
+
+  it('makes the list of gateways too old if it is their watch alone', () => {
+    const after = (...down: string[]) => {
+      const parts = ['pods', 'gateways'].map(name => ({
+        name,
+        state: down.includes(name) ? 'stale' : 'live'
+      }))
+      const isOld = createOldGateways(() => parts as never)
+      return [isOld(0), isOld(BLIND_MS), isOld(BLIND_MS + 1)]
+    }
+    expect(after('gateways')).to.deep.equal([false, false, true])
+    expect(after('gateways', 'pods')).to.deep.equal([false, false, false])
+    expect(after()).to.deep.equal([false, false, false])
+  })
+
+  it('leaves the list of gateways incomplete if it is the watch of gateways', () => {
+    const sources = { cluster: { gateways: () => [], parts: () => [{ name: 'gateways', synced: true }] } }
+    const known = (gatewaysAreOld: boolean) =>
+      gathering(sources as unknown as Sources, {
+        world: {} as never,
+        drains: new Map(),
+        tookOver: () => false,
+        before: { changes: [], kept: [] },
+        now: 0,
+        gatewaysAreOld
+      }).gatewaysKnown
+    expect([known(false), known(true)]).to.deep.equal([true, false])
+  })
+})
+
+const sources = (state: 'live' | 'stale') =>
+  ({
+    cluster: {
+      parts: () => [{ ...staticPart('pods', 1), state }, staticPart('endpointslices', 1)],
+      gateways: () => [{}]
+    },
+    inventory: { readAt: () => 1 }
+  }) as unknown as Sources
+
+describe('whether the agent knows every entry', () => {
+  const why = (state: 'live' | 'stale', looked: boolean, failing = false) => {
+    const said = vouchForEntries(sources(state), failing, looked)
+    return said.ok ? '' : said.why
+  }
+
+  it('knows them once a round has used a live watch', () => {
+    expect(why('live', true)).to.equal('')
+  })
+
+  it('does not know them before that, while the watch is down, or after a failed round', () => {
+    expect(why('live', false)).to.include('not looked at yet')
+    expect(why('stale', true)).to.include('the watch of pods is stale')
+    expect(why('live', true, true)).to.include('the last round failed')
   })
 })

@@ -1,7 +1,13 @@
 import { expect } from 'chai'
-import { createSchedule } from '../../../agent/round/schedule.ts'
+import { createSchedule, createAlarm } from '../../../agent/round/schedule.ts'
 import { silent } from '../../build/apisix.ts'
 import { manualClock } from '../../build/manual-clock.ts'
+import { momentsOf } from '../../../agent/report/snapshot/drain-view.ts'
+import { createMemories } from '../../../agent/round/gather/memory.ts'
+import { begin, step } from '../../../agent/rules/drain/step.ts'
+import { IDLE, DRAIN_SETTINGS, drainOf, proven, seen } from '../../build/drain.ts'
+import { holder } from '../../build/holder.ts'
+import { pod, terminating } from '../../build/pod.ts'
 
 describe('when rounds run', () => {
   const rig = (round: (clock: ReturnType<typeof manualClock>) => void = () => {}) => {
@@ -85,5 +91,87 @@ describe('when rounds run', () => {
     await settled()
     expect(at).eql([])
     expect(clock.pending).equal(0)
+  })
+})
+
+describe('moments', () => {
+  const ending = pod('web-1', terminating(10_000, 30))
+  const place = (key: string, removedAt: number | undefined) =>
+    [key, { holder: holder(key, []), node: '10.0.0.1:80', removedAt }] as const
+
+  it('records when Kubernetes decided, and not when the kubelet removes the pod from the API server', () => {
+    const begun = drainOf(seen(ending), 10_003)
+    expect(begun.decidedAt).to.equal(10_000)
+    const last = seen(pod('web-1', terminating(17_000, 0)))
+    expect(step(begun, last, 17_100, DRAIN_SETTINGS)).to.include({ decidedAt: 10_000, pod: last.pod })
+  })
+
+  it('counts as accepted when the last holder has dropped the node', () => {
+    const memory = createMemories().of(ending.uid)
+    const accepted = () => momentsOf(begin(seen(ending), 10_001, DRAIN_SETTINGS)!, memory).acceptedAt
+    expect(accepted()).to.equal(null)
+    memory.places.set(...place('a', 5))
+    memory.places.set(...place('b', 9))
+    expect(accepted()).to.equal(9)
+    memory.places.set(...place('c', undefined))
+    expect(accepted()).to.equal(null)
+  })
+
+  it('gives the time line of a drain', () => {
+    const memory = createMemories().of(ending.uid)
+    memory.hookAt = 10_050
+    memory.ackAt = 10_080
+    const begun = begin(seen(ending), 10_001, DRAIN_SETTINGS)!
+    expect(momentsOf(begun, memory)).to.include({
+      decidedAt: 10_000,
+      seenAt: 10_001,
+      confirmedAt: null,
+      goneAt: null
+    })
+    const verdict = proven({ at: 10_070, gateways: [{ ...IDLE, at: 10_070 }] })
+    const done = { ...begun, phase: 'proven', at: 10_070, verdict } as never
+    expect(momentsOf(done, memory)).to.include({
+      confirmedAt: 10_070,
+      idleAt: 10_070,
+      hookAt: 10_050,
+      ackAt: 10_080
+    })
+    const weak = { ...begun, phase: 'gone', at: 10_090, verdict: proven({ grade: 'observed' }) } as never
+    expect(momentsOf(weak, memory)).to.include({ idleAt: null, goneAt: 10_090 })
+  })
+})
+
+describe('memories', () => {
+  it('are kept for drains and held hooks, and for nothing else', () => {
+    const memories = createMemories()
+    const [a, b, c] = ['a', 'b', 'c'].map(name => pod(name).uid) as [never, never, never]
+    for (const uid of [a, b, c]) memories.of(uid).hookAt = 1
+    memories.keep(new Map([[a, {} as never]]), new Set([b]))
+    expect([a, b, c].map(uid => memories.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
+  })
+})
+
+describe('the alarm of the loop', () => {
+  it('fires at the earlier of two times, and only once', () => {
+    const clock = manualClock(0)
+    const rung: number[] = []
+    const alarm = createAlarm(clock, () => rung.push(clock.now()))
+    alarm.set(500)
+    alarm.noLaterThan(800)
+    alarm.noLaterThan(200)
+    clock.advance(1000)
+    expect(rung).to.deep.equal([200])
+    // The alarm at 200 has fired, so it must not count as an earlier alarm for the next time.
+    alarm.noLaterThan(1300)
+    clock.advance(1000)
+    expect(rung).to.deep.equal([200, 1300])
+  })
+  it('cannot be set after it is stopped', () => {
+    const clock = manualClock(0)
+    const alarm = createAlarm(clock, () => {})
+    alarm.set(500)
+    alarm.stop()
+    alarm.noLaterThan(200)
+    expect(clock.pending).to.equal(0)
   })
 })

@@ -42,18 +42,6 @@ describe('watch: the pod store', () => {
     expect(kept(), 'gone').to.equal('role=primary')
   })
 
-  it('finds pods by address, both families, and all that share one', () => {
-    const { store, sink } = createPodStore(manualClock())
-    sink.set(pod('a', { ips: ['10.0.0.7', 'fd00::7'] }))
-    sink.set(pod('b', { ips: ['10.1.0.1'], hostNetwork: true }))
-    sink.set(pod('c', { ips: ['10.1.0.1'], hostNetwork: true }))
-    expect(store.byIp('fd00::7').map(p => p.name)).to.deep.equal(['a'])
-    expect(store.byIp('10.1.0.1').map(p => p.name)).to.deep.equal(['b', 'c'])
-    expect(store.byIp('10.9.9.9')).to.deep.equal([])
-    sink.gone('uid-b', undefined)
-    expect(store.byIp('10.1.0.1').map(p => p.name)).to.deep.equal(['c'])
-  })
-
   it('remembers the pod ranges (/24 or /64), even after the pods are gone; never the range of a host', () => {
     const { store, sink } = createPodStore(manualClock())
     sink.set(pod('a', { ips: ['10.0.0.7', 'fd00:1::7'] }))
@@ -89,39 +77,6 @@ describe('watch: the pod store', () => {
     expect(store.endedAt('10.0.0.7')).to.equal(undefined)
   })
 
-  it('gives an address to the new pod when the containers of the old one have ended', () => {
-    const { store, sink } = createPodStore(manualClock())
-    sink.set(pod('old', { ips: ['10.0.0.7'] }))
-    sink.set(pod('old', { ips: ['10.0.0.7'], phase: 'Succeeded' }))
-    expect(store.byIp('10.0.0.7')).to.deep.equal([])
-    sink.set(pod('new', { ips: ['10.0.0.7'] }))
-    expect(store.byIp('10.0.0.7').map(p => p.name)).to.deep.equal(['new'])
-    sink.gone('uid-old', undefined)
-    expect(store.byIp('10.0.0.7').map(p => p.name)).to.deep.equal(['new'])
-  })
-
-  it('reads a pod with the same name and a new uid as the end of the old pod (StatefulSets)', () => {
-    const { store, sink } = createPodStore(manualClock())
-    sink.set(pod('db-0', { uid: uid('first') }))
-    sink.set(pod('db-0', { uid: uid('second') }))
-    expect(store.byName('shop', 'db-0')?.uid).to.equal('second')
-    expect(store.get(uid('first'))).to.equal(undefined)
-    expect(store.gone(uid('first'))?.fact.name).to.equal('db-0')
-    expect(store.size).to.equal(1)
-  })
-
-  it('lists the pods that are ending', () => {
-    const { store, sink } = createPodStore(manualClock())
-    sink.set(pod('a'))
-    sink.set(pod('b', { deletionAt: 5 }))
-    sink.set(pod('c', { phase: 'Succeeded' }))
-    sink.set(pod('d', { phase: 'Failed' }))
-    expect(store.ending().map(p => p.name)).to.deep.equal(['b', 'c', 'd'])
-    sink.gone('uid-c', undefined)
-    sink.gone('uid-b', undefined)
-    expect(store.ending().map(p => p.name)).to.deep.equal(['d'])
-  })
-
   it('remembers the last state of a removed pod for an hour', () => {
     const clock = manualClock(0)
     const { store, sink } = createPodStore(clock)
@@ -132,12 +87,6 @@ describe('watch: the pod store', () => {
     expect(store.gone(uid('uid-a'))).not.to.equal(undefined)
     clock.advance(1)
     expect(store.gone(uid('uid-a'))).to.equal(undefined)
-  })
-
-  it('remembers a pod that appeared and disappeared between two reads', () => {
-    const { store, sink } = createPodStore(manualClock())
-    expect(sink.gone('uid-a', pod('a'))).to.equal(false)
-    expect(store.gone(uid('uid-a'))?.fact.name).to.equal('a')
   })
 
   it('keeps every index correct after any sequence of events', () => {

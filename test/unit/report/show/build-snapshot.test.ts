@@ -1,9 +1,16 @@
 import { expect } from 'chai'
-import { SNAPSHOT_VERSION } from '../../../../agent/report/snapshot/snapshot.ts'
-import { buildSnapshot } from '../../../../agent/report/show/build-snapshot.ts'
-import { pod } from '../../../build/pod.ts'
+import { SNAPSHOT_VERSION, createReadiness } from '../../../../agent/report/snapshot/snapshot.ts'
+import { buildSnapshot, holdersOnSuccessors } from '../../../../agent/report/show/build-snapshot.ts'
+import { pod, terminating } from '../../../build/pod.ts'
 import { ackFor } from '../../../build/serve.ts'
 import { NO_MOMENTS, sources, waitingDrain } from '../../../build/snapshot.ts'
+import type { Drain } from '../../../../agent/rules/drain/drain.ts'
+import type { Holder } from '../../../../agent/rules/plan/holder.ts'
+import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { drainOf, seen } from '../../../build/drain.ts'
+import { holder } from '../../../build/holder.ts'
+import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
+import { createHooksView } from '../../../../agent/report/show/views.ts'
 
 describe('snapshot', () => {
   it('shows a drain with the moments that its witnesses report', () => {
@@ -93,5 +100,136 @@ describe('snapshot', () => {
     expect(JSON.stringify(buildSnapshot(sources()))).to.equal(text)
     expect(JSON.parse(text)).to.have.property('version', SNAPSHOT_VERSION)
     expect(snapshot.gateways[0]).to.include({ name: 'apisix-0', host: null, available: 'observed' })
+  })
+})
+
+describe('holders on successors', () => {
+  const A = '10.0.0.1:8080'
+  const B = '10.0.0.2:8080'
+  const NEXT = '10.0.0.9:8080'
+  const ended = (name: string, since: number): Drain => drainOf(seen(pod(name, terminating(0))), since)
+
+  function found(
+    listed: Holder,
+    ends: readonly (readonly [Drain, string])[],
+    differs: { readonly sealing?: boolean; readonly removedAt?: number; readonly successors?: string[] } = {}
+  ) {
+    const memories = createMemories()
+    for (const [{ uid }, node] of ends) {
+      const memory = memories.of(uid)
+      memory.sealing = differs.sealing ?? true
+      memory.successors = { '8080': differs.successors ?? [NEXT] }
+      memory.places.set(node, { holder: listed, node, removedAt: differs.removedAt })
+    }
+    const inventory = { holders: () => new Map([[listed.key, listed]]) }
+    return holdersOnSuccessors(
+      ends.map(([drain]) => drain),
+      uid => memories.of(uid),
+      inventory
+    ).get(listed.key)
+  }
+
+  it('are those whose nodes are all sealed, since the last of their pods began to end', () => {
+    const ends = [[ended('a', 100), A] as const, [ended('b', 300), B] as const]
+    expect(found(holder('web', [A, B]), ends)).to.deep.equal({ since: 300, nodes: [NEXT] })
+  })
+
+  it('are also those without a successor: nobody serves', () =>
+    expect(found(holder('web', [A]), [[ended('a', 100), A]], { successors: [] })).to.deep.equal({
+      since: 100,
+      nodes: []
+    }))
+
+  it('are not those that list a node that serves', () =>
+    expect(found(holder('web', [A, B]), [[ended('a', 100), A]])).to.equal(undefined))
+
+  it('a node of weight 0 does not count while others have a weight', () => {
+    const nodes = holder('web', [A, B]).nodes.map(node => (node.key === B ? { ...node, weight: 0 } : node))
+    expect(found(holder('web', [], { nodes }), [[ended('a', 100), A]])).to.include({ since: 100 })
+  })
+
+  it('are none before the seal, after the owner has removed the node, and by discovery', () => {
+    const ends = [[ended('a', 100), A]] as const
+    const web = holder('web', [A])
+    expect(found(web, ends, { sealing: false })).to.equal(undefined)
+    expect(found(web, ends, { removedAt: 200 })).to.equal(undefined)
+    const discovery = { type: 'kubernetes', service: 'shop/web:http' }
+    expect(found(holder('web', [A], { discovery }), ends)).to.equal(undefined)
+  })
+})
+
+describe('hooks of routed workloads', () => {
+  const listed = '10.1.0.1'
+  const view = (pods: readonly PodFact[], readAt: number | 'never' = 1) =>
+    createHooksView(
+      {
+        cluster: { pods: { values: () => pods } },
+        inventory: {
+          byHost: host => (host === listed ? [{} as never] : []),
+          readAt: () => (readAt === 'never' ? undefined : readAt)
+        }
+      },
+      { now: () => 0 }
+    )()
+  const web = (name: string, differs: Partial<PodFact> = {}): PodFact => ({
+    ...pod(name),
+    namespace: 'shop',
+    ready: true,
+    ips: [listed],
+    owner: 'ReplicaSet/web-5d7f9c',
+    ...differs
+  })
+
+  it('names those without a hook, without a fallback, and with a container without a hook, by Deployment', () => {
+    const pods = [
+      web('a'),
+      web('b', { owner: 'ReplicaSet/web-77aa' }),
+      web('c', { owner: 'StatefulSet/db', hook: 'bare' }),
+      web('d', { owner: undefined, hook: 'safe' }),
+      web('e', { owner: 'DaemonSet/edge', hook: 'part' })
+    ]
+    expect(view(pods)).to.deep.equal({
+      routed: 4,
+      without: [{ name: 'shop/Deployment/web', pods: 2 }],
+      bare: [{ name: 'shop/StatefulSet/db', pods: 1 }],
+      early: [{ name: 'shop/DaemonSet/edge', pods: 1 }],
+      counts: { without: 1, bare: 1, early: 1 }
+    })
+  })
+
+  it('counts only pods that serve, and that a holder lists', () => {
+    const others = [
+      web('a', { ips: ['10.1.0.2'] }),
+      web('b', { ready: false }),
+      web('c', { hostNetwork: true }),
+      web('d', terminating(5))
+    ]
+    expect(view(others).routed).to.equal(0)
+    expect(view([web('a')], 'never').routed).to.equal(0)
+  })
+
+  it('names the first 20, and counts all', () => {
+    const many = Array.from({ length: 30 }, (_, i) => web(`p${i}`, { owner: `StatefulSet/s${i}` }))
+    const { without, counts } = view(many)
+    expect([without.length, counts.without]).to.deep.equal([20, 30])
+  })
+})
+
+describe('readiness', () => {
+  it('lists every part that has not reported ready', () => {
+    const readiness = createReadiness()
+    const pods = readiness.part('watch:pods')
+    const gateways = readiness.part('gateways')
+    expect(readiness.missing()).to.deep.equal([
+      { part: 'watch:pods', why: 'has not reported yet' },
+      { part: 'gateways', why: 'has not reported yet' }
+    ])
+    pods.ready()
+    gateways.notReady('none found')
+    expect(readiness.missing()).to.deep.equal([{ part: 'gateways', why: 'none found' }])
+    readiness.part('gateways').ready()
+    expect(readiness.missing()).to.deep.equal([])
+    readiness.part('watch:pods')
+    expect(readiness.missing(), 'asking again does not forget').to.deep.equal([])
   })
 })

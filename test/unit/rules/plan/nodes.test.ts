@@ -1,0 +1,39 @@
+import { expect } from 'chai'
+import { nodesOf, nodesAt } from '../../../../agent/rules/plan/holder.ts'
+import { pod } from '../../../build/pod.ts'
+import { node } from '../../../build/holder.ts'
+
+describe('nodesOf', () => {
+  it('is the bare addresses of a pod that has its own', () =>
+    expect(nodesOf(pod('web-1', { ips: ['10.0.0.1', 'fd00::1'] }), [80])).to.deep.equal([
+      '10.0.0.1',
+      '[fd00::1]'
+    ]))
+
+  it('is address and port of a pod that shares its address, each once', () =>
+    expect(nodesOf(pod('web-1', { hostNetwork: true, containerPorts: [80, 81] }), [81, 82])).to.deep.equal([
+      '10.0.0.1:80',
+      '10.0.0.1:81',
+      '10.0.0.1:82'
+    ]))
+
+  it('is empty if a shared address has no known port: it must not cover other pods', () =>
+    expect(nodesOf(pod('web-1', { hostNetwork: true, containerPorts: [] }), [])).to.deep.equal([]))
+})
+
+describe('nodes at a host', () => {
+  for (const size of [3, 40]) {
+    const nodes = Array.from({ length: size }, (_, i) => node(`10.0.0.${i}:80`))
+    nodes.splice(1, 0, node('10.0.0.2:81'))
+
+    it(`are all nodes of the host, in the order of the list (${size} hosts)`, () => {
+      expect(nodesAt(nodes, '10.0.0.2').map(({ key }) => key)).to.deep.equal(['10.0.0.2:81', '10.0.0.2:80'])
+      expect(nodesAt(nodes, '10.0.0.9999')).to.deep.equal([])
+    })
+
+    it(`come from the given list, not from an earlier one (${size} hosts)`, () => {
+      nodesAt(nodes, '10.0.0.2')
+      expect(nodesAt(nodes.slice(2), '10.0.0.2').map(({ key }) => key)).to.deep.equal(['10.0.0.2:80'])
+    })
+  }
+})
