@@ -98,6 +98,7 @@ function holderOf(name: string, i: number, now: number): HolderView {
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
     missing: i % 500 === 9 ? [{ node: node(8), since: now - 12_000 }] : [],
+    notReady: [],
     revision: i % 9 === 0 ? 4000 : i % 500 === 11 ? 4115 : 4001 + (i % 100),
     behind: behindOf(i, now),
     lags:

@@ -11,9 +11,10 @@ export const holderName = ({ service, name, key }: Pick<HolderView, 'service' | 
   (service ?? name) ? `${service ?? name} (${key})` : key
 
 /** Why a holder is behind Kubernetes: `its owner (ingress-controller-2) has not written 2 nodes`; empty if the holder is not behind. */
-export function whyBehind({ behind, missing, owner }: HolderView): string {
+export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
   if (!behind) return ''
-  const nodes = missing.length > 0 ? count(missing.length, 'node') : 'what changed since'
+  const late = missing.length + notReady.length
+  const nodes = late > 0 ? count(late, 'node') : 'what changed since'
   const [first, ...others] = behind.gateways
   const writer = owner === 'unknown' ? 'its owner' : `its owner (${owner})`
   const gateway =
@@ -64,7 +65,10 @@ export const toneOf = (holder: HolderView, now: number): Tone =>
   now - differsSince(holder) > LATE_MS ? 'bad' : 'busy'
 
 /** The differences of a holder from Kubernetes, with their age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
-export function differenceOf({ ghosts, missing, onSuccessors, behind }: HolderView, now: number): string {
+export function differenceOf(
+  { ghosts, missing, notReady, onSuccessors, behind }: HolderView,
+  now: number
+): string {
   const age = (since: number) => formatAge(now - since)
   const list = (nodes: readonly { readonly node: string; readonly since: number }[]) =>
     nodes.map(({ node, since }) => `${node} (${age(since)})`).join(' ')
@@ -76,6 +80,7 @@ export function differenceOf({ ghosts, missing, onSuccessors, behind }: HolderVi
       : []),
     ...(ghosts.length > 0 ? [`${count(ghosts.length, 'ghost')}: ${list(ghosts)}`] : []),
     ...(missing.length > 0 ? [`missing: ${list(missing)}`] : []),
+    ...(notReady.length > 0 ? [`not Ready and still listed: ${list(notReady)}`] : []),
     ...(behind?.gateways ?? []).map(({ gateway, why, since }) => `${gateway}: ${why} (${age(since)})`)
   ].join(' · ')
 }

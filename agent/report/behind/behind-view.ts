@@ -9,7 +9,7 @@ import { followedService, type Followed, type Sync } from '../../upkeep/sync.ts'
 import {
   gatewaysHave,
   holderClock,
-  missingSince,
+  differencesOf,
   servingNames,
   QUIET,
   type Compared,
@@ -144,7 +144,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     // A holder whose pods are all gone still follows the Service that it followed with them.
     const followed = service === 'unknown' ? one.followed : service === 'several' ? undefined : service
     const current = slicesOf(followed)
-    const differs = missingSince(sources, holder, followed, one, now)
+    const differs = differencesOf(sources, holder, { followed, slices: current }, one, now)
     const seen = { revision: holder.revision, differs, gained, stale }
     const clocks = seenAtOwner(one.clocks, seen, gateways, now)
     const found = { holder, followed, slices: current, pods, checkedAt: now, clocks }

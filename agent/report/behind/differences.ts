@@ -38,11 +38,14 @@ interface DifferencesOptions extends Pick<Sources, 'cluster' | 'inventory'> {
   readonly sync: Pick<Sync, 'members'> | undefined
 }
 
-/** Ready endpoints that a holder should list and does not, each with the time from which it was ready. */
-export function missingSince(
+/**
+ * The nodes in which a holder differs from its Service, each with the time of the change: ready endpoints that it does not list, and
+ * listed ones that are not Ready any more. Pods that end are drains.
+ */
+export function differencesOf(
   { cluster, inventory, sync }: DifferencesOptions,
   holder: Holder,
-  followed: Followed | undefined,
+  { followed, slices }: Pick<Compared, 'followed' | 'slices'>,
   { clocks: { nodes }, gainedAt }: Compared,
   now: Millis
 ): ReadonlyMap<NodeKey, Millis> {
@@ -64,14 +67,24 @@ export function missingSince(
     : followed
       ? missingFrom(cluster, holder, followed, { now, late }).filter(node => !isElsewhere(node))
       : []
-  return new Map(found.map(node => [node, readyAt(node) ?? now]))
+  const stays = (host: string) => pods.byIp(host).some(({ deletionAt }) => deletionAt === undefined)
+  const notReady = new Set(
+    slices.flatMap(({ endpoints }) => endpoints.filter(({ ready }) => !ready).map(one => one.address))
+  )
+  // Other owners than an ingress controller may list on purpose what is not Ready.
+  const left =
+    holder.owner === 'unknown' ? [] : holder.nodes.filter(({ host }) => notReady.has(host) && stays(host))
+  return new Map([
+    ...found.map(node => [node, readyAt(node) ?? now] as const),
+    ...left.map(({ key }) => [key, now] as const)
+  ])
 }
 
 /** How far a holder is behind Kubernetes now, and how long the gateways took to follow its last change. */
-export type HolderClock = Pick<HolderView, 'missing' | 'behind' | 'lags'>
+export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind' | 'lags'>
 
 /** The clock of a holder that is not behind, and has no lags. */
-export const QUIET: HolderClock = { missing: [], behind: null, lags: [] }
+export const QUIET: HolderClock = { missing: [], notReady: [], behind: null, lags: [] }
 
 /**
  * Keeps only the results of readings that began after the change: an earlier reading may just be old.
@@ -80,22 +93,24 @@ export const QUIET: HolderClock = { missing: [], behind: null, lags: [] }
  * @param isSynced whether the agent fills the holder, so that no other owner is to blame
  */
 export function holderClock(
-  { clocks }: Pick<Compared, 'clocks'>,
+  { holder, clocks }: Pick<Compared, 'holder' | 'clocks'>,
   readAt: Millis,
   isSynced: () => boolean
 ): HolderClock {
   const { waiting, lags } = clocks
   const owner = clocks.owes !== undefined && clocks.owes < readAt ? clocks.owes : null
   if (clocks.nodes.size + waiting.size + lags.length === 0 && owner === null) return QUIET
-  const missing = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
+  const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
   const gateways = [...waiting].flatMap(([gateway, { since, why, evidence }]) =>
     why === '' ? [] : [{ gateway, since, why, evidence }]
   )
   if (owner === null && gateways.length === 0) return lags.length === 0 ? QUIET : { ...QUIET, lags }
   const since = Math.min(owner ?? Infinity, ...gateways.map(one => one.since))
   const cause = owner === null ? 'gateways' : isSynced() ? 'sync' : 'owner'
+  const isListed = ({ node }: { readonly node: NodeKey }) => holder.nodes.some(({ key }) => key === node)
   return {
-    missing,
+    missing: nodes.filter(one => !isListed(one)),
+    notReady: nodes.filter(isListed),
     behind: { since, owner, cause, gateways },
     lags
   }

@@ -202,6 +202,8 @@ export interface HolderView {
   readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** Ready endpoints that the holder does not list. */
   readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Nodes that it lists although their endpoint is not Ready any more, and the pod stays. Only if an ingress controller owns it. */
+  readonly notReady: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** etcd's revision of the object; counted by the agent in standalone mode. */
   readonly revision: number
   /** Set while a change of the ready endpoints, or of the object, has not arrived everywhere: see `BehindView`. */

@@ -16,6 +16,7 @@ describe('how far holders are behind Kubernetes', () => {
     const clock = manualClock()
     const old = pod('old', { ips: ['10.0.0.1'], startedAt: clock.now() - 3_600_000 })
     let pods: readonly PodFact[] = [old]
+    let unready: readonly string[] = []
     let holders: readonly Holder[] = [listing('web', 40, '10.0.0.1')]
     let workers = [{ revisions: { upstreams: 40 }, applied: 1 }]
     let asked = 0
@@ -96,7 +97,7 @@ describe('how far holders are behind Kubernetes', () => {
           endpoints: pods.map(({ uid, ips, deletionAt }) => ({
             address: ips[0]!,
             podUid: uid,
-            ready: deletionAt === undefined,
+            ready: !unready.includes(ips[0]!) && deletionAt === undefined,
             serving: true,
             terminating: deletionAt !== undefined
           }))
@@ -131,6 +132,10 @@ describe('how far holders are behind Kubernetes', () => {
       },
       isGone: (ip: string) => {
         pods = pods.filter(one => !one.ips.includes(ip))
+        endpoints()
+      },
+      notReady: (...ips: string[]) => {
+        unready = ips
         endpoints()
       },
       reads: () => reads,
@@ -217,6 +222,21 @@ describe('how far holders are behind Kubernetes', () => {
     applies(41)
     round()
     expect(round().behind).to.equal(null)
+  })
+
+  it('blames the owner for an endpoint that is not Ready any more, but only an ingress controller', () => {
+    for (const owner of ['ingress-controller-2', 'unknown'] as const) {
+      const { round, arrives, writes, applies, notReady } = rig({ owner })
+      arrives('fresh', '10.0.0.2')
+      writes(41, '10.0.0.1', '10.0.0.2')
+      applies(41)
+      round()
+      notReady('10.0.0.2')
+      const late = round(2000)
+      expect(late.notReady.length, owner).to.equal(owner === 'unknown' ? 0 : 1)
+      notReady()
+      expect(round().behind, owner).to.equal(null)
+    }
   })
 
   it('leaves pods that end to their drains', () => {

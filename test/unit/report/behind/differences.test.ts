@@ -13,13 +13,14 @@ const A = '10.0.0.1:80'
 const B = '10.0.0.2:80'
 
 describe('the clock of a holder', () => {
+  const web = holder('web', [A])
   const clocks = (nodes: ReadonlyMap<string, number>) => ({
     ...firstSeen(1, [], 0),
     nodes,
     owes: nodes.size === 0 ? undefined : Math.min(...nodes.values())
   })
   const at = (nodes: ReadonlyMap<string, number>, readAt: number, isSynced = false) =>
-    holderClock({ clocks: clocks(nodes) }, readAt, () => isSynced)
+    holderClock({ holder: web, clocks: clocks(nodes) }, readAt, () => isSynced)
 
   it('is quiet while nothing differs, and until a reading that began after the change', () => {
     expect(at(new Map(), 10)).equal(QUIET)
@@ -27,7 +28,7 @@ describe('the clock of a holder', () => {
     expect(at(new Map([[B, 10]]), 11)).not.equal(QUIET)
   })
 
-  it('names unlisted nodes, since the earliest change', () => {
+  it('names unlisted nodes and listed ones that are not ready, since the earliest change', () => {
     const found = at(
       new Map([
         [A, 8],
@@ -35,10 +36,8 @@ describe('the clock of a holder', () => {
       ]),
       20
     )
-    expect(found.missing).eql([
-      { node: A, since: 8 },
-      { node: B, since: 5 }
-    ])
+    expect(found.missing).eql([{ node: B, since: 5 }])
+    expect(found.notReady).eql([{ node: A, since: 8 }])
     expect(found.behind).eql({ since: 5, owner: 5, cause: 'owner', gateways: [] })
   })
 
@@ -120,6 +119,7 @@ describe('gateways that have not sealed an ending pod', () => {
     const older = { gateway: 'apisix-0', since: 4000, why: 'older', evidence: 'barrier' as const }
     const clock = {
       missing: [],
+      notReady: [],
       lags: [],
       behind: { since: 4000, owner: 4000, cause: 'owner' as const, gateways: [older] }
     }
