@@ -19,7 +19,7 @@ const CHANGE = {
     'nothing, if a container of this pod restarts; if another pod ends, its hook has to name it (`?namespace=…&pod=…`)'
 } as const
 
-/** How late the watch may show that a pod ends, in ms. A container that restarts is held up by that. */
+/** How late the watch may show that a pod ends, in ms. A container without a sleep of its own is held up by that if it restarts. */
 const WATCH_MS = 2000
 
 /**
@@ -107,8 +107,8 @@ function withoutDrain(
     return no({ result: 'stays', why: eligibility.why, change: CHANGE.skipped })
   const isToBegin = eligibility.ends
   const why = isToBegin ? 'the drain is about to begin' : eligibility.why
-  // While no watch is live, the end cannot show.
-  const watchMs = seen.current ? WATCH_MS : Math.max(WATCH_MS, hook.sleepMs ?? 0)
+  // After a 503 the hook sleeps until its sleep is over, so within that nothing is lost by waiting for a late watch.
+  const watchMs = Math.max(WATCH_MS, hook.sleepMs ?? 0)
   const until = due(isToBegin ? graceEnd : Math.min(graceEnd, hook.receivedAt + watchMs))
   if (now < until) return { kind: 'wait', until, why }
   if (!isToBegin) return no({ result: 'stays', why, change: CHANGE.stays })
