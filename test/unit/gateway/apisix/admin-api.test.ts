@@ -1,14 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { expect } from 'chai'
-import {
-  CodedError,
-  isConflict,
-  isDenied,
-  isGone,
-  isRefused,
-  isTransient,
-  type ErrorCode
-} from '../../../../agent/base/errors.ts'
+import { CodedError, type ErrorCode } from '../../../../agent/base/errors.ts'
 import { createAdminApi } from '../../../../agent/gateway/apisix/admin-api.ts'
 import { startAdmin, startRaw } from '../../../build/apisix.ts'
 
@@ -175,23 +167,6 @@ describe('admin-api', () => {
         client.close()
         await raw.close()
       })
-
-    it('can be classified', async () => {
-      const of = (code: ErrorCode) => new CodedError(code, 'x')
-      expect(isGone(of('ADMIN_GONE'))).to.equal(true)
-      expect(isConflict(of('ADMIN_CONFLICT'))).to.equal(true)
-      expect(isDenied(of('BARRIER_DENIED'))).to.equal(true)
-      expect(isRefused(of('ADMIN_REFUSED'))).to.equal(true)
-      for (const code of [
-        'ADMIN_TIMEOUT',
-        'ADMIN_UNREACHABLE',
-        'ADMIN_UNAVAILABLE',
-        'ADMIN_PRECONDITION'
-      ] as const)
-        expect(isTransient(of(code)), code).to.equal(true)
-      for (const error of [of('ADMIN_DENIED'), of('ADMIN_GONE'), of('ADMIN_REFUSED'), new Error('x'), 'x'])
-        expect(isTransient(error)).to.equal(false)
-    })
 
     it('quotes the reply of APISIX, its status and the remedy', async () => {
       const error = await failure(apisix.client.patch('upstreams', 'web', { nodes: 'x' }))

@@ -219,23 +219,18 @@ describe('inventory', () => {
       await inventory.refresh()
     }
 
-    it('is newer than the listing', async () => {
-      await overtaken(
-        () => inventory.learn(object(7, '10.0.0.2:80')),
-        [object(6, '10.0.0.1:80', '10.0.0.2:80')]
-      )
-      expect([keys('10.0.0.1'), keys('10.0.0.2')]).to.deep.equal([[], ['upstreams/web']])
-    })
-
-    it('stays even if the listing does not have it yet', async () => {
-      await overtaken(() => inventory.learn(object(7, '10.0.0.2:80')), [])
-      expect(keys('10.0.0.2')).to.deep.equal(['upstreams/web'])
-    })
-
-    it('stays removed even if the listing still has it', async () => {
-      await overtaken(() => inventory.forget('upstreams', 'web'), [object(6, '10.0.0.1:80')])
-      expect(keys('10.0.0.1')).to.deep.equal([])
-    })
+    const learn = () => inventory.learn(object(7, '10.0.0.2:80'))
+    const listing = object(6, '10.0.0.1:80', '10.0.0.2:80')
+    const cases: readonly [what: string, happens: () => void, listed: AdminObject[], last: string[]][] = [
+      ['is newer than the listing', learn, [listing], ['upstreams/web']],
+      ['stays even if the listing does not have it yet', learn, [], ['upstreams/web']],
+      ['stays removed even if the listing has it', () => inventory.forget('upstreams', 'web'), [listing], []]
+    ]
+    for (const [what, happens, listed, last] of cases)
+      it(what, async () => {
+        await overtaken(happens, listed)
+        expect([keys('10.0.0.1'), keys('10.0.0.2')]).to.deep.equal([[], last])
+      })
   })
 
   it('is reported once', async () => {

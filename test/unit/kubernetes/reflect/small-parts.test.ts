@@ -17,7 +17,7 @@ import {
 } from '../../../../agent/kubernetes/reflect/watch-status.ts'
 import { pathOf, podsIn, slicesIn, isLater } from '../../../../agent/kubernetes/reflect/collection.ts'
 import { createExpectations } from '../../../../agent/kubernetes/reflect/assurance.ts'
-import { createIntern, createMultiMap } from '../../../../agent/kubernetes/facts/pod-fact.ts'
+import { createIntern } from '../../../../agent/kubernetes/facts/pod-fact.ts'
 import { portOf, same } from '../../../../agent/base/read.ts'
 import { createTombstones } from '../../../../agent/kubernetes/facts/pod-store.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
@@ -39,12 +39,6 @@ describe('watch: back-off', () => {
     backoff(0)
     expect(backoff(9_999)).to.equal(200)
     expect(backoff(10_000)).to.equal(50)
-  })
-
-  it('never overflows', () => {
-    const backoff = createBackoff(() => 1)
-    for (let i = 0; i < 2_000; i += 1) backoff(0)
-    expect(backoff(0)).to.equal(5_000)
   })
 })
 
@@ -168,20 +162,6 @@ describe('watch: small parts', () => {
     ]) {
       expect(same(a, b), JSON.stringify([a, b])).to.equal(false)
     }
-  })
-
-  it('multi-map: holds one, several or no values under a key', () => {
-    const map = createMultiMap<string, { n: number }>()
-    const [a, b, c] = [{ n: 1 }, { n: 2 }, { n: 3 }]
-    for (const value of [a, b, c]) map.add('k', value)
-    expect(map.get('k')).to.deep.equal([a, b, c])
-    map.remove('k', b)
-    expect(map.get('k')).to.deep.equal([a, c])
-    map.remove('k', { n: 1 })
-    map.remove('k', a)
-    expect(map.get('k')).to.deep.equal([c])
-    map.remove('k', c)
-    expect(map.get('k')).to.deep.equal([])
   })
 
   it('tombstones: bounded by number, oldest first', () => {

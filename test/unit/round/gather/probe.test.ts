@@ -1,12 +1,9 @@
 import { expect } from 'chai'
 
 import { systemClock } from '../../../../agent/base/clock.ts'
-import { createProbe, type Probe } from '../../../../agent/round/gather/probe.ts'
+import { createControlReads, createProbe, type Probe } from '../../../../agent/round/gather/probe.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
-import { createControlReader, type ReadGateway } from '../../../../agent/gateway/apisix/control-api.ts'
-import { serveControlApi } from '../../../../sandbox/apisix/control-api.ts'
-import { createStore, keyOf } from '../../../../sandbox/apisix/store.ts'
-import { createWorker } from '../../../../sandbox/apisix/worker.ts'
+import type { ReadGateway } from '../../../../agent/gateway/apisix/control-api.ts'
 import { silent, until } from '../../../build/apisix.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
@@ -20,112 +17,57 @@ const gateway = (id: string, ip = '127.0.0.1'): GatewayFact => ({
   host: undefined
 })
 
-describe('probe on a gateway', () => {
-  const store = createStore()
-  const workers = [0, 1].map(id => createWorker({ id, pid: id, store, applyDelay: () => 0 }))
-  let next = 0
-  let control: Awaited<ReturnType<typeof serveControlApi>>
-  let probe: Probe
+describe('reads of one gateway', () => {
+  function rig(from: Millis = 0) {
+    const reads = createControlReads()
+    const want = (since: Millis, ...nodes: NodeKey[]) =>
+      reads.want([{ uid, nodes: nodes.length > 0 ? nodes : ['10.0.0.1'], since }])
+    const seen = (beganAt: Millis, endedAt: Millis, ...listed: NodeKey[]) =>
+      reads.seen({ beganAt, holders: new Map([['upstreams/web', listed]]) }, endedAt)
+    want(from)
+    const read = (...all: Parameters<typeof seen>) => (seen(...all), reads.get(uid))
+    return { reads, want, seen, read }
+  }
+  const LISTED = { cleanReads: 0, firstCleanAt: undefined, stillListed: true }
 
-  const put = (...hosts: string[]) =>
-    store.put(keyOf('upstreams', 'web'), {
-      id: 'web',
-      type: 'roundrobin',
-      nodes: hosts.map(host => ({ host, port: 80, weight: 1 }))
-    })
-
-  before(async () => {
-    control = await serveControlApi({ host: '127.0.0.1', port: 0, accept: () => workers[next++ % 2]! })
-  })
-  beforeEach(() => {
-    put('10.0.0.1', '10.0.0.2')
-    const read = createControlReader({
-      port: control.listener.port,
-      timeoutMs: 20_000,
-      now: () => systemClock.now()
-    })
-    probe = createProbe({ read, clock: systemClock, log: silent })
-    probe.gateways([gateway('g1')])
-  })
-  afterEach(async () => {
-    await probe.stop()
-    control.faults.clear()
-    for (const worker of workers) worker.restoreWatch()
-  })
-  after(async () => {
-    await control.close()
-    for (const worker of workers) worker.kill()
-    store.close()
-  })
-  const want = (since: Millis = systemClock.now(), ...nodes: NodeKey[]) =>
-    probe.want([{ uid, nodes: nodes.length > 0 ? nodes : ['10.0.0.1'], since }])
-  const seen = () => probe.observation(uid, 'g1')
-
-  it('counts clean reads once the node is gone, and reports its holders until then', async () => {
-    want()
-    await until('it is seen', () => seen()?.stillListed === true)
-    expect(seen()).to.deep.include({ cleanReads: 0, problem: 'still lists 10.0.0.1 in upstreams/web' })
-    const before = systemClock.now()
-    put('10.0.0.2')
-    await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 5)
-    expect(seen()).to.deep.include({ stillListed: false, problem: '' })
-    expect(seen()?.firstCleanAt).to.be.within(before, systemClock.now())
+  it('are clean once the node is gone, name its holder until then, and begin anew when it is put back', () => {
+    const { read } = rig()
+    const problem = 'still lists 10.0.0.1 in upstreams/web'
+    expect(read(1, 2, '10.0.0.1:80')).to.deep.equal({ ...LISTED, problem })
+    const clean = { firstCleanAt: 4, stillListed: false, problem: '' }
+    expect(read(3, 4, '10.0.0.2:80')).to.deep.equal({ ...clean, cleanReads: 1 })
+    expect(read(5, 6)).to.deep.equal({ ...clean, cleanReads: 2 })
+    expect(read(7, 8, '10.0.0.1:80')).to.deep.include(LISTED)
   })
 
-  it('is not misled by one up-to-date worker while another is behind', async () => {
-    workers[1]?.loseWatch()
-    put('10.0.0.2')
-    want()
-    let most = 0
-    const end = probe.onChange(() => (most = Math.max(most, seen()?.cleanReads ?? 0)))
-    let reads = 0
-    probe.onChange(() => reads++)
-    await until('many reads', () => reads >= 40)
-    end()
-    expect(seen()?.cleanReads).to.be.below(5)
-    expect(most).to.be.below(20)
-    workers[1]?.restoreWatch()
-    await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 20)
+  it('do not count if they began too early, or overlap a read with the node', () => {
+    const { read, want, reads } = rig(10)
+    expect(read(9, 12)?.cleanReads).to.equal(0)
+    read(10, 13, '10.0.0.1:80')
+    expect(read(12, 14), 'it may be of the same moment').to.deep.include(LISTED)
+    expect(read(13, 15)?.cleanReads).to.equal(1)
+    expect(want(10)).to.equal(false)
+    expect([want(20), reads.get(uid)?.cleanReads]).to.deep.equal([true, 0])
   })
 
-  it('restarts from 0 when the node is put back', async () => {
-    put('10.0.0.2')
-    want()
-    await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 3)
-    put('10.0.0.1', '10.0.0.2')
-    await until('it is seen', () => seen()?.cleanReads === 0 && seen()?.stillListed === true)
-    expect(seen()?.firstCleanAt).to.equal(undefined)
+  it('distinguish ports of one host', () => {
+    const { read, want } = rig()
+    want(0, '10.0.0.1:81', '10.0.0.1:82')
+    expect(read(1, 2, '10.0.0.1:80')?.cleanReads).to.equal(1)
+    want(0, '10.0.0.1:81', '10.0.0.1:80')
+    expect(read(3, 4, '10.0.0.1:80')).to.deep.include(LISTED)
   })
 
-  it('counts no read that began too early, and restarts if the start time changes', async () => {
-    put('10.0.0.2')
-    want(systemClock.now() + 60_000)
-    let told = 0
-    probe.onChange(() => told++)
-    await until('some reads', () => told > 3)
-    expect(seen()?.cleanReads).to.equal(0)
-    want(systemClock.now())
-    await until('clean reads', () => (seen()?.cleanReads ?? 0) > 0)
-    want(systemClock.now() + 60_000)
-    expect(seen()?.cleanReads).to.equal(0)
-  })
-
-  it('distinguishes ports of one host', async () => {
-    want(systemClock.now(), '10.0.0.1:81', '10.0.0.1:82')
-    await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 3)
-    want(systemClock.now(), '10.0.0.1:81', '10.0.0.1:80')
-    await until('it is seen', () => seen()?.stillListed === true)
-  })
-
-  it('reports why a read failed, and continues when the gateway is back', async () => {
-    put('10.0.0.2')
-    const lift = control.faults.inject({ fault: { kind: 'status', status: 500 }, path: '/v1/routes' })
-    want()
-    await until('the problem', () => seen()?.problem.includes('500') === true)
-    expect(seen()?.cleanReads).to.equal(0)
-    lift()
-    await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 3)
-    expect(seen()?.problem).to.equal('')
+  it('tell that a node has come or gone, and why one failed until one succeeds', () => {
+    const { reads, seen } = rig()
+    const turns = [seen(1, 2, '10.0.0.1:80'), seen(3, 4), seen(5, 6), seen(7, 8, '10.0.0.1:80'), seen(9, 10)]
+    expect(turns).to.deep.equal([false, true, false, true, true])
+    reads.failed('500')
+    expect(reads.get(uid)).to.include({ cleanReads: 1, problem: '500' })
+    seen(11, 12)
+    expect(reads.get(uid)).to.include({ cleanReads: 2, problem: '' })
+    reads.want([])
+    expect(reads.get(uid)).to.equal(undefined)
   })
 })
 
@@ -156,24 +98,6 @@ describe('probe on several gateways', () => {
     await until('the good one is read', () => reads('good') >= 5, 1000)
     expect(probe.observation(uid, 'dead')).to.deep.include({ cleanReads: 0, problem: 'refused' })
     expect(probe.observation(uid, 'hangs')).to.deep.include({ cleanReads: 0, firstCleanAt: undefined })
-  })
-
-  it('reads nothing when nothing is wanted', async () => {
-    let asked = 0
-    begin(() => (asked++, clean()), 'good')
-    await until('reads', () => asked > 6)
-    probe.want([])
-    expect(probe.observation(uid, 'good')).to.equal(undefined)
-    const then = asked
-    await new Promise(resolve => setTimeout(resolve, 100))
-    expect(asked).to.equal(then)
-  })
-
-  it('polls a dead gateway less and less often', async () => {
-    let asked = 0
-    begin(() => (asked++, Promise.reject(new Error('refused'))), 'dead')
-    await new Promise(resolve => setTimeout(resolve, 400))
-    expect(asked).to.be.within(2, 10)
   })
 
   it('reports the age of its last read of each gateway', async () => {
@@ -212,34 +136,6 @@ describe('probe on several gateways', () => {
     expect([probe.observation(uid, 'a'), reads('b')]).to.deep.equal([undefined, 0])
     await until('reads', () => reads('b') > 0)
   })
-
-  it('does not count a clean read that overlaps a read with the node', async () => {
-    const answers: ((lists: boolean) => void)[] = []
-    begin(async () => {
-      const beganAt = systemClock.now()
-      const lists = await new Promise<boolean>(resolve => answers.push(resolve))
-      return { beganAt, holders: new Map(lists ? [['upstreams/web', ['10.0.0.1:80']]] : []) }
-    }, 'one')
-    await until('two under way', () => answers.length === 2)
-    answers[0]?.(true)
-    await until('it was seen', () => probe.observation(uid, 'one')?.stillListed === true)
-    answers[1]?.(false)
-    await until('further reads', () => answers.length >= 4)
-    expect(probe.observation(uid, 'one')).to.deep.include({ cleanReads: 0, stillListed: true })
-    for (const answer of answers) answer(false)
-    await until('clean', () => reads('one') > 0)
-    await stopAnswering(answers)
-  })
-
-  const stopAnswering = async (answers: ((lists: boolean) => void)[]) => {
-    probe.want([])
-    const end = probe.stop()
-    for (let i = 0; i < 5; i++) {
-      for (const answer of answers) answer(false)
-      await new Promise(resolve => setImmediate(resolve))
-    }
-    await end
-  }
 })
 
 const turns = async () => {
@@ -290,6 +186,20 @@ describe('probe without a drain', () => {
     failing.isOn = false
     await advance(16_000)
     expect(probe.freshness('g')?.problem).to.equal('')
+    await probe.stop()
+  })
+
+  it('reads a dead gateway less and less often, also while a drain wants evidence', async () => {
+    const { probe, advance, failing, reads } = rig()
+    failing.isOn = true
+    probe.want([{ uid, nodes: ['10.0.0.1'], since: 0 }])
+    probe.gateways([gateway('g')])
+    await advance(60_000)
+    const often = reads()
+    await advance(60_000)
+    expect(often).to.be.within(20, 90)
+    expect(reads() - often).to.be.below(often)
+    expect(probe.freshness('g')).to.include({ problem: 'timeout', lastSuccessAt: null })
     await probe.stop()
   })
 
