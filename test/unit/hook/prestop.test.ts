@@ -198,16 +198,6 @@ describe('prestop', () => {
     })
   })
 
-  it('answers 503 with the reason and the remedy if nothing is proved, so that the fallback runs', async () => {
-    const { answer, hook } = await setUp().held()
-    const said = nothingFor(web, { result: 'stays' })
-    hook.answer(said)
-    const response = await answer
-    expect(response.status).to.equal(503)
-    const { status: _status, ...body } = said
-    expect(await json(response)).to.deep.equal(body)
-  })
-
   it('answers half the reserve before the end of the grace if the loop misses the deadline, not earlier', async () => {
     const { call, holds, waiting, clock } = setUp(
       pod('web-1', { ips: ['10.0.0.7'], deletionAt: 1_000_000 + 20_000 })

@@ -34,12 +34,6 @@ describe('sweep', () => {
     expect(listings).to.deep.equal([])
   })
 
-  it('lists at once for the first drain', () => {
-    const { at, listings } = rig(1000)
-    at(5000, drainAt(5000))
-    expect(listings).to.deep.equal([5000])
-  })
-
   it('lists once for many drains that begin together', () => {
     const { at, listings } = rig(1000)
     const drains: Drain[] = []
