@@ -112,12 +112,6 @@ describe('The barrier holds with every balancer of APISIX:', () => {
     }
   })
 
-  it('health checks that know no node to be up: all of them are used, but no sealed one', async () => {
-    await gateway.configured({ u: { nodes: [a.node, b.node, dead.node], up: [] } })
-    await gateway.barrier.put(a.sealed)
-    expect(backends(await many(`${gateway.url}/u`, 20))).to.deep.equal([b.name])
-  })
-
   it('pass_host node: a retry sends the host of its own node', async () => {
     const nodes = [dead.node, a.node, b.node].map((node, i) => ({ ...node, domain: `pod-${i}.test` }))
     await gateway.configured({ u: { nodes, pass_host: 'node' } })

@@ -30,7 +30,7 @@ export interface Upstream {
   key?: string
   /** The kind of the key; default: a variable. */
   hash_on?: 'vars' | 'header' | 'cookie'
-  /** The hosts that active health checks report as up. Without this field there are no health checks. */
+  /** The hosts that active health checks report as up, and with a "?" those that they do not know yet. Without this field there are no health checks. */
   up?: readonly string[]
   /** The upstream is inline in a traffic-split rule, which creates it for every request. */
   split?: boolean

@@ -70,8 +70,8 @@ local function other_records(records, set, node, met, free)
     for _, ip in ipairs(node.domain and records(node.domain) or {}) do
         local addr = address.of(ip, node.port)
         if not met[addr.id] and not level_of(set, addr) then
-            met[addr.id] = true
-            free[#free + 1] = follower(node, addr, node.weight)
+            met[addr.id] = follower(node, addr, node.weight)
+            free[#free + 1] = met[addr.id]
         end
     end
     return #free > n
@@ -79,17 +79,20 @@ end
 
 
 -- A free successor for each denied node that has one which no other node has (`met`). The nodes
--- with the fewest choose first: later entries name more.
-local function stand_ins(set, nodes, met, marks)
-    local all, list = {}, {}
+-- with the fewest choose first: later entries name more. Also returns those that are listed.
+local function stand_ins(set, nodes, met, marks, failing)
+    local all, list, own = {}, {}, {}
     for i, node in ipairs(nodes) do
         all[i] = { node = node, at = i }
         successors.add(set, address.of(node.host, node.port), level_of, {}, all[i])
+        for _, addr in ipairs(all[i]) do
+            own[#own + 1] = met[addr.id]
+        end
     end
     sort(all, function(a, b) return #a < #b or #a == #b and a.at < b.at end)
     for _, found in ipairs(all) do
         for _, addr in ipairs(found) do
-            if not met[addr.id] then
+            if not (met[addr.id] or failing[addr.id]) then
                 met[addr.id], marks[#marks + 1] = true, found.at .. ">" .. addr.id
                 list[#list + 1] = {
                     node = found.node, by = follower(found.node, addr, found.node.weight),
@@ -98,44 +101,47 @@ local function stand_ins(set, nodes, met, marks)
             end
         end
     end
-    return list
+    return list, own
 end
 
 
--- The successors of denied nodes, each once: the free ones; the draining ones, which still serve.
-local function followers(set, nodes)
-    local free, soft, met, found = {}, {}, {}, { soft = {} }
+-- The successors of denied nodes, each once, without those in `met`: the free ones; the draining
+-- ones, which still serve. `others`: if there are other nodes, none that failed a moment ago.
+local function followers(set, nodes, met, failing, others)
+    local free, fresh, soft, found = {}, {}, {}, { soft = {} }
     for _, node in ipairs(nodes) do
         successors.add(set, address.of(node.host, node.port), level_of, met, found)
         for i = #free + 1, #found do
             free[i] = follower(node, found[i], 1)
+            fresh[#fresh + 1] = not failing[found[i].id] and free[i] or nil
         end
         for i = #soft + 1, #found.soft do
             soft[i] = follower(node, found.soft[i], 1)
         end
     end
-    return free, soft
+    return (next(fresh) or next(soft) or others) and fresh or free, soft
 end
 
 
 --- The nodes of an upstream of which some are denied.
 -- @tparam table set from entries
 -- @tparam table nodes of the upstream
--- @tparam function records the addresses of a name by the last answer, or nil; sends no query
+-- @tparam table plans { records, failing }, see plan.new
 -- @tparam boolean|nil spent true: no free node can be used, except for standbys
 -- @treturn table
 --   free        nodes
+--   own         listed successors, else draining nodes: their health tells of the other successors
 --   stand_ins   of the denied nodes: { node, by = its successor, as a node }
 --   following   the free successors of the denied nodes, if only standbys are free
 --   soft        the draining nodes and successors, and standbys: APISIX picks by priority
 --   mark        a text about all these lists: equal marks mean equal lists
-function _M.of(set, nodes, records, spent)
+function _M.of(set, nodes, plans, spent)
     local free, soft, denied, marks, met, lost = {}, {}, {}, {}, {}, {}
     for i, node in ipairs(nodes) do
         local addr = address.of(node.host, node.port)
         local level = level_of(set, addr)
         if not level then
-            free[#free + 1], met[addr.id] = node, true
+            free[#free + 1], met[addr.id] = node, node
         else
             denied[#denied + 1] = node
             soft[#soft + 1] = level == DRAINING and node or nil
@@ -144,7 +150,7 @@ function _M.of(set, nodes, records, spent)
                    .. " " .. (level or "")
     end
     for _, node in ipairs(denied) do
-        if not other_records(records, set, node, met, free) then
+        if not other_records(plans.records, set, node, met, free) then
             lost[#lost + 1] = node
         end
     end
@@ -152,16 +158,17 @@ function _M.of(set, nodes, records, spent)
         marks[#marks + 1] = free[i].host
     end
 
-    local instead, following, ending, top = {}, {}, {}, top_of(nodes)
+    local instead, own, following, ending, top = {}, {}, {}, {}, top_of(nodes)
     local main, standbys = _M.split(free, top)
     if spent then
         main, free = {}, standbys
     end
     if next(main) then
-        instead = stand_ins(set, _M.split(lost, top), met, marks)
+        instead, own = stand_ins(set, _M.split(lost, top), met, marks, plans.failing)
     else
-        following, ending = followers(set, nodes)
+        following, ending = followers(set, nodes, met, plans.failing, next(soft) or next(free))
     end
+    own = next(own) and own or _M.split(soft, top)
     for _, node in ipairs(following) do
         marks[#marks + 1] = node.host .. ":" .. node.port
     end
@@ -175,7 +182,7 @@ function _M.of(set, nodes, records, spent)
         free = {}
     end
     return {
-        free = free, stand_ins = instead, following = following, soft = soft,
+        free = free, stand_ins = instead, following = following, soft = soft, own = own,
         mark = concat(marks, ","),
     }
 end

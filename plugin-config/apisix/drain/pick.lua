@@ -6,8 +6,9 @@
 --
 -- Until a node has failed, the free nodes are offered with a successor for each denied one, then
 -- alone. If the request knows none, the present configuration may have some. Otherwise successors
--- are offered (counted), then a draining node (a bypass, counted), then standbys. Nodes that this
--- request has tried, or that health checks leave out, are no offer. A sealed node is never offered.
+-- are offered (counted), then a draining node (a bypass, counted), then standbys; successors last
+-- if health checks leave out their listed pods. Nodes that this request has tried, or that health
+-- checks leave out, are no offer. A sealed node is never offered.
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
@@ -17,10 +18,6 @@ local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
 local ipairs       = ipairs
 local state_of, use, offers = request.of, request.use, request.offers
-local clock_now    = require("apisix.drain.host").now
-
--- how long a successor that failed is skipped if there is another successor, in seconds
-local SKIP = 2
 
 local _M = { PLAIN = "plain", WITH = "with", FREE = "free", NEXT = "next", BYPASS = "bypass",
              NONE = "none" }
@@ -36,7 +33,6 @@ function _M.new(deps)
     return setmetatable({
         entries = deps.entries, inflight = deps.inflight, plans = deps.plans,
         count = deps.count, present = deps.present,
-        failing = {},       -- { [id] = until when }: successors that failed a request
     }, mt)
 end
 
@@ -67,11 +63,12 @@ local function renew(self, ctx, plan, set)
 end
 
 
--- Does APISIX's health checker report one of the nodes as up?
+-- Does APISIX's health checker leave in one of the nodes? nil: it does not know the node yet.
 local function has_up(ctx, base, nodes)
     local active = base.checks and base.checks.active or {}
     for _, node in ipairs(nodes) do
-        if ctx.up_checker:get_target_status(node.host, active.port or node.port, active.host) then
+        if ctx.up_checker:get_target_status(node.host, active.port or node.port, active.host)
+           ~= false then
             return true
         end
     end
@@ -131,9 +128,11 @@ function _M:prepare(ctx, failed, connecting)
     end
     local free, conf = plan.free, state.base
     -- if all nodes are down, APISIX ignores their health
+    local checks = ctx.up_checker and has_up(ctx, conf, conf.nodes)
     local is_up = not (free and ctx.up_checker) or has_up(ctx, conf, free.main)
-    state.down = state.down or not is_up and has_up(ctx, conf, conf.nodes)
-    if plan.with and is_up and not (failed or state.retried) then
+    state.down = state.down or checks and not is_up
+    state.unfit = state.unfit or checks and plan.own and not has_up(ctx, conf, plan.own)
+    if plan.with and is_up and not (failed or state.retried or state.unfit) then
         use(ctx, plan.with)
         state.checker = ctx.up_checker and (state.checker or ctx.up_checker)
         ctx.up_checker = state.checker and checker_of(plan.with, state.checker)
@@ -149,7 +148,8 @@ function _M:prepare(ctx, failed, connecting)
         use(ctx, plan.free)
         return _M.FREE
     end
-    if plan.next and failed ~= _M.NEXT and offers(state, plan.next) then
+    if offers(state, plan.next) and failed ~= _M.NEXT
+       and not (state.unfit and offers(state, plan.soft)) then
         use(ctx, plan.next)
         -- the health checker does not know these nodes
         ctx.up_checker = nil
@@ -165,40 +165,16 @@ function _M:prepare(ctx, failed, connecting)
 end
 
 
--- Does the request pass over a server? It has tried the server before, which a new picker does not
--- know, or the server is a successor that failed a moment ago, while another is left. Reports it to
--- the picker, as APISIX does before a retry.
-local function passes_over(self, ctx, addr, offered)
+-- Has the request tried the server before, which a new picker does not know? Reports it to the
+-- picker, as APISIX does before a retry.
+local function passes_over(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
-    if not (state and picker and picker.after_balance) then
-        return false
-    end
-    local tried, till = state.tried or {}, state.next and self.failing[addr.id]
-    if tried[addr.id] then
-        if offered == _M.BYPASS then
-            return false
-        end
-    elseif till and till > clock_now() then
-        state.tried, tried[addr.id] = tried, true
-        if not offers(state, state.next) then
-            tried[addr.id] = nil
-            return false
-        end
-    else
-        self.failing[addr.id] = nil
+    if not (state and state.tried and state.tried[addr.id] and picker and picker.after_balance)
+       or offered == _M.BYPASS then
         return false
     end
     picker.after_balance(ctx, true)
     return true
-end
-
-
---- In the access phase, after APISIX has picked: may the request have this server?
--- @treturn boolean false: another server has to be picked
-function _M:admits(ctx, server, offered)
-    local state = ctx._drain
-    return not (state and state.next)
-           or not passes_over(self, ctx, address.of(server.host, server.port), offered)
 end
 
 
@@ -230,7 +206,7 @@ end
 --   counted on the server, and another server has to be picked
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
-    if offered and passes_over(self, ctx, addr, offered) then
+    if offered and passes_over(ctx, addr, offered) then
         return false
     end
 
@@ -269,7 +245,7 @@ function _M:retried(ctx)
         state.tried = state.tried or {}
         state.tried[addr.id], state.retried = true, true
         if is_named(state, addr) then
-            self.failing[addr.id] = clock_now() + SKIP
+            self.plans:failed(addr.id)
         end
     end
 end

@@ -10,6 +10,7 @@
 local address      = require("apisix.drain.address")
 local offer        = require("apisix.drain.offer")
 local nodes_mod    = require("apisix.drain.nodes")
+local clock_now    = require("apisix.drain.host").now
 local top_of, copy_of = nodes_mod.top_of, nodes_mod.copy_of
 local ipairs       = ipairs
 local next         = next
@@ -20,6 +21,8 @@ local min          = math.min
 local HALF = 256
 -- the most retries that successors add, if the upstream does not set `retries`
 local TRIES = 2
+-- how long a successor that failed is skipped if there is another choice, in seconds
+local SKIP = 2
 
 local _M = {}
 local mt = { __index = _M }
@@ -68,6 +71,7 @@ function _M.new(records)
         -- { [nodes] = set }: no entry of the set concerns these nodes
         plain = notes(),
         plans = map(), serial = 0, records = records,
+        failing = {},       -- the ids of successors that failed a request, until `till`
         -- upstreams of least_conn that were offered fewer nodes: the serial of their last plan, by
         -- the name of their heap. `epoch` goes up whenever an item is set
         heaps = map(), epoch = 0,
@@ -141,8 +145,16 @@ local function whole(self, last, name, base, set, serial)
 end
 
 
+--- Notes that a successor failed a request.
+function _M:failed(id)
+    if not self.failing[id] then
+        self.failing[id], self.till, self.epoch = true, clock_now() + SKIP, self.epoch + 1
+    end
+end
+
+
 local function denied(self, last, name, key, base, set, spent)
-    local offered = offer.of(set, base.nodes, self.records, spent)
+    local offered = offer.of(set, base.nodes, self, spent)
     local free, following, soft = offered.free, offered.following, offered.soft
 
     -- a change of other entries, or a new list of the same nodes, must not cost this upstream
@@ -172,6 +184,7 @@ local function denied(self, last, name, key, base, set, spent)
             self.epoch, self.plain = self.epoch + 1, notes()
         end
     end
+    plan.own = next(offered.own) and offered.own
     return seen(self, plan, base, set)
 end
 
@@ -189,13 +202,16 @@ end
 -- @tparam table base the configuration, as APISIX gave it to the request
 -- @tparam table set from entries
 -- @tparam boolean|nil spent see offer.of
--- @treturn table { denied, free = { conf, version, main, ids }?, with, next, soft = alike? }:
---   main, ids: its nodes that are no standbys. `with` has the ids of its successors (`named`), and
---   "host:port" of what APISIX's health checks must leave in (`up`)
+-- @treturn table { denied, own = see offer.of, free = { conf, version, main, ids }?, with, next,
+--   soft = alike? }: main, ids: its nodes that are no standbys. `with` has the ids of its
+--   successors (`named`), and "host:port" of what APISIX's health checks must leave in (`up`)
 function _M:of(key, version, base, set, spent)
     local nodes = base.nodes
     if self.plain[nodes] == set then
         return PLAIN
+    end
+    if self.till and self.till < clock_now() then
+        self.failing, self.till, self.epoch = {}, nil, self.epoch + 1
     end
     local name = version .. (spent and "!#" or "#") .. key
     local plan = get(self.plans, name)

@@ -7,6 +7,7 @@
 --   checker         APISIX's health checker, while the request has that of a variant
 --   succeeded       the request was counted as `succeeded`
 --   down            APISIX's health checks leave out all free nodes but standbys
+--   unfit           they leave out the listed pods of the successors too
 local ipairs = ipairs
 
 local _M = {}

@@ -28,7 +28,7 @@ function _M.make(own, deps)
     local caught, turn_away = deps.caught, deps.turn_away
     local pick, plans = deps.pick, deps.pick.plans
     local inflight, entries = deps.inflight, deps.entries
-    local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
+    local prepare, settle = pick.prepare, pick.settle
     local retried = pick.retried
     local leave, held = inflight.leave, inflight.held
     local kinds, begin, is_session = deps.kinds, deps.kinds.begin, not own.header
@@ -52,6 +52,16 @@ function _M.make(own, deps)
         if server and (held[ctx] or try(pick.hold, pick, ctx, server)) then
             try(pick.passed, pick, server)
         end
+    end
+
+
+    -- See pick.settle. After a failure of the plugin: true.
+    local function may_connect(ctx, server, offered)
+        local ok, settled = try(settle, pick, ctx, server, offered)
+        if not ok then
+            keep_counted(ctx, server)
+        end
+        return settled or not ok
     end
 
 
@@ -120,16 +130,9 @@ function _M.make(own, deps)
                     return nil, err
                 end
                 failed, failure = offered, err
-            else
-                local settled
-                ok, settled = try(connecting and settle or admits, pick, ctx, server, offered)
-                if not ok and connecting then
-                    keep_counted(ctx, server)
-                end
-                if settled or not ok then
-                    ctx.balancer_try_count = tries
-                    return server, err
-                end
+            elseif not connecting or may_connect(ctx, server, offered) then
+                ctx.balancer_try_count = tries
+                return server, err
             end
             -- the next pick is not a retry: APISIX must report no failure to its health checker
             ctx.balancer_try_count = 0
@@ -182,11 +185,7 @@ function _M.make(own, deps)
 
     -- Right before the first connect. Returns nil if the request was turned away.
     local function admit(route, ctx, server)
-        local ok, settled = try(settle, pick, ctx, server)
-        if not ok then
-            keep_counted(ctx, server)
-        end
-        return not ok or settled or move(route, ctx, server)
+        return may_connect(ctx, server) or move(route, ctx, server)
     end
 
 

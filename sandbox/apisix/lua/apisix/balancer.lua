@@ -17,11 +17,11 @@ local function upstream_host(node)
 end
 
 
--- Returns the nodes that the health checker reports as up, or all nodes if it reports none.
+-- Returns the nodes that the health checker does not report as down, or all nodes if there is none.
 local function healthy(conf, checker)
     local up = {}
     for _, node in ipairs(conf.nodes) do
-        if not checker or checker:get_target_status(node.host, node.port) then
+        if not checker or checker:get_target_status(node.host, node.port) ~= false then
             up[#up + 1] = node
         end
     end

@@ -173,7 +173,11 @@ local function set_upstream(ctx, conf, id)
         end
         ctx.up_checker = {
             status_ver = 1, report = function() end,
-            get_target_status = function(_, host) return up[host] or false end,
+            get_target_status = function(_, host)
+                if not up["?" .. host] then
+                    return up[host] or false
+                end
+            end,
         }
     end
     for _, node in ipairs(conf.nodes) do
