@@ -136,20 +136,6 @@ describe('barrier keeper', () => {
     })
   })
 
-  it('seals an entry, and reports it sealed only from a read after the seal', async () => {
-    const g = await kept()
-    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
-    keeper.desire([entry('1')])
-    await becomes('1', 'draining')
-    keeper.desire([entry('1', 'sealed')])
-    await becomes('1', 'sealed')
-    expect(reading('1')).to.deep.include({ readAfterSeal: true, inflight: inflight(1) })
-    g.barrier.inflight.down('10.0.0.1', 80, 'requests')
-    await until('nothing is in flight', () => reading('1')?.inflight.requests === 0, 300)
-    expect(reading('1')).to.deep.include({ entry: 'sealed', readAfterSeal: true })
-    expect(g.puts()).to.equal(2)
-  })
-
   it('never replaces a read after the seal by an older answer', async () => {
     const g = await kept({}, { workers: 2 })
     const worker = g.gateway.workers[0]!
@@ -376,26 +362,6 @@ describe('barrier keeper', () => {
     keeper.desire([held, entry('3')])
     await until('both are put', () => states(g.barrier).length === 2)
     expect(keeper.isKnown()).to.equal(true)
-  })
-
-  it('leaves an entry alone that another agent has removed, until it knows as much', async () => {
-    const g = await serve('127.0.7.1')
-    let asOf = 100
-    begin(g.port, { knowledge: { ...HERE, asOf: () => asOf } })
-    keeper.gateways([gateway('g1', '127.0.7.1')])
-    const held = quiet('1', 'sealed')
-    keeper.desire([held])
-    await becomes('1', 'sealed')
-    g.barrier.entries.remove(new Set(['1']), 101)
-    await until('it was put again', () => reading('1')?.problem.includes('another agent knows more') === true)
-    expect(g.barrier.entries.size).to.equal(0)
-    asOf = 101
-    keeper.desire([held])
-    await until('it is put again', () => g.barrier.entries.size === 1)
-    keeper.desire([])
-    await until('it is lifted', () => g.barrier.entries.size === 0)
-    expect(g.barrier.entries.isOutdated({ uid: '1', asOf: 100 })).to.equal(true)
-    expect(g.barrier.entries.isOutdated({ uid: '1', asOf: 101 })).to.equal(false)
   })
 
   it('puts an entry again at once when the gateway’s state no longer shows it', async () => {
