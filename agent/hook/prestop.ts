@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
+import { inTime } from '../kubernetes/transport/connection.ts'
 import { isOwnLimit, type Ack, type Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
@@ -8,7 +9,6 @@ import { endOfGrace, reserveOf } from '../rules/drain/answer.ts'
 import { fieldsOf } from '../base/read.ts'
 import { annotationsOf } from '../kubernetes/facts/pod-fact.ts'
 import {
-  inTime,
   refusalResponse,
   refuse,
   reply,
@@ -182,7 +182,7 @@ export function createOnlyApisix(
   const known = new Map<string, { readonly until: Millis; readonly answer: Promise<boolean> }>()
   const ask = async (namespace: string): Promise<boolean> => {
     const path = `/api/v1/namespaces/${namespace}`
-    const { json } = await inTime(clock, signal => call('GET', path, undefined, signal))
+    const { json } = await inTime({ clock }, signal => call('GET', path, undefined, signal))
     return readOptions(annotationsOf(fieldsOf(fieldsOf(json)['metadata'])['annotations'])).onlyApisix
   }
   return namespace => {

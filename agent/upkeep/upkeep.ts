@@ -13,6 +13,7 @@ import PQueue from 'p-queue'
 import type { Clock } from '../base/clock.ts'
 import type { ServiceName } from '../kubernetes/facts/slice-store.ts'
 import { isOver } from '../rules/drain/eligible.ts'
+import { inTime } from '../kubernetes/transport/connection.ts'
 import type { DrainStore } from '../round/gather/sources.ts'
 
 /** The parts that look at holders apart from drains. */
@@ -143,8 +144,6 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   }
 }
 
-/** How long an answer of the API server may take, in ms, including the wait in the queue. */
-const ASK_MS = 1000
 /** Concurrent requests. To find an address, the API server scans all pods. */
 const AT_ONCE = 16
 /** Equal requests within this time, in ms, share one answer: a pod can be in dozens of holders. */
@@ -174,18 +173,11 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
   const asked = new Map<string, { readonly at: Millis; readonly answer: Promise<unknown> }>()
 
   const ask = async <T>(what: object, go: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> => {
-    const late = new AbortController()
-    const { signal } = late
-    const cancel = clock.alarm(clock.now() + ASK_MS, () =>
-      late.abort(new Error(`no answer within ${ASK_MS} ms`))
-    )
     try {
-      return await questions.add(() => go(signal), { signal })
+      return await inTime({ clock }, signal => questions.add(() => go(signal), { signal }))
     } catch (err) {
       log.warn({ err, ...what }, 'could not ask the API server, so the node is left alone')
       return undefined
-    } finally {
-      cancel()
     }
   }
   const once = <T>(name: string, go: () => Promise<T>): Promise<T> => {

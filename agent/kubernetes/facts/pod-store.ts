@@ -156,7 +156,6 @@ interface Tombstones<F> {
   /** Objects gone at or after this time, newest first. The cost depends only on the size of the result. */
   since(at: Millis): readonly Tombstone<F>[]
   remove(uid: string): void
-  readonly size: number
 }
 
 /** Bounded by number and by age: a hook may call after its pod's object is gone, but not an hour later. */
@@ -194,10 +193,6 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
       }
       return found
     },
-    remove: uid => void stones.delete(uid),
-    get size() {
-      sweep()
-      return stones.size
-    }
+    remove: uid => void stones.delete(uid)
   }
 }

@@ -3,6 +3,7 @@ import type { Millis } from '../../rules/drain/facts.ts'
 import { fieldsOf, numberOf, textOf } from '../../base/read.ts'
 import { createListeners, type Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import { inTime } from '../transport/connection.ts'
 
 /** The leadership, for display. */
 export interface Leadership {
@@ -170,17 +171,8 @@ export function createElector(options: ElectorOptions): Leader {
     if (!fact) observed = undefined
     else if (fact.revision !== observed?.revision) observed = { ...fact, changedAt: at }
   }
-  const call = async (method: string, path: string, body?: unknown) => {
-    const late = new AbortController()
-    const cancel = clock.alarm(clock.now() + CALL_MS, () =>
-      late.abort(new Error(`no answer within ${CALL_MS} ms`))
-    )
-    try {
-      return await options.call(method, path, body, late.signal)
-    } finally {
-      cancel()
-    }
-  }
+  const call = (method: string, path: string, body?: unknown) =>
+    inTime({ clock, ms: CALL_MS }, signal => options.call(method, path, body, signal))
   const read = async (): Promise<void> => {
     const { status, json } = await call('GET', leasePath(place))
     if (status !== 200 && status !== 404) throw new Error(`GET of the Lease: status ${status}`)

@@ -97,15 +97,11 @@ export function createConnection(
   return {
     async request(method, path, body, signal, each) {
       const what = `${method} ${path}`
-      const timeout = new AbortController()
-      const cancel = clock.alarm(clock.now() + requestTimeoutMs, () =>
-        timeout.abort(new Error(`${what}: no answer within ${requestTimeoutMs} ms`))
-      )
-      const either = AbortSignal.any([closed.signal, timeout.signal, ...(signal ? [signal] : [])])
       const reader = objectReader(each)
       let [status, bytes] = [0, 0]
       let headers: IncomingHttpHeaders = {}
-      try {
+      await inTime({ clock, ms: requestTimeoutMs, what: `${what}: ` }, async late => {
+        const either = AbortSignal.any([closed.signal, late, ...(signal ? [signal] : [])])
         const { http2, heard } = await orAborted(session(), either)
         const head = await orAborted(headersFor(method, path, body !== undefined), either)
         const askedAt = clock.now()
@@ -121,9 +117,7 @@ export function createConnection(
             reader.write(chunk)
           }
         })
-      } finally {
-        cancel()
-      }
+      })
       if (status === 401) credentials.refused()
       const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
       const json = bytes === 0 ? undefined : endOf(reader, what, status)
@@ -169,6 +163,24 @@ export function createConnection(
   }
 }
 
+interface Bound {
+  readonly clock: Pick<Clock, 'now' | 'alarm'>
+  /** A healthy API server answers in one or two. */
+  readonly ms?: number
+  readonly what?: string
+}
+
+/** Runs with a signal that aborts after `ms`. */
+export async function inTime<T>(
+  { clock, ms = 1000, what = '' }: Bound,
+  run: (signal: AbortSignal) => Promise<T>
+): Promise<T> {
+  const late = new AbortController()
+  const overdue = () => late.abort(new Error(`${what}no answer within ${ms} ms`))
+  const cancel = clock.alarm(clock.now() + ms, overdue)
+  return await run(late.signal).finally(cancel)
+}
+
 const closedError = () => new Error('the connection to the API server was closed by us')
 
 /** @throws Error if a success has a body that is not JSON, because it must not count as an empty answer */
@@ -189,7 +201,8 @@ function tolerantJson(body: Buffer): unknown {
   }
 }
 
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+/** A shared answer; rejects with the signal's reason once this caller does not wait any more. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)
     if (signal.aborted) abort()

@@ -23,7 +23,7 @@ import type { Clock } from '../../base/clock.ts'
 import { fieldsOf, numberOf } from '../../base/read.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { controllerOf } from '../../kubernetes/facts/pod-fact.ts'
-import { inTime } from '../hold/hooks.ts'
+import { inTime } from '../../kubernetes/transport/connection.ts'
 
 /** The parts of an ending pod's memory that are needed here. */
 type Remembered = Pick<Memory, 'standing' | 'successors'>
@@ -203,7 +203,7 @@ export function createWishes(
     if (known.size >= MOST) known.clear()
     const learn = (answer: boolean) => known.set(key, { until: clock.now() + FRESH_MS, mayCome: answer })
     learn(mayCome)
-    const answer = queue.add(() => inTime(clock, signal => ask(pod, signal)))
+    const answer = queue.add(() => inTime({ clock }, signal => ask(pod, signal)))
     void answer.catch(() => true).then(found => (learn(found), found !== mayCome && changed()))
     return mayCome
   }

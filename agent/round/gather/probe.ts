@@ -39,11 +39,9 @@ interface ProbeOptions {
   readonly read: ReadGateway
   readonly clock: Clock
   readonly log: Logger
-  /** Concurrent reads per gateway, each on fresh connections; default 2. */
-  readonly parallel?: number
 }
 
-/** The pause between two reads, in ms: short while something changes, later a twentieth of the time since the last change. */
+/** The pause between two reads, in ms, while a drain wants evidence: short while something changes, later a twentieth of the time since the last change. */
 const PAUSE_MS = { shortest: 10, longest: 500, share: 20 }
 /** The pause after a failed read, in ms; doubled with each consecutive failure. */
 const BACK_OFF_MS = { first: 50, longest: 5000 }
@@ -52,11 +50,12 @@ const BACK_OFF_MS = { first: 50, longest: 5000 }
  * worker's time.
  */
 const IDLE = { usual: { ms: 15_000, times: 100 }, hurried: { ms: 1000, times: 20 } }
+/** The longest wait before the next look at what is due, in ms. */
 const LOOK_MS = 1000
 /** For how long a client counts as waiting, in ms. */
 const HURRIED_MS = 5000
 
-export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): Probe {
+export function createProbe({ read, clock, log }: ProbeOptions): Probe {
   const listeners = createListeners()
   let wanted: readonly Wanted[] = []
   let hurriedUntil = -Infinity
@@ -65,12 +64,11 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
     const observing = createControlReads()
     const ended = new AbortController()
     const { signal } = ended
-    const running = new Set<Promise<void>>()
-    let readers = 0
     let failures = 0
     let isTold = false
     let movedAt = clock.now()
     let tookMs = 0
+    let wake = new AbortController()
     let sighting: Sighting | undefined
     let freshness: Freshness | undefined
 
@@ -83,7 +81,7 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
         failures = 0
         const now = clock.now()
         tookMs = now - beganAt
-        if (seen.beganAt >= (sighting?.beganAt ?? -Infinity)) sighting = seen
+        sighting = seen
         freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '', refused: false }
         if (wanted.length > 0 && observing.seen(seen, now)) movedAt = now
       } catch (error) {
@@ -106,34 +104,27 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
         ? doubled(BACK_OFF_MS, failures - 1)
         : Math.max(PAUSE_MS.shortest, Math.min(PAUSE_MS.longest, (clock.now() - movedAt) / PAUSE_MS.share))
 
-    const reader = async (): Promise<void> => {
-      while (wanted.length > 0 && !signal.aborted) {
-        await readOnce()
-        await clock.sleep(pause(), signal).catch(() => {})
-      }
-      readers--
+    /** When the next read is due. */
+    const dueAt = (): Millis => {
+      const last = freshness?.lastAttemptAt ?? -Infinity
+      const { ms, times } = clock.now() < hurriedUntil ? IDLE.hurried : IDLE.usual
+      return last + (wanted.length > 0 ? pause() : Math.max(ms, tookMs * times))
     }
-
-    /** Checks every second whether a read is due: drains read too, and a client may begin to wait. */
-    const idler = async (): Promise<void> => {
+    const run = async (): Promise<void> => {
       while (!signal.aborted) {
-        const { ms, times } = clock.now() < hurriedUntil ? IDLE.hurried : IDLE.usual
-        const due = (freshness?.lastAttemptAt ?? -Infinity) + Math.max(ms, tookMs * times)
-        if (wanted.length === 0 && clock.now() >= due) await readOnce()
-        await clock.sleep(LOOK_MS, signal).catch(() => {})
+        const waitMs = Math.min(LOOK_MS, dueAt() - clock.now())
+        if (waitMs > 0) {
+          wake = new AbortController()
+          await clock.sleep(waitMs, wake.signal).catch(() => {})
+        } else await readOnce()
       }
-    }
-
-    const run = (loop: Promise<void>): void => {
-      const work = loop.finally(() => running.delete(work))
-      running.add(work)
     }
     const want = (): void => {
       if (observing.want(wanted)) movedAt = clock.now()
-      for (; wanted.length > 0 && readers < parallel; readers++) run(reader())
+      wake.abort()
     }
     want()
-    run(idler())
+    const running = run()
     return {
       want,
       observation: (uid: PodUid) => observing.get(uid),
@@ -141,7 +132,8 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
       freshness: () => freshness,
       stop() {
         ended.abort()
-        return Promise.all(running)
+        wake.abort()
+        return running
       }
     }
   })
@@ -173,8 +165,6 @@ interface ControlReads {
 
 interface Watched {
   readonly wanted: Wanted
-  /** Reads that began before this time do not count: the removal was not accepted yet, or another read still showed the node. */
-  from: Millis
   observation: Observation
 }
 
@@ -190,7 +180,7 @@ export function createControlReads(): ControlReads {
       for (const wanted of list) {
         const known = watched.get(wanted.uid)
         if (known && sameWish(known.wanted, wanted)) continue
-        watched.set(wanted.uid, { wanted, from: wanted.since, observation: NOTHING })
+        watched.set(wanted.uid, { wanted, observation: NOTHING })
         anew = true
       }
       return anew
@@ -199,7 +189,7 @@ export function createControlReads(): ControlReads {
       const listed = addresses(holders)
       let turned = false
       for (const entry of watched.values()) {
-        if (beganAt < entry.from) continue
+        if (beganAt < entry.wanted.since) continue
         const { observation } = entry
         const node = entry.wanted.nodes.find(n => listed.has(n))
         const wasClean = observation.cleanReads > 0
@@ -208,8 +198,6 @@ export function createControlReads(): ControlReads {
           const { cleanReads, firstCleanAt = endedAt } = observation
           entry.observation = { ...NOTHING, cleanReads: cleanReads + 1, firstCleanAt }
         } else {
-          // Reads that overlap this one may show the same moment. Only a read that begins after this one has ended can be clean again.
-          entry.from = endedAt
           const problem = `still lists ${node} in ${listed.get(node)}`
           entry.observation = { ...NOTHING, stillListed: true, problem }
         }

@@ -3,6 +3,7 @@ import { runOf, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { Clock } from '../../base/clock.ts'
+import { orAborted } from '../../kubernetes/transport/connection.ts'
 
 /** A hook that waits for its answer. */
 export interface HeldHook {
@@ -110,37 +111,7 @@ export function createFreshWatch(
     running = looking.catch(() => {}).then(() => clock.sleep(PAUSE_MS))
     await looking
   }
-  return signal => unlessAborted((next ??= begin()), signal)
-}
-
-/** A shared answer; rejects with the signal's reason once this caller does not wait any more. */
-async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
-  answer.catch(() => {})
-  signal.throwIfAborted()
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason as Error)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([answer, promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}
-
-/** How long one request may take, in ms: a healthy API server answers in one or two. */
-const ASK_MS = 1000
-
-/** Runs with a signal that aborts after `ASK_MS`. */
-export async function inTime<T>(clock: Clock, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const late = new AbortController()
-  const cancel = clock.alarm(clock.now() + ASK_MS, () =>
-    late.abort(new Error(`no answer within ${ASK_MS} ms`))
-  )
-  try {
-    return await run(late.signal)
-  } finally {
-    cancel()
-  }
+  return signal => orAborted((next ??= begin()), signal)
 }
 
 /** Headers of every answer. */

@@ -40,11 +40,10 @@ describe('reads of one gateway', () => {
     expect(read(7, 8, '10.0.0.1:80')).to.deep.include(LISTED)
   })
 
-  it('do not count if they began too early, or overlap a read with the node', () => {
+  it('do not count if they began too early', () => {
     const { read, want, reads } = rig(10)
     expect(read(9, 12)?.cleanReads).to.equal(0)
     read(10, 13, '10.0.0.1:80')
-    expect(read(12, 14), 'it may be of the same moment').to.deep.include(LISTED)
     expect(read(13, 15)?.cleanReads).to.equal(1)
     expect(want(10)).to.equal(false)
     expect([want(20), reads.get(uid)?.cleanReads]).to.deep.equal([true, 0])
@@ -115,7 +114,7 @@ describe('probe on several gateways', () => {
     expect(probe.freshness('nobody')).to.equal(undefined)
   })
 
-  it('never has more than two reads of one gateway in progress', async () => {
+  it('never has more than one read of one gateway in progress', async () => {
     let underWay = 0
     let most = 0
     begin(async () => {
@@ -126,7 +125,7 @@ describe('probe on several gateways', () => {
     }, 'one')
     for (let i = 0; i < 10; i++) probe.want([{ uid, nodes: ['10.0.0.1'], since: i }])
     await until('reads', () => reads('one') > 5)
-    expect(most).to.equal(2)
+    expect(most).to.equal(1)
   })
 
   it('forgets a removed gateway, and starts over if a gateway’s address changes', async () => {
@@ -197,7 +196,7 @@ describe('probe without a drain', () => {
     await advance(60_000)
     const often = reads()
     await advance(60_000)
-    expect(often).to.be.within(20, 90)
+    expect(often).to.be.within(10, 45)
     expect(reads() - often).to.be.below(often)
     expect(probe.freshness('g')).to.include({ problem: 'timeout', lastSuccessAt: null })
     await probe.stop()
@@ -221,10 +220,10 @@ describe('probe without a drain', () => {
     await advance(5000)
     probe.want([{ uid, nodes: ['10.0.0.1'], since: 0 }])
     await turns()
-    expect(probe.sighting('g')?.holders.get('upstreams/web')).to.deep.equal(['10.0.0.3:80'])
+    expect(probe.sighting('g')?.holders.get('upstreams/web')).to.deep.equal(['10.0.0.2:80'])
     probe.want([])
     await advance(12_000)
-    expect(reads()).to.equal(3)
+    expect(reads()).to.equal(2)
     probe.gateways([])
     expect(probe.sighting('g')).to.equal(undefined)
     await probe.stop()
