@@ -1,8 +1,8 @@
 import { GATEWAY } from './gateway.ts'
 import { waiting } from './drain.ts'
 import type { Drain } from '../../agent/rules/drain/drain.ts'
-import { EMPTY } from '../../agent/report/show/record.ts'
-import type { SnapshotSources } from '../../agent/report/snapshot/snapshot.ts'
+import { drainView } from '../../agent/report/show/build-snapshot.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
 export const totals = {
@@ -38,10 +38,14 @@ export function waitingDrain(): Drain {
   }
 }
 
-/** The sources of a quiet agent; a test states only the differences. */
-export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources {
+/** Its view. */
+export const waitingView = () =>
+  drainView(waitingDrain(), { ...NO_MOMENTS, decidedAt: 1_000_000, seenAt: 1_000_001, hookAt: 1_000_040 }, 0)
+
+/** The parts of the snapshot of a quiet agent; a test states only the differences. */
+export function sources(differs: Partial<Snapshot> = {}): Omit<Snapshot, 'version'> {
   return {
-    now: 1_000_100,
+    at: 1_000_100,
     agent: {
       id: 'agent-0',
       name: 'apisix-drain-0',
@@ -80,12 +84,12 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       hooks: { routed: 0, without: [], bare: [], early: [], counts: { without: 0, bare: 0, early: 0 } }
     },
     holders: [],
-    drains: [waitingDrain()],
-    moments: new Map(),
-    hooks: new Map(),
-    more: () => ({ removedAt: () => undefined, afterAck: undefined, unlisted: false }),
+    drains: [waitingView()],
     arrivals: [],
-    history: EMPTY,
+    past: [],
+    unproved: [],
+    acks: [],
+    lags: [],
     totals,
     ...differs
   }

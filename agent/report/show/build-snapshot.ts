@@ -1,12 +1,11 @@
 import type { Config } from '../../config/config.ts'
 import type { Leadership } from '../../kubernetes/lead/elector.ts'
-import type { Drain, Witness } from '../../rules/drain/drain.ts'
+import type { Drain } from '../../rules/drain/drain.ts'
 import { deepFreeze } from '../../config/load.ts'
 import {
   SNAPSHOT_VERSION,
   type Reach,
   type Snapshot,
-  type SnapshotSources,
   type GatewayView,
   type PluginCounts,
   type HolderView
@@ -21,39 +20,16 @@ import { type HolderKey, isEnding } from '../../rules/plan/holder.ts'
 import type { Memory } from '../../round/gather/memory.ts'
 
 /**
- * The sources as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
+ * The parts as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
  * since the last round costs nothing.
  */
-export function buildSnapshot(sources: SnapshotSources): Snapshot {
-  return deepFreeze({
-    version: SNAPSHOT_VERSION,
-    at: sources.now,
-    agent: sources.agent,
-    watches: sources.watches,
-    gateways: sources.gateways,
-    inventory: { ...sources.inventory },
-    holders: sources.holders,
-    drains: [...sources.drains].map(drain =>
-      drainView(
-        drain,
-        sources.moments.get(drain.uid),
-        sources.hooks.get(drain.uid) ?? 0,
-        sources.more(drain.uid)
-      )
-    ),
-    past: sources.history.past,
-    unproved: sources.history.unproved,
-    acks: sources.history.acks,
-    lags: sources.history.lags,
-    arrivals: sources.arrivals,
-    totals: { ...sources.totals }
-  })
-}
+export const buildSnapshot = (parts: Omit<Snapshot, 'version'>): Snapshot =>
+  deepFreeze({ version: SNAPSHOT_VERSION, ...parts })
 
 /** The view of one drain, during and after it. */
 export function drainView(
   drain: Drain,
-  moments: Moments | undefined,
+  moments: Moments,
   hooks: number,
   more: DrainMore = { removedAt: () => undefined, afterAck: undefined, unlisted: false }
 ): DrainView {
@@ -68,7 +44,7 @@ export function drainView(
     phase: drain.phase,
     witnesses: drain.witnesses,
     deadline: drain.deadline,
-    moments: moments ?? momentsOfWitnesses(drain),
+    moments,
     verdict: verdict
       ? {
           kind: verdict.kind,
@@ -84,22 +60,6 @@ export function drainView(
     holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: more.removedAt(holder.key) ?? null })),
     afterAck: more.afterAck ?? null,
     hooks
-  }
-}
-
-function momentsOfWitnesses(drain: Drain): Moments {
-  const at = (witness: Witness) => drain.witnesses[witness] ?? null
-  return {
-    decidedAt: drain.decidedAt ?? null,
-    seenAt: drain.since,
-    hookAt: at('hook'),
-    sliceAt: null,
-    acceptedAt: null,
-    sealedAt: null,
-    confirmedAt: null,
-    idleAt: null,
-    ackAt: null,
-    goneAt: drain.phase === 'gone' ? drain.at : at('deleted')
   }
 }
 

@@ -78,8 +78,8 @@ export function createViews(options: ViewsOptions): Views {
     const known = moments.ackAt !== null ? undefined : record.answeredAt(drain.uid)
     return known === undefined ? moments : { ...moments, ackAt: known }
   }
-  const shownOf = (drain: Drain, memory: Memory) =>
-    drainView(drain, momentsHere(drain, memory), 0, moreOf(drain.uid, memory))
+  const shownOf = (drain: Drain, memory: Memory, hooks = 0) =>
+    drainView(drain, momentsHere(drain, memory), hooks, moreOf(drain.uid, memory))
   const name = hostname()
   const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, name, shown: shownOf })
   const observers = [record, afterAck, behind, arrivals].map(part => part.observer)
@@ -123,49 +123,41 @@ export function createViews(options: ViewsOptions): Views {
     return view
   }
 
-  /** The parts of a snapshot that agents share. */
-  const common = (loop: Loop) => {
-    const now = clock.now()
-    const drains = [...loop.drains().values()]
-    const held = new Map<PodUid, number>()
-    for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
-    return {
-      now,
-      agent: {
-        id,
-        name,
-        version,
-        startedAt,
-        dryRun: config.drain.dryRun,
-        sleepMs: REPLACED_SLEEP_MS,
-        reach,
-        vouch: loop.holds.canVouch(),
-        leader: leaderView(sources.leader.status(now)),
-        apisix: sources.mode.current(),
-        missingParts: readiness.missing()
-      },
-      gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
-      drains,
-      moments: new Map<PodUid, Moments>(
-        drains.map(drain => [drain.uid, momentsHere(drain, loop.memory(drain.uid))])
-      ),
-      hooks: held,
-      more: (uid: PodUid) => moreOf(uid, loop.memory(uid)),
-      history: record.history(),
-      totals: record.totals()
-    }
-  }
-
   return {
     observer,
     snapshot(loop) {
       const holders = [...inventory.holders().values()]
       const ghosts = ghostsNow(loop)
-      const known = common(loop)
-      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid))
-      const succeeded = holdersOnSuccessors(known.drains, uid => loop.memory(uid), inventory)
+      const now = clock.now()
+      const drains = [...loop.drains().values()]
+      const held = new Map<PodUid, number>()
+      for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
+      const memory = (uid: PodUid) => loop.memory(uid)
+      const unsealed = unsealedIn(drains, memory)
+      const succeeded = holdersOnSuccessors(drains, memory, inventory)
+      const { past, unproved, acks, lags } = record.history()
       return buildSnapshot({
-        ...known,
+        at: now,
+        agent: {
+          id,
+          name,
+          version,
+          startedAt,
+          dryRun: config.drain.dryRun,
+          sleepMs: REPLACED_SLEEP_MS,
+          reach,
+          vouch: loop.holds.canVouch(),
+          leader: leaderView(sources.leader.status(now)),
+          apisix: sources.mode.current(),
+          missingParts: readiness.missing()
+        },
+        gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
+        drains: drains.map(drain => shownOf(drain, memory(drain.uid), held.get(drain.uid))),
+        past,
+        unproved,
+        acks,
+        lags,
+        totals: record.totals(),
         watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
           kind: name,
           state,

@@ -1,7 +1,7 @@
 import type { ModeState } from '../../gateway/inventory/lists.ts'
-import type { Drain, Grade } from '../../rules/drain/drain.ts'
-import type { Millis, PodUid, NodeKey } from '../../rules/drain/facts.ts'
-import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-view.ts'
+import type { Grade } from '../../rules/drain/drain.ts'
+import type { Millis, NodeKey } from '../../rules/drain/facts.ts'
+import type { AckView, DrainLag, DrainView } from './drain-view.ts'
 import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
 import type { Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
@@ -167,24 +167,6 @@ export interface Snapshot {
   readonly acks: readonly AckView[]
   readonly lags: readonly DrainLag[]
   /** Pods on their way in, and those that have arrived (`arrivals-view.ts`), newest first. */
-  readonly arrivals: readonly ArrivalView[]
-  readonly totals: Totals
-}
-
-/** The data that a round passes on for display. */
-export interface SnapshotSources {
-  readonly now: Millis
-  readonly agent: Snapshot['agent']
-  readonly watches: readonly WatchView[]
-  readonly gateways: readonly GatewayView[]
-  readonly inventory: InventoryView
-  readonly holders: readonly HolderView[]
-  readonly drains: Iterable<Drain>
-  /** A drain that is missing here has the moments of its witnesses. */
-  readonly moments: ReadonlyMap<PodUid, Moments>
-  readonly hooks: ReadonlyMap<PodUid, number>
-  readonly more: (uid: PodUid) => DrainMore
-  readonly history: Pick<Snapshot, 'past' | 'unproved' | 'acks' | 'lags'>
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
 }

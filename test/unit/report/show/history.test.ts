@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { drainView } from '../../../../agent/report/show/build-snapshot.ts'
 import { EMPTY, LIMITS, withAck, withPast, withProof } from '../../../../agent/report/show/record.ts'
 import {
   lagOf,
@@ -10,9 +9,9 @@ import {
 } from '../../../../agent/report/snapshot/drain-view.ts'
 import { pod } from '../../../build/pod.ts'
 import { ackFor } from '../../../build/serve.ts'
-import { waitingDrain } from '../../../build/snapshot.ts'
+import { waitingView } from '../../../build/snapshot.ts'
 
-const view = drainView(waitingDrain(), undefined, 0)
+const view = waitingView()
 const shown = (moments: Partial<Moments>, grade: 'barrier' | null = 'barrier'): DrainView => ({
   ...view,
   moments: { ...view.moments, ...moments },

@@ -1,15 +1,14 @@
 import { expect } from 'chai'
 import type { Drain, Proven } from '../../../../agent/rules/drain/drain.ts'
-import { drainView } from '../../../../agent/report/show/build-snapshot.ts'
 import { eventObject, eventText, createEvents } from '../../../../agent/report/tell/events.ts'
 import { waiting } from '../../../build/drain.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { memoryLog } from '../../../build/serve.ts'
-import { waitingDrain } from '../../../build/snapshot.ts'
+import { waitingDrain, waitingView } from '../../../build/snapshot.ts'
 
 const { pod, uid, decidedAt, witnesses, since, deadline, stops, ports, isWhole } = waitingDrain()
 const base = { pod, uid, decidedAt, witnesses, since, deadline, stops, ports, isWhole }
-const moments = { ...drainView(waitingDrain(), undefined, 0).moments, confirmedAt: since + 41 }
+const moments = { ...waitingView().moments, confirmedAt: since + 41 }
 const confirmed = { name: 'apisix-0', grade: 'barrier', at: 5, why: '' } as const
 const behind = { name: 'apisix-1', grade: undefined, at: undefined, why: 'no connection' } as const
 const proven = (differs: Partial<Proven>): Proven =>
