@@ -10,7 +10,7 @@ import { sealLookAt } from './entries/seal-decision.ts'
 import { createWishes } from './entries/succession.ts'
 import { remember } from './gather/gather.ts'
 import { createFreshWatch, createHooks, type HeldHook, type Holds, type Vouch } from './hold/hooks.ts'
-import { createMemories, type Memory, createNotifier, type Observer } from './gather/memory.ts'
+import { createStatuses, type Status, createNotifier, type Observer } from './gather/drain-status.ts'
 import { observe, type Look } from './gather/observe.ts'
 import { worldFrom, type Sources, createPlanSettings, type DrainStore } from './gather/sources.ts'
 import { createReplies } from './replies.ts'
@@ -44,7 +44,7 @@ export interface Loop {
   /** Requests a round, because something has changed. */
   wake(): void
   drains(): Drains
-  memory(uid: PodUid): Memory
+  status(uid: PodUid): Status
   held(): readonly HeldHook[]
   lastPlan(): Plan
   /** Adds an observer that needs the loop, and so is made after the loop. */
@@ -75,12 +75,12 @@ const NOTHING: Plan = { changes: [], kept: [] }
 export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions): Loop {
   const { cluster, inventory, writer, probe, barrier, leader } = sources
   const world = worldFrom(sources, settings.podRanges)
-  const memories = createMemories()
+  const statuses = createStatuses()
   const ownership = createAddressOwnership(settings.someNamespacesOnly, () => cluster.serverBehindMs())
   const entries = createDesired({
     sources,
     world,
-    memories,
+    statuses,
     ownership,
     dryRun: settings.plan.dryRun,
     foreignHoldMs: settings.foreignHoldMs,
@@ -91,10 +91,15 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   const planSettings = createPlanSettings(settings.plan, sources)
   const relister = createRelister(sources, settings.guardEveryMs)
   const all = [...observers]
-  const told = createNotifier(all, log)
-  const schedule = createSchedule({ clock, log, round, ended: ms => told(observer => observer.round?.(ms)) })
+  const notify = createNotifier(all, log)
+  const schedule = createSchedule({
+    clock,
+    log,
+    round,
+    ended: ms => notify(observer => observer.round?.(ms))
+  })
   const wake = (): void => schedule.wake()
-  const replies = createReplies({ sources, drains: store, memories, settings: drainSettings, told, clock })
+  const replies = createReplies({ sources, drains: store, statuses, settings: drainSettings, notify, clock })
   const freshWatch = createFreshWatch(cluster, clock)
   const hooks = createHooks({
     cluster,
@@ -119,7 +124,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       sources,
       world,
       drains: store.current(),
-      memories,
+      statuses,
       tookOver: host => store.tookOver(host),
       hooks,
       before: planned,
@@ -132,7 +137,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const next = advance(drains, looks, now)
     for (const drain of next.values()) {
       if (!drains.has(drain.uid))
-        remember(drain, memories.of(drain.uid), { sources, world, drains: next, now })
+        remember(drain, statuses.of(drain.uid), { sources, world, drains: next, now })
     }
     ownership.look(areLive(cluster.parts(), ['pods']), now)
     const unsure = new Set(
@@ -157,7 +162,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       if (after) next.set(uid, after)
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
-      if (drain && !after) entries.ended(drain, memories.of(uid), now)
+      if (drain && !after) entries.ended(drain, statuses.of(uid), now)
     }
     return next
   }
@@ -169,7 +174,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   }
 
   function tell(uid: PodUid, before: Drain | undefined, after: Drain | undefined): void {
-    told(observer => observer.drain?.(before, after, memories.of(uid)))
+    notify(observer => observer.drain?.(before, after, statuses.of(uid)))
   }
 
   /** Gives the plan to the parts that carry it out, and waits for none of them. */
@@ -192,11 +197,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining' && drain.phase !== 'expired') continue
-      times.push(drain.deadline, drain.since + memories.of(drain.uid).sleepMs)
+      times.push(drain.deadline, drain.since + statuses.of(drain.uid).sleepMs)
       times.push(sealLookAt(drain, now, settings.foreignHoldMs))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
-    memories.keep(next, hooks.uids())
+    statuses.keep(next, hooks.uids())
     const upcoming = times.filter(time => time !== undefined && time > now)
     if (upcoming.length > 0) schedule.set(Math.min(...(upcoming as Millis[])))
   }
@@ -204,9 +209,9 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   /** Answers a held hook, or returns the time of its next check. */
   function answered({ hook }: HeldHook, looks: ReadonlyMap<PodUid, Look>, now: Millis): Millis | undefined {
     const look = looks.get(hook.uid)
-    const said = look && replies.now(hook, look, now)
-    if (said?.kind === 'ack') hooks.answer(hook, said.ack)
-    return said?.kind === 'wait' ? said.until : undefined
+    const reply = look && replies.now(hook, look, now)
+    if (reply?.kind === 'ack') hooks.answer(hook, reply.ack)
+    return reply?.kind === 'wait' ? reply.until : undefined
   }
 
   return {
@@ -228,7 +233,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
     wake,
     drains: () => store.current(),
-    memory: uid => memories.of(uid),
+    status: uid => statuses.of(uid),
     held: () => hooks.held(),
     lastPlan: () => planned,
     observe: observer => void all.push(observer),

@@ -114,7 +114,7 @@ export function vouchForEntries(sources: Sources, failing: boolean, looked: bool
   const pods = sources.cluster.parts().find(({ name, state }) => name === 'pods' && state !== 'live')
   if (pods) return { ok: false, why: `the watch of pods is ${pods.state}: pods may end unseen` }
   if (sources.barrier?.isKnown() === false)
-    return { ok: false, why: 'this agent was away, and its watch of pods has not told since' }
+    return { ok: false, why: 'this agent was away, and its watch of pods has reported nothing since' }
   return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
 }
 

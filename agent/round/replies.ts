@@ -3,7 +3,7 @@ import type { Ack, Drain, Hook, DrainSettings } from '../rules/drain/drain.ts'
 import { answer, answerProven, type Answer } from '../rules/drain/answer.ts'
 import { mayStay } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
-import type { Memories, Observer } from './gather/memory.ts'
+import type { Statuses, Observer } from './gather/drain-status.ts'
 import type { Look } from './gather/observe.ts'
 import type { Sources, DrainStore } from './gather/sources.ts'
 import { createFirsts } from './hold/hooks.ts'
@@ -19,26 +19,26 @@ interface Replies {
 interface RepliesOptions {
   readonly sources: Pick<Sources, 'cluster' | 'barrier'>
   readonly drains: Pick<DrainStore, 'current'>
-  readonly memories: Pick<Memories, 'of'>
+  readonly statuses: Pick<Statuses, 'of'>
   readonly settings: () => DrainSettings
-  readonly told: (of: (observer: Observer) => void) => void
+  readonly notify: (of: (observer: Observer) => void) => void
   readonly clock: Clock
 }
 
 export function createReplies(options: RepliesOptions): Replies {
-  const { sources, drains, memories, settings, told, clock } = options
+  const { sources, drains, statuses, settings, notify, clock } = options
   const isFirst = createFirsts()
   const note = (hook: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
-    const memory = memories.of(hook.uid)
-    memory.ackAt ??= now
-    if (isFirst(hook, ack)) told(observer => observer.ack?.(ack, drain, memory))
+    const status = statuses.of(hook.uid)
+    status.ackAt ??= now
+    if (isFirst(hook, ack)) notify(observer => observer.ack?.(ack, drain, status))
   }
   return {
     now(hook, look, now) {
       const drain = drains.current().get(hook.uid)
-      const said = answer(hook, drain, look.seen, now, settings(), drain && unsealedSince(drain, sources))
-      if (said.kind === 'ack') note(hook, said.ack, drain, now)
-      return said
+      const reply = answer(hook, drain, look.seen, now, settings(), drain && unsealedSince(drain, sources))
+      if (reply.kind === 'ack') note(hook, reply.ack, drain, now)
+      return reply
     },
     atOnce(hook) {
       const drain = drains.current().get(hook.uid)
@@ -46,7 +46,7 @@ export function createReplies(options: RepliesOptions): Replies {
       // A hook of a container that stops has to be noted, because its seal stands until that container is back.
       const ack = drain && !mayStay(drain) && answerProven(hook, drain, now, unsealedSince(drain, sources))
       if (!ack) return undefined
-      memories.of(hook.uid).hookAt ??= hook.receivedAt
+      statuses.of(hook.uid).hookAt ??= hook.receivedAt
       note(hook, ack, drain, now)
       return ack
     }
@@ -64,7 +64,7 @@ function unsealedSince(drain: Drain, { cluster, barrier }: RepliesOptions['sourc
     const reading = barrier?.reading(drain.uid, id)
     // The last reading of a silent gateway counts, because it may be shutting down. If it has restarted, its state shows the new instance
     // before its reading does.
-    const instance = barrier?.state(id)?.told?.instance
+    const instance = barrier?.state(id)?.status?.instance
     const isOther = instance !== undefined && instance !== reading?.instance
     return !isOther && reading?.entry === 'sealed' && reading.inflight.requests === 0
   }

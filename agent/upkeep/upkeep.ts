@@ -1,6 +1,6 @@
 import type { Millis, PodFact, NodeKey, PodUid } from '../rules/drain/facts.ts'
 import type { Writer } from '../gateway/write/writer.ts'
-import type { Observer } from '../round/gather/memory.ts'
+import type { Observer } from '../round/gather/drain-status.ts'
 import type { Sync } from './sync.ts'
 import type { Drain, Drains } from '../rules/drain/drain.ts'
 import type { Inventory } from '../gateway/inventory/inventory.ts'
@@ -65,7 +65,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, inherited, log } = options
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
-  let told = new Set<string>()
+  let warned = new Set<string>()
   let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
   let lookedAt: Millis = 0
   let readAt: Millis | undefined
@@ -116,7 +116,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   /** Logs a ghost, unless the last listing had it, and returns its name. */
   const say = (holder: Holder, { node, evidence }: Ghost): string => {
     const name = `${holder.key} ${node.key}`
-    if (!told.has(name))
+    if (!warned.has(name))
       log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
     return name
   }
@@ -138,7 +138,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       const all = looked.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
       const haunted = all.filter(({ list }) => list.length > 0)
       ghosts = new Map(haunted.map(({ holder, list }) => [holder.key, list]))
-      told = new Set(haunted.flatMap(({ holder, list }) => list.map(ghost => say(holder, ghost))))
+      warned = new Set(haunted.flatMap(({ holder, list }) => list.map(ghost => say(holder, ghost))))
     },
     found: () => ghosts
   }

@@ -66,7 +66,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
     const { gateway, old, backend, hook } = await saidBusy(rig)
     const moments = () => {
       const drain = rig.agent.loop.drains().get(old.uid as PodUid)
-      return drain && momentsOf(drain, rig.agent.loop.memory(drain.uid))
+      return drain && momentsOf(drain, rig.agent.loop.status(drain.uid))
     }
     const sealedHere = () => gateway.barrier?.entries.look(old.ip, old.port) === 'sealed'
     await until('the gateway has sealed it', sealedHere)

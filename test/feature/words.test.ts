@@ -106,7 +106,7 @@ describe('feature: a seal rests on the word of every worker', () => {
       )
     await put(18)
     const { hook, held } = end(rig, old)
-    const why = () => [...rig.agent.loop.memory(old.uid as never).unsealed.values()].join()
+    const why = () => [...rig.agent.loop.status(old.uid as never).unsealed.values()].join()
     await until(
       () => `two places are left out, not: ${why()} (${held().join()})`,
       () => why().includes('leave out what is left in 2 more places')

@@ -29,7 +29,7 @@ interface Outcome {
   readonly name: 'control-api' | 'barrier'
   readonly level: Finding['level']
   /** The text after the names of the gateways. */
-  readonly told: string
+  readonly says: string
   readonly change: string
 }
 
@@ -44,8 +44,8 @@ export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'api
     const instances = new Map<string, string>()
     const each = await Promise.all(
       gateways.flatMap(gateway => [
-        ...(apisix.control.enabled ? [told(gateway, control(gateway, signal))] : []),
-        ...(apisix.barrier ? [told(gateway, barrier(gateway, instances, signal))] : [])
+        ...(apisix.control.enabled ? [labelled(gateway, control(gateway, signal))] : []),
+        ...(apisix.barrier ? [labelled(gateway, barrier(gateway, instances, signal))] : [])
       ])
     )
     const findings = [
@@ -73,12 +73,12 @@ export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'api
     const level = apisix.barrier ? 'warn' : levelAt(gateway)
     try {
       await calls.readControl(gateway.ip, signal)
-      return { name, level: 'ok', told: 'can be observed', change: '' }
+      return { name, level: 'ok', says: 'can be observed', change: '' }
     } catch (err) {
       return {
         name,
         level,
-        told: `cannot be observed: ${meaningOf(err)}`,
+        says: `cannot be observed: ${meaningOf(err)}`,
         change:
           'let the Control API listen on the pod address (apisix.enable_control, control.ip) and open it to the agent only'
       }
@@ -105,10 +105,10 @@ export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'api
     signal: AbortSignal
   ): Promise<Outcome> {
     const name = 'barrier'
-    const problem = (told: string, change: string): Outcome => ({
+    const problem = (says: string, change: string): Outcome => ({
       name,
       level: levelAt(gateway),
-      told,
+      says,
       change
     })
     try {
@@ -117,7 +117,7 @@ export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'api
         return problem(doubt, 'correct apisix.gateways: name each gateway once, at its own address')
       const open = workers.find(({ l4 = 'covered' }) => l4 !== 'covered')
       if (open) return problem(`L4 is on and not covered: ${open.l4}`, COVER_L4)
-      if (fit) return { name, level: 'ok', told: `fit, plugin ${plugin}`, change: '' }
+      if (fit) return { name, level: 'ok', says: `fit, plugin ${plugin}`, change: '' }
       return problem(`not fit: ${unfit.join('; ')}`, 'use a plugin version that knows this APISIX')
     } catch (err) {
       if (isOtherWire(err))
@@ -163,18 +163,18 @@ function noGateway(source: Config['apisix']['gateways']): Finding {
   )
 }
 
-const told = async ({ name }: GatewayFact, outcome: Promise<Outcome>) => ({
+const labelled = async ({ name }: GatewayFact, outcome: Promise<Outcome>) => ({
   gateway: name,
   outcome: await outcome
 })
 
-function together(each: readonly Awaited<ReturnType<typeof told>>[]): Finding[] {
-  const alike = Map.groupBy(each, ({ outcome: { name, level, told } }) => `${name} ${level} ${told}`)
+function together(each: readonly Awaited<ReturnType<typeof labelled>>[]): Finding[] {
+  const alike = Map.groupBy(each, ({ outcome: { name, level, says } }) => `${name} ${level} ${says}`)
   return [...alike.values()].flatMap(same => {
     const [first] = same
     if (!first) return []
-    const { name, level, told, change } = first.outcome
-    return [{ name, level, what: `${namesOf(same.map(({ gateway }) => gateway))}: ${told}`, change }]
+    const { name, level, says, change } = first.outcome
+    return [{ name, level, what: `${namesOf(same.map(({ gateway }) => gateway))}: ${says}`, change }]
   })
 }
 
@@ -195,12 +195,12 @@ export function checkSync(survey: Pick<ClusterLists, 'services'>, allow: readonl
     const services = await survey.services(signal)
     const { claims, problems } = settleClaims(services.asking(), allowedBy(allow))
     if (problems.size === 0) return [ok(SYNC, `${claims.size} upstreams follow Services`)]
-    const told = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
+    const named = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
     const more = problems.size > NAMED ? ` (and ${problems.size - NAMED} more)` : ''
     return [
       warn(
         SYNC,
-        `Services that no upstream follows: ${told.join(' | ')}${more}`,
+        `Services that no upstream follows: ${named.join(' | ')}${more}`,
         'correct the annotations of these Services, or sync.allow'
       )
     ]

@@ -77,7 +77,7 @@ async function replaced(
   isOnlyApisix: ClusterLists['isOnlyApisix']
 ): Promise<Finding[]> {
   const free = 'which is no least time, because all their requests come through APISIX'
-  const told = new Map<string, PodFact[]>()
+  const podsOf = new Map<string, PodFact[]>()
   for (const { pod, hooks } of hooked) {
     const ms = Math.max(...hooks.map(({ atLeastMs = 0 }) => atLeastMs))
     if (ms === 0) continue
@@ -85,9 +85,9 @@ async function replaced(
     const sleep = formatDuration(ms)
     const bound = `its least time: if all their requests come through APISIX, apisix-drain.io/only-apisix: "true" on the pods or their namespace saves up to ${sleep} of each end`
     const what = `our hook replaces a sleep of ${sleep}, ${isFree ? free : bound}`
-    told.set(what, [...(told.get(what) ?? []), pod])
+    podsOf.set(what, [...(podsOf.get(what) ?? []), pod])
   }
-  return [...told].map(([what, pods]) => ok('pods', `${tellWorkloads(pods)}: ${what}`))
+  return [...podsOf].map(([what, pods]) => ok('pods', `${tellWorkloads(pods)}: ${what}`))
 }
 
 function problemsOf({ hooked }: SurveyedPods, budget: PodBudget, findService: FindService): Finding[] {
@@ -124,11 +124,11 @@ function withoutHook({ store, hooked }: SurveyedPods, hosts: readonly string[]):
 
 function tellWorkloads(pods: readonly PodFact[]): string {
   const owners = Map.groupBy(pods, ({ namespace, owner, name }) => `${namespace}/${owner ?? name}`)
-  const told = [...owners].map(
+  const named = [...owners].map(
     ([owner, { length }]) => `${owner} (${length} ${length === 1 ? 'pod' : 'pods'})`
   )
-  const more = told.length > NAMED ? ` and ${told.length - NAMED} more` : ''
-  return `${told.slice(0, NAMED).join(', ')}${more}`
+  const more = named.length > NAMED ? ` and ${named.length - NAMED} more` : ''
+  return `${named.slice(0, NAMED).join(', ')}${more}`
 }
 
 const finder =

@@ -51,7 +51,7 @@ const numbersByKey = z.custom<Record<string, number>>(
 )
 
 /** An entry as the gateway reports it. */
-export type BarrierState = z.infer<typeof told>
+export type BarrierState = z.infer<typeof entryState>
 export type WorkersWord = z.infer<typeof word>
 export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
@@ -76,7 +76,7 @@ const word = z.looseObject({
   /** `false` if L4 is on and some worker does not seal and count its sessions. */
   l4: z.boolean().optional()
 })
-const told = z.looseObject({
+const entryState = z.looseObject({
   uid: z.string(),
   ip: z.string(),
   port: z.number().optional(),
@@ -115,13 +115,13 @@ const answer = z.looseObject({
   fit: z.boolean(),
   /** When the gateway counted, in seconds since the epoch by its clock. */
   now: z.number(),
-  entries: arrayOf(told)
+  entries: arrayOf(entryState)
 })
 export const polled = answer.extend({ unknown: strings })
 const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
 /** The answer with status 507: some entries were stored; each entry that was not stored has its error. */
 export const full = answer.extend({
-  entries: arrayOf(z.union([told, refused])),
+  entries: arrayOf(z.union([entryState, refused])),
   error_msg: z.string().optional()
 })
 export const removed = z.looseObject({ wire, instance: z.string(), removed: z.number() })
@@ -149,7 +149,7 @@ export const gatewayState = z.looseObject({
   unfit: strings,
   now: z.number(),
   /** With `entries=late`: only entries that got a request in spite of their seal. */
-  entries: arrayOf(told),
+  entries: arrayOf(entryState),
   /** Totals of all entries. Each change increases the generation. */
   held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }),
   workers: arrayOf(worker).refine(({ length }) => length <= 1024),

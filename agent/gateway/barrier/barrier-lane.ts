@@ -100,9 +100,9 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     const answer = await api.put(
       due.flatMap(entry => {
         const { text, at = 0 } = answers.own.get(entry.uid) ?? {}
-        const told = text !== undefined && { answer: text, answeredFor: Math.max(0, sentAt - at) / 1000 }
+        const answered = text !== undefined && { answer: text, answeredFor: Math.max(0, sentAt - at) / 1000 }
         const withSuccessors = table.tellsSuccessors(entry, sentAt)
-        return entriesOf(entry, { ttlMs, now: sentAt, withSuccessors }).map(e => ({ ...e, ...told }))
+        return entriesOf(entry, { ttlMs, now: sentAt, withSuccessors }).map(e => ({ ...e, ...answered }))
       }),
       known,
       ended.signal
@@ -242,11 +242,11 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
       answers.read(list, askedAt)
     },
     tell() {
-      const { told, problem } = reader.state()
-      const why = problem || identity.doubt() || told?.unfit.join('; ') || ''
+      const { status, problem } = reader.state()
+      const why = problem || identity.doubt() || status?.unfit.join('; ') || ''
       if (why !== '' && trouble === '') log.warn({ why }, 'gateway gives no evidence: see doctor')
       trouble = why
-      const now = told?.instance
+      const now = status?.instance
       // The gateway has restarted while no other call could show it. Its entries are lost.
       if (lastRead !== undefined && now !== lastRead && !identity.isSeveral()) again()
       lastRead = now

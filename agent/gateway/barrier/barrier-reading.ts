@@ -5,7 +5,7 @@ import { countOf, together, type LongLived } from '../../rules/drain/drain.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 
 /** When an answer came, and from which instance. */
-export interface Told {
+export interface Receipt {
   readonly at: Millis
   /** When the gateway counted, on the agent's clock: at most `at`. */
   readonly countedAt: Millis
@@ -19,7 +19,7 @@ export interface Told {
 export function readingOf(
   wanted: DesiredEntry,
   answered: readonly BarrierState[],
-  told: Told,
+  receipt: Receipt,
   before: BarrierReading | undefined
 ): BarrierReading {
   const states = entriesOf(wanted).map(e =>
@@ -38,19 +38,19 @@ export function readingOf(
     long: together(present.map(({ inflight }) => longLivedIn(inflight)))
   }
   const word = wordOf(states.map(s => s?.word))
-  const says = entry !== 'absent' && (told.fit || inflight.requests + countOf(inflight.long) > 0)
+  const says = entry !== 'absent' && (receipt.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
-    at: told.at,
-    countedAt: told.countedAt,
-    unchangedSince: told.countedAt,
-    instance: told.instance,
-    fit: told.fit,
+    at: receipt.at,
+    countedAt: receipt.countedAt,
+    unchangedSince: receipt.countedAt,
+    instance: receipt.instance,
+    fit: receipt.fit,
     entry,
-    ...agesOf(entry, present, told, before),
+    ...agesOf(entry, present, receipt, before),
     inflight,
     word,
     late: sum(s => s.late),
-    readAfterSeal: told.afterSeal && entry === 'sealed',
+    readAfterSeal: receipt.afterSeal && entry === 'sealed',
     binding: says || before?.binding === true,
     problem: ''
   } as const
@@ -66,7 +66,7 @@ export function readingOf(
 function agesOf(
   entry: BarrierReading['entry'],
   states: readonly BarrierState[],
-  { countedAt }: Told,
+  { countedAt }: Receipt,
   before: BarrierReading | undefined
 ): Pick<BarrierReading, 'sealedAt' | 'idleAt'> {
   if (entry !== 'sealed') return { sealedAt: undefined, idleAt: undefined }
@@ -96,9 +96,9 @@ export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
   const counts = ({ inflight: { requests, long } }: BarrierReading) =>
     [requests, long.upgraded, long.sse, long.streams].join()
   const word = ({ word }: BarrierReading) => [word?.tags, word?.said, word?.asked].join()
-  const said = (r: BarrierReading) =>
+  const outline = (r: BarrierReading) =>
     [r.instance, r.fit, r.entry, counts(r), word(r), r.readAfterSeal, r.problem].join(' ')
-  return said(a) === said(b)
+  return outline(a) === outline(b)
 }
 
 /** The reading of a gateway that did not answer: its last report, if any, with the reason in `problem`. Such a reading proves nothing. */
@@ -137,22 +137,22 @@ export const forgotten = (last: BarrierReading, instance: string): BarrierReadin
 
 /** Merges the words about all addresses of a pod; `undefined` if the word about one of them is missing. */
 export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | undefined {
-  const told = words.filter(word => word !== undefined)
-  if (told.length === 0 || told.length < words.length) return undefined
-  const tags = told.flatMap(({ tag, said, asked }) => (tag !== undefined && said === asked ? [tag] : []))
-  const complete = tags.length === told.length
+  const given = words.filter(word => word !== undefined)
+  if (given.length === 0 || given.length < words.length) return undefined
+  const tags = given.flatMap(({ tag, said, asked }) => (tag !== undefined && said === asked ? [tag] : []))
+  const complete = tags.length === given.length
   return {
     complete,
-    said: Math.min(...told.map(({ said }) => said)),
-    asked: Math.max(...told.map(({ asked }) => asked)),
-    places: told.reduce((sum, { places }) => sum + places, 0),
-    hidden: Math.max(...told.map(({ hidden }) => hidden)),
-    sole: [...new Set(told.flatMap(({ sole }) => sole))],
-    succeeded: [...new Set(told.flatMap(({ succeeded }) => succeeded))],
-    others: told.flatMap(({ others }) => others),
-    cut: told.reduce((sum, { cut }) => sum + cut, 0),
+    said: Math.min(...given.map(({ said }) => said)),
+    asked: Math.max(...given.map(({ asked }) => asked)),
+    places: given.reduce((sum, { places }) => sum + places, 0),
+    hidden: Math.max(...given.map(({ hidden }) => hidden)),
+    sole: [...new Set(given.flatMap(({ sole }) => sole))],
+    succeeded: [...new Set(given.flatMap(({ succeeded }) => succeeded))],
+    others: given.flatMap(({ others }) => others),
+    cut: given.reduce((sum, { cut }) => sum + cut, 0),
     tags: complete ? tags : [],
-    l4: told.every(({ l4 }) => l4 !== false)
+    l4: given.every(({ l4 }) => l4 !== false)
   }
 }
 

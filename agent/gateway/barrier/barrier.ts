@@ -137,8 +137,8 @@ export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeepe
       ),
     stops() {
       const [first, ...others] = lanes.all().flatMap(lane => {
-        const { told, problem } = lane.state()
-        return told && problem === '' ? [lane.stops()] : []
+        const { status, problem } = lane.state()
+        return status && problem === '' ? [lane.stops()] : []
       })
       return [...(first?.values() ?? [])].filter(({ uid, text }) =>
         others.every(stops => stops.get(uid)?.text === text)

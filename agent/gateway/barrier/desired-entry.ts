@@ -79,7 +79,7 @@ export function entriesOf(
   { ttlMs = 0, now = 0, withSuccessors = false } = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
-  const told = stop && { stop: stop.text, stoppedFor: Math.max(0, now - stop.at) / 1000 }
+  const stopped = stop && { stop: stop.text, stoppedFor: Math.max(0, now - stop.at) / 1000 }
   return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
     const tag = sealIf?.[i]
@@ -89,7 +89,7 @@ export function entriesOf(
       ...(port === undefined ? {} : { port }),
       state,
       ttl,
-      ...told,
+      ...stopped,
       ...(tag !== undefined && { sealIf: tag }),
       ...(withSuccessors && { successors: ofFamily(successors, host) })
     }

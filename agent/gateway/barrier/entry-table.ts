@@ -9,7 +9,7 @@ import {
   samePut,
   type DesiredEntry
 } from './desired-entry.ts'
-import { forgotten, readingOf, saysTheSame, unanswered, type Told } from './barrier-reading.ts'
+import { forgotten, readingOf, saysTheSame, unanswered, type Receipt } from './barrier-reading.ts'
 import type { BarrierReading } from '../../rules/proof/verdict.ts'
 
 /** What agents tell each other by the entries: how they have answered the hooks. */
@@ -49,9 +49,9 @@ interface EntryTable {
   /** A put was sent. The gateway may hold these entries whether it succeeds or fails. */
   sent(entries: readonly DesiredEntry[], now: Millis): void
   /** The gateway answered that put. `isStale`: the gateway may have been restarted meanwhile, so all entries must be put again. */
-  put(entries: readonly DesiredEntry[], answer: PutAnswer, told: WhenTold, isStale: boolean): void
+  put(entries: readonly DesiredEntry[], answer: PutAnswer, receipt: PutReceipt, isStale: boolean): void
   /** The gateway answered a question about requests in flight, asked at `askedAt`. */
-  reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
+  reported(entries: readonly DesiredEntry[], answer: Answer, receipt: PutReceipt, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
   /** The gateway no longer holds any entry. */
   restarted(instance: string): void
@@ -66,7 +66,7 @@ interface EntryTable {
 }
 
 type Answer = Pick<BarrierAnswer, 'entries'>
-type WhenTold = Omit<Told, 'afterSeal'>
+type PutReceipt = Omit<Receipt, 'afterSeal'>
 interface PutAnswer extends Answer {
   readonly refused: ReadonlySet<string>
   /** Why entries were refused. */
@@ -84,7 +84,7 @@ interface Stored {
   /** The dictionary had no room for the entry. The entry is not polled until it is put again. */
   readonly refused: boolean
   /** The put had the answer of the pod's hook, or the dictionary had no room. */
-  readonly told: boolean
+  readonly isComplete: boolean
 }
 
 /** The wait before an entry is put again after the dictionary had no room for it, in ms. */
@@ -145,20 +145,20 @@ export function createEntryTable(
       return !samePut(known.entry, entry)
     }
     const due = [...desired().values()].filter(isDue)
-    const late = untold()
+    const late = incomplete()
     return due.length > 0 || late.some(entry => at >= tellAt(entry)) ? [...new Set([...due, ...late])] : []
   }
   const tellAt = ({ uid }: DesiredEntry): Millis => (answers.get(uid)?.at ?? Infinity) + TELL_MS
   const lacks = ({ uid, frozen }: DesiredEntry): boolean =>
-    !frozen && answers.has(uid) && stored.get(uid)?.told === false
-  const untold = (): readonly DesiredEntry[] => [...desired().values()].filter(lacks)
+    !frozen && answers.has(uid) && stored.get(uid)?.isComplete === false
+  const incomplete = (): readonly DesiredEntry[] => [...desired().values()].filter(lacks)
 
-  const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, told: Told): void => {
+  const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, receipt: Receipt): void => {
     if (!desired().has(entry.uid)) return
     const before = readings.get(entry.uid)
-    const reading = readingOf(entry, states.get(entry.uid) ?? [], told, before)
+    const reading = readingOf(entry, states.get(entry.uid) ?? [], receipt, before)
     readings.set(entry.uid, reading)
-    if (!before || !saysTheSame(before, reading)) movedAt = told.at
+    if (!before || !saysTheSame(before, reading)) movedAt = receipt.at
   }
 
   const namesTaken = (): boolean => [...desired().values()].some(entry => !entry.frozen && isTaken(entry))
@@ -183,13 +183,13 @@ export function createEntryTable(
     renewAt: () =>
       Math.min(
         ...stored.entries().map(([uid, { sentAt }]) => (isFrozen(uid) ? Infinity : sentAt + ttlMs / 3)),
-        ...untold().map(tellAt)
+        ...incomplete().map(tellAt)
       ),
     watched: polled =>
       [...desired().values()].filter(
         entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
       ),
-    isUntold: () => untold().length > 0,
+    isUntold: () => incomplete().length > 0,
     isBusy,
     movedAt: () => movedAt,
     reading(uid) {
@@ -208,29 +208,29 @@ export function createEntryTable(
         named.delete(entry.uid)
       }
     },
-    put(entries, answer, told, isStale) {
+    put(entries, answer, receipt, isStale) {
       const states = byUid(answer)
       for (const entry of entries) {
         const { uid } = entry
         const refused = answer.refused.has(uid)
-        held.set(uid, { until: told.at + ttlMs, stop: entry.stop?.text })
+        held.set(uid, { until: receipt.at + ttlMs, stop: entry.stop?.text })
         if (isStale) continue
         if (!hasSuccessors(entry)) followed.delete(uid)
-        take(entry, states, { ...told, afterSeal: true })
+        take(entry, states, { ...receipt, afterSeal: true })
         const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
         const sealed = readings.get(uid)?.entry === 'sealed'
-        const isTold = refused || (answers.get(uid)?.at ?? Infinity) < answer.sentAt
-        stored.set(uid, { entry, sentAt, storedAt: told.at, sealed, refused, told: isTold })
-        if (refused) readings.set(uid, unanswered(readings.get(uid), told.at, answer.why))
+        const isComplete = refused || (answers.get(uid)?.at ?? Infinity) < answer.sentAt
+        stored.set(uid, { entry, sentAt, storedAt: receipt.at, sealed, refused, isComplete })
+        if (refused) readings.set(uid, unanswered(readings.get(uid), receipt.at, answer.why))
       }
     },
-    reported(entries, answer, told, askedAt) {
+    reported(entries, answer, receipt, askedAt) {
       const states = byUid(answer)
       for (const { uid } of entries) {
         const known = stored.get(uid)
         // The entry was put again during this request, and the answer to that put is newer than this answer.
         if (!known || known.storedAt > askedAt) continue
-        take(known.entry, states, { ...told, afterSeal: known.sealed })
+        take(known.entry, states, { ...receipt, afterSeal: known.sealed })
         const { entry } = readings.get(uid) ?? {}
         if (entry === 'absent') stored.delete(uid)
         // Another agent has sealed the entry meanwhile, so every later report is from after the seal.

@@ -6,7 +6,7 @@ import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
 
 /** A gateway's report on itself and its workers, and the age of the report. */
 export interface GatewayState {
-  readonly told: BarrierGateway | undefined
+  readonly status: BarrierGateway | undefined
   readonly lastSuccessAt: Millis | undefined
   readonly lastAttemptAt: Millis | undefined
   /** Why the last try failed, or empty. */
@@ -47,7 +47,7 @@ export function readGatewayState(options: GatewayStateOptions): GatewayStateRead
   const { api, clock, gatewayClock, identity, isHolding, listed, tell } = options
   const ended = new AbortController()
   let current: GatewayState = {
-    told: undefined,
+    status: undefined,
     lastSuccessAt: undefined,
     lastAttemptAt: undefined,
     problem: '',
@@ -74,33 +74,33 @@ export function readGatewayState(options: GatewayStateOptions): GatewayStateRead
     listed(all, now)
   }
   const read = async (): Promise<void> => {
-    const before = said(current, identity)
+    const before = outlineOf(current, identity)
     const lastAttemptAt = clock.now()
     try {
-      const told = await api.state(ended.signal)
+      const status = await api.state(ended.signal)
       const now = clock.now()
-      gatewayClock.note(lastAttemptAt, now, told.now * 1000)
-      identity.note(told, lastAttemptAt, now, true)
+      gatewayClock.note(lastAttemptAt, now, status.now * 1000)
+      identity.note(status, lastAttemptAt, now, true)
       const aheadMs = gatewayClock.ahead()
-      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
-      void list(told, now)
+      current = { status, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
+      void list(status, now)
     } catch (error) {
       const refused = isConnectionRefused(error)
       if (!ended.signal.aborted) identity.unanswered()
       const problem = (error as Error).message
       // No report can come from this plugin, so no hook waits for one.
-      const told = isOtherWire(error) ? undefined : current.told
-      current = { ...current, told, lastAttemptAt, problem, refused }
+      const status = isOtherWire(error) ? undefined : current.status
+      current = { ...current, status, lastAttemptAt, problem, refused }
     }
-    if (!ended.signal.aborted && said(current, identity) !== before) tell()
+    if (!ended.signal.aborted && outlineOf(current, identity) !== before) tell()
   }
   let tries = 0
   const isUnsureOfClock = () =>
-    current.told !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
+    current.status !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
     // The reports of this gateway count only after enough answers, so the next read follows at once.
     const isOpen = identity.isOpen() && current.problem === ''
-    if (isOpen && current.told?.fit) return
+    if (isOpen && current.status?.fit) return
     const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
     await clock.sleep(ms, ended.signal).catch(() => {})
   }
@@ -123,26 +123,26 @@ export function readGatewayState(options: GatewayStateOptions): GatewayStateRead
 }
 
 /** The part of a state that decisions depend on, as text. Most reads do not change this part, and then no round is needed. */
-const said = ({ told, problem }: GatewayState, identity: Identity): string =>
+const outlineOf = ({ status, problem }: GatewayState, identity: Identity): string =>
   JSON.stringify([
     problem,
     identity.doubt(),
-    told?.instance,
-    told?.fit,
-    told?.unfit,
-    told?.workers.map(one => [one.pid, one.fit, one.revision, one.revisions, one.exiting]),
-    told?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
+    status?.instance,
+    status?.fit,
+    status?.unfit,
+    status?.workers.map(one => [one.pid, one.fit, one.revision, one.revisions, one.exiting]),
+    status?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
   ])
 
 /** The offset between one gateway's clock and the agent's, from the times in its answers. */
 export interface GatewayClock {
-  /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `told`, the gateway's own time in the answer. */
-  note(askedAt: Millis, receivedAt: Millis, told: number): void
+  /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `theirs`, the gateway's own time in the answer. */
+  note(askedAt: Millis, receivedAt: Millis, theirs: number): void
   /**
    * Converts a gateway's time to the agent's clock. The result always lies between request and receipt. So if a clock jumps, the error
    * is at most the length of the call.
    */
-  onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
+  onOurs(askedAt: Millis, receivedAt: Millis, theirs: number): Millis
   /** How far the gateway's clock is ahead of the agent's, in ms; 0 before the first answer. */
   ahead(): number
   /** The largest error of a converted time, in ms. */
@@ -170,9 +170,9 @@ export function createGatewayClock(): GatewayClock {
     most: Math.min(...spans.map(({ most }) => most))
   })
   return {
-    note(askedAt, receivedAt, told) {
+    note(askedAt, receivedAt, theirs) {
       const [current, previous] = spans
-      const seen = { at: receivedAt, least: told - receivedAt, most: told - askedAt }
+      const seen = { at: receivedAt, least: theirs - receivedAt, most: theirs - askedAt }
       if (current && receivedAt - current.at < SPAN_MS) {
         const both = {
           at: current.at,
@@ -193,11 +193,11 @@ export function createGatewayClock(): GatewayClock {
       const { least, most } = bounds()
       return spans.length === 0 ? Infinity : Math.max(0, most - least) / 2
     },
-    onOurs(askedAt, receivedAt, told) {
+    onOurs(askedAt, receivedAt, theirs) {
       const { least, most } = bounds()
       return spans.length === 0
         ? receivedAt
-        : Math.min(receivedAt, Math.max(askedAt, told - (least + most) / 2))
+        : Math.min(receivedAt, Math.max(askedAt, theirs - (least + most) / 2))
     }
   }
 }

@@ -71,7 +71,7 @@ export function createInventory({ lists, clock, log, everyMs = EVERY_MS }: Inven
   let running: Promise<void> | undefined
   let queued: PromiseWithResolvers<void> | undefined
   let failures = 0
-  let toldAt = -Infinity
+  let warnedAt = -Infinity
   let started = false
   let cancel = () => {}
 
@@ -92,10 +92,10 @@ export function createInventory({ lists, clock, log, everyMs = EVERY_MS }: Inven
 
   const warn = (): void => {
     // `reportRefusals` logs a refused key once for all parts.
-    const told = new Map([...problems].filter(([, error]) => !isDenied(error)))
-    if (told.size === 0 || clock.now() < toldAt + TELL_EVERY_MS) return
-    toldAt = clock.now()
-    log.warn({ why: tellProblems(told) }, 'listing failed, the last one stays in use')
+    const failed = new Map([...problems].filter(([, error]) => !isDenied(error)))
+    if (failed.size === 0 || clock.now() < warnedAt + TELL_EVERY_MS) return
+    warnedAt = clock.now()
+    log.warn({ why: tellProblems(failed) }, 'listing failed, the last one stays in use')
   }
 
   const listEverything = async (): Promise<void> => {

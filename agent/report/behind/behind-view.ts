@@ -17,7 +17,7 @@ import {
 } from './differences.ts'
 import { serviceName } from '../../rules/members/members.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import type { Memory, Observer } from '../../round/gather/memory.ts'
+import type { Status, Observer } from '../../round/gather/drain-status.ts'
 
 /**
  * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
@@ -239,7 +239,7 @@ interface World {
   /** The ghosts of the last listing, whether the agent drained their pods or not. */
   readonly found: ReadonlyMap<HolderKey, readonly Ghost[]>
   readonly drains: Iterable<Drain>
-  readonly memory: (uid: Drain['uid']) => Memory
+  readonly status: (uid: Drain['uid']) => Status
 }
 
 /** The ghosts of each holder, each once with its earliest time: nodes that outlived a drained pod, and those of the last listing. */
@@ -247,7 +247,7 @@ export function listedGhosts({
   holders,
   found,
   drains,
-  memory
+  status
 }: World): ReadonlyMap<HolderKey, ReadonlyMap<NodeKey, Millis>> {
   const all = new Map<HolderKey, Map<NodeKey, Millis>>()
   const add = (key: HolderKey, node: NodeKey, since: Millis) => {
@@ -256,7 +256,7 @@ export function listedGhosts({
   }
   for (const drain of drains) {
     if (drain.phase !== 'gone') continue
-    for (const { holder, node, removedAt } of memory(drain.uid).places.values())
+    for (const { holder, node, removedAt } of status(drain.uid).places.values())
       if (removedAt === undefined) add(holder.key, node, drain.at)
   }
   for (const [key, ghosts] of found) {

@@ -15,7 +15,7 @@ import { missingFrom, type Followed, type Sync } from '../../upkeep/sync.ts'
 import type { HolderView, BehindView } from '../snapshot/snapshot.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
 import { latestDecision, momentsOf } from '../snapshot/drain-view.ts'
-import type { Memory } from '../../round/gather/memory.ts'
+import type { Status } from '../../round/gather/drain-status.ts'
 
 /** A holder as it was last compared with Kubernetes. */
 export interface Compared {
@@ -125,14 +125,14 @@ type GatewayBehind = BehindView['gateways'][number]
  */
 export function unsealedIn(
   drains: readonly Drain[],
-  memory: (uid: PodUid) => Memory
+  status: (uid: PodUid) => Status
 ): ReadonlyMap<HolderKey, readonly GatewayBehind[]> {
   const found = new Map<HolderKey, GatewayBehind[]>()
   for (const drain of drains) {
     if (drain.phase !== 'draining' || drain.verdict.kind !== 'waiting' || drain.verdict.lastEndpoint) continue
     const late = drain.verdict.gateways.filter(({ sealedAt, at }) => (sealedAt ?? at) === undefined)
     if (late.length === 0) continue
-    const since = latestDecision(momentsOf(drain, memory(drain.uid)))
+    const since = latestDecision(momentsOf(drain, status(drain.uid)))
     const { namespace, name } = drain.pod
     for (const { key } of drain.verdict.holders) {
       const behind = late.map(({ name: gateway, why, grade }) => ({
@@ -194,7 +194,7 @@ export function gatewaysHave(
 
   const appliedBy = (id: string, kind: Resource): Applied | undefined => {
     const state = hasRevisions ? barrier?.state(id) : undefined
-    const workers = (state?.told?.workers ?? []).filter(({ exiting }) => exiting !== true)
+    const workers = (state?.status?.workers ?? []).filter(({ exiting }) => exiting !== true)
     if (!state || workers.length === 0 || state.lastSuccessAt === undefined) return undefined
     const { lastSuccessAt, aheadMs } = state
     const at = workers.map(({ applied }) =>

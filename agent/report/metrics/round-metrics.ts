@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Drain, Verdict } from '../../rules/drain/drain.ts'
 import type { Metrics } from './metrics.ts'
 import { lagOf, latestDecision, momentsOf } from '../snapshot/drain-view.ts'
-import { isRiskless, type Memory, type Observer } from '../../round/gather/memory.ts'
+import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
 import { CodedError, isConflict, isRefused } from '../../base/errors.ts'
 import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
 import type { BarrierApi } from '../../gateway/apisix/barrier-api.ts'
@@ -12,8 +12,8 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 /** Turns the decisions of rounds into metrics. */
 export function meter(metrics: Metrics, clock: Clock): Observer {
   return {
-    drain(before, after, memory) {
-      if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
+    drain(before, after, status) {
+      if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, status)
     },
     round(tookMs) {
       metrics.roundDuration.observe(tookMs / 1000)
@@ -21,13 +21,13 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     }
   }
 
-  function left(drain: Drain, memory: Memory): void {
+  function left(drain: Drain, status: Status): void {
     if (drain.phase === 'draining' || drain.phase === 'gone') return
-    if (drain.phase === 'expired' && !isRiskless(memory)) unconfirmed(drain.verdict)
+    if (drain.phase === 'expired' && !isRiskless(status)) unconfirmed(drain.verdict)
     if (drain.phase !== 'proven') return
     // No gateway routed to it, so it has no lag.
     if (drain.verdict.places === 0) return
-    const moments = momentsOf(drain, memory)
+    const moments = momentsOf(drain, status)
     const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
     const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { type Millis, type PodFact, type PodUid, latest } from '../../rules/drain/facts.ts'
-import type { Observer } from '../../round/gather/memory.ts'
+import type { Observer } from '../../round/gather/drain-status.ts'
 import { gatewaysHave, servingNames } from '../behind/differences.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ArrivalView } from '../snapshot/snapshot.ts'

@@ -17,7 +17,7 @@ import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/fac
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import { type HolderKey, isEnding } from '../../rules/plan/holder.ts'
-import type { Memory } from '../../round/gather/memory.ts'
+import type { Status } from '../../round/gather/drain-status.ts'
 
 /**
  * The parts as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
@@ -88,8 +88,8 @@ export function gatewayView(
 ): GatewayView {
   const state = barrier?.state(gateway.id)
   const doubt = barrier?.doubt(gateway.id) ?? ''
-  const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
-  const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
+  const fit = state?.status?.fit === true && state.problem === '' && doubt === ''
+  const unfit = [doubt, ...(state?.status?.unfit ?? [])].filter(why => why !== '').join(', ')
   const read = probe?.freshness(gateway.id)
   const canObserve = !barrier && control.enabled && !read?.problem
   return {
@@ -109,15 +109,15 @@ export function gatewayView(
           problem: state.problem || unfit
         }
       : null,
-    instance: state?.told?.instance ?? null,
-    plugin: state?.told?.plugin ?? null,
-    counts: state?.told ? countsOf(state.told) : null,
-    workers: (state?.told?.workers ?? []).map(worker => ({
+    instance: state?.status?.instance ?? null,
+    plugin: state?.status?.plugin ?? null,
+    counts: state?.status ? countsOf(state.status) : null,
+    workers: (state?.status?.workers ?? []).map(worker => ({
       id: worker.id ?? -1,
       revision: worker.revision ?? 0,
       appliedAt: worker.applied ? worker.applied * 1000 : null
     })),
-    applied: appliedIn(state?.told?.workers ?? [])
+    applied: appliedIn(state?.status?.workers ?? [])
   }
 }
 
@@ -141,12 +141,12 @@ type OnSuccessors = NonNullable<HolderView['onSuccessors']>
  */
 export function holdersOnSuccessors(
   drains: readonly Drain[],
-  memory: (uid: PodUid) => Memory,
+  status: (uid: PodUid) => Status,
   inventory: Pick<Inventory, 'holders'>
 ): ReadonlyMap<HolderKey, OnSuccessors> {
   const sealed = new Map<HolderKey, Map<NodeKey, OnSuccessors>>()
   for (const drain of drains) {
-    const { places, successors, sealing } = memory(drain.uid)
+    const { places, successors, sealing } = status(drain.uid)
     const nodes = [...new Set(Object.values(successors).flat())]
     if (!isEnding(drain) || (drain.phase === 'draining' && !sealing)) continue
     for (const { holder, node, removedAt } of places.values()) {

@@ -7,7 +7,7 @@ import type { Loop } from '../../round/loop.ts'
 import type { HolderClock } from '../behind/differences.ts'
 import { gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
-import type { Observer } from '../../round/gather/memory.ts'
+import type { Observer } from '../../round/gather/drain-status.ts'
 import type { GatewayState } from '../../gateway/barrier/gateway-state.ts'
 
 interface BehindNow {
@@ -93,17 +93,17 @@ function pluginCounts(
 ): void {
   pluginRequests.reset()
   for (const { id, name } of cluster.gateways()) {
-    const told = barrier?.state(id)?.told
+    const status = barrier?.state(id)?.status
     const gateway = gatewayNames.labelOf(name)
     // A sum would fall when one of several gateways leaves, which looks like a restart.
-    if (!told || gateway === OTHER) continue
-    const { moved, succeeded, refused, bypasses, errors } = told.counts
+    if (!status || gateway === OTHER) continue
+    const { moved, succeeded, refused, bypasses, errors } = status.counts
     const counts = {
       moved,
       succeeded,
       refused,
       bypassed: bypasses,
-      late: told.held.late,
+      late: status.held.late,
       error: errors
     }
     for (const decision of DECISIONS) pluginRequests.inc({ gateway, decision }, counts[decision] ?? 0)
@@ -113,7 +113,7 @@ function pluginCounts(
 interface State {
   readonly sources: Sources
   readonly control: Config['apisix']['control']
-  readonly loop: Pick<Loop, 'drains' | 'memory' | 'lastPlan'>
+  readonly loop: Pick<Loop, 'drains' | 'status' | 'lastPlan'>
   readonly now: Millis
 }
 
@@ -124,7 +124,7 @@ export function stateGauges(metrics: Metrics, { sources, control, loop, now }: S
   pluginCounts(metrics, sources)
   successionGauges(
     metrics,
-    holdersOnSuccessors(drains, uid => loop.memory(uid), sources.inventory),
+    holdersOnSuccessors(drains, uid => loop.status(uid), sources.inventory),
     now
   )
   for (const phase of PHASES) metrics.drains.set({ phase }, drains.filter(d => d.phase === phase).length)
@@ -196,7 +196,7 @@ export function createAfterAck(
     const known = counted.get(state)
     if (known) return known
     const late = new Map<string, number>()
-    for (const { uid, late: n = 0 } of state.told?.entries ?? []) {
+    for (const { uid, late: n = 0 } of state.status?.entries ?? []) {
       if (n > 0) late.set(uid, (late.get(uid) ?? 0) + n)
     }
     counted.set(state, late)

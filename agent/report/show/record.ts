@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { isRiskless, type Memory, type Observer } from '../../round/gather/memory.ts'
+import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
 import type { Drain, Grade, Proven, Ack } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
 import {
@@ -33,7 +33,7 @@ interface RecordOptions {
   readonly sleepMs: number
   /** The name of this agent. */
   readonly name: string
-  readonly shown: (drain: Drain, memory: Memory) => DrainView
+  readonly shown: (drain: Drain, status: Status) => DrainView
 }
 
 export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): AgentRecord {
@@ -45,15 +45,15 @@ export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): Ag
 
   return {
     observer: {
-      drain(before, after, memory) {
+      drain(before, after, status) {
         if (!before && after) totals.drains += 1
         if (isProven(after) && !isProven(before)) {
-          history = withProof(history, shown(after, memory))
+          history = withProof(history, shown(after, status))
           if (after.verdict.places !== 0) graded[after.verdict.grade] += 1
         }
-        if (before && !after) history = withPast(history, over(shown(before, memory), clock.now()))
+        if (before && !after) history = withPast(history, over(shown(before, status), clock.now()))
         if (after?.phase === 'proven' || after?.phase === 'undone') totals[after.phase] += 1
-        if (after?.phase === 'expired' && !isRiskless(memory)) totals.expired += 1
+        if (after?.phase === 'expired' && !isRiskless(status)) totals.expired += 1
       },
       ack(ack) {
         totals.hooks += 1
@@ -174,7 +174,7 @@ const onTop = <T>(newest: T, list: readonly T[], limit: number): readonly T[] =>
 const MOST_WHY = 200
 
 /** Other agents, and whoever else has the token of a gateway, write this text: it is shown, and nothing rests on it. */
-const told = z.object({
+const stored = z.object({
   namespace: z.string().max(63),
   pod: z.string().max(253),
   status: z.literal([200, 503]),
@@ -193,7 +193,7 @@ export interface Answers extends ToldAnswers {
 }
 
 /** An answer is published for this long, in ms: by then its entry is in every gateway, or it has none. */
-const TOLD_MS = 600_000
+const KEPT_MS = 600_000
 /** The most answers of others that are remembered. */
 const MOST = 2000
 
@@ -205,7 +205,7 @@ export function createAnswers(by: string): Answers {
   return {
     own,
     note(ack, at) {
-      for (const [uid, told] of own) if (told.at < at - TOLD_MS) own.delete(uid)
+      for (const [uid, answer] of own) if (answer.at < at - KEPT_MS) own.delete(uid)
       const uid = ack.pod.uid as PodUid
       if (!own.has(uid)) own.set(uid, { at, text: textOf(ack, by) })
     },
@@ -241,7 +241,7 @@ interface Heard {
 
 /** The answer of another agent; empty if the text is not one. */
 function answerOf({ uid, text, at }: Heard): readonly AckView[] {
-  const { success, data } = told.safeParse(parsed(text))
+  const { success, data } = stored.safeParse(parsed(text))
   if (!success) return []
   const { namespace, pod: name, by, ...rest } = data
   return [{ at, by, ack: { pod: { namespace, name, uid }, ...rest } }]

@@ -24,7 +24,7 @@ import { createBehind, listedGhosts } from '../behind/behind-view.ts'
 import { unsealedIn, withUnsealed, type HolderClock } from '../behind/differences.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
 import { createRecord, type Answers } from './record.ts'
-import { isRiskless, type Memory, type Observer } from '../../round/gather/memory.ts'
+import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import { saysThatItEnds } from '../../rules/drain/eligible.ts'
@@ -66,28 +66,28 @@ export function createViews(options: ViewsOptions): Views {
   const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, lackedBy: behind.lackedBy, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
-  const moreOf = (uid: PodUid, memory: Memory) => ({
-    removedAt: removedFrom(memory),
+  const moreOf = (uid: PodUid, status: Status) => ({
+    removedAt: removedFrom(status),
     afterAck: afterAck.of(uid),
-    unlisted: isRiskless(memory)
+    unlisted: isRiskless(status)
   })
   const reach = reachOf(config)
   /** The hook of a pod may have been answered by another agent. */
-  const momentsHere = (drain: Drain, memory: Memory): Moments => {
-    const moments = momentsOf(drain, memory)
+  const momentsHere = (drain: Drain, status: Status): Moments => {
+    const moments = momentsOf(drain, status)
     const known = moments.ackAt !== null ? undefined : record.answeredAt(drain.uid)
     return known === undefined ? moments : { ...moments, ackAt: known }
   }
-  const shownOf = (drain: Drain, memory: Memory, hooks = 0) =>
-    drainView(drain, momentsHere(drain, memory), hooks, moreOf(drain.uid, memory))
+  const shownOf = (drain: Drain, status: Status, hooks = 0) =>
+    drainView(drain, momentsHere(drain, status), hooks, moreOf(drain.uid, status))
   const name = hostname()
   const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, name, shown: shownOf })
   const observers = [record, afterAck, behind, arrivals].map(part => part.observer)
   const observer: Observer = {
-    drain: (before, after, memory) => observers.forEach(one => one.drain?.(before, after, memory)),
-    ack(ack, drain, memory) {
+    drain: (before, after, status) => observers.forEach(one => one.drain?.(before, after, status)),
+    ack(ack, drain, status) {
       answers?.note(ack, clock.now())
-      observers.forEach(one => one.ack?.(ack, drain, memory))
+      observers.forEach(one => one.ack?.(ack, drain, status))
     },
     round(tookMs) {
       for (const answer of answers?.take() ?? []) record.heard(answer)
@@ -100,7 +100,7 @@ export function createViews(options: ViewsOptions): Views {
       holders: inventory.holders(),
       found: sources.ghosts.found(),
       drains: loop.drains().values(),
-      memory: uid => loop.memory(uid)
+      status: uid => loop.status(uid)
     })
 
   /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
@@ -132,9 +132,9 @@ export function createViews(options: ViewsOptions): Views {
       const drains = [...loop.drains().values()]
       const held = new Map<PodUid, number>()
       for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
-      const memory = (uid: PodUid) => loop.memory(uid)
-      const unsealed = unsealedIn(drains, memory)
-      const succeeded = holdersOnSuccessors(drains, memory, inventory)
+      const status = (uid: PodUid) => loop.status(uid)
+      const unsealed = unsealedIn(drains, status)
+      const succeeded = holdersOnSuccessors(drains, status, inventory)
       const { past, unproved, acks, lags } = record.history()
       return buildSnapshot({
         at: now,
@@ -152,7 +152,7 @@ export function createViews(options: ViewsOptions): Views {
           missingParts: readiness.missing()
         },
         gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
-        drains: drains.map(drain => shownOf(drain, memory(drain.uid), held.get(drain.uid))),
+        drains: drains.map(drain => shownOf(drain, status(drain.uid), held.get(drain.uid))),
         past,
         unproved,
         acks,
@@ -200,7 +200,7 @@ export function createViews(options: ViewsOptions): Views {
         .values()
         .flatMap(nodes => nodes.values())
       metrics.ghostAge.set((clock.now() - gone.reduce((a, b) => Math.min(a, b), clock.now())) / 1000)
-      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid))
+      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.status(uid))
       behindGauges(metrics, {
         clocks: behind.all(),
         unsealed: [...unsealed.values()].flat(),
@@ -216,7 +216,7 @@ export function createViews(options: ViewsOptions): Views {
 
 /** When the last place of a holder dropped the pod. */
 const removedFrom =
-  ({ places }: Memory) =>
+  ({ places }: Status) =>
   (key: HolderKey): Millis | undefined =>
     latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))
 

@@ -10,7 +10,7 @@ import type {
 } from '../../rules/drain/drain.ts'
 import { type Millis, latest } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
-import type { Memory } from '../../round/gather/memory.ts'
+import type { Status } from '../../round/gather/drain-status.ts'
 
 /**
  * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole
@@ -140,11 +140,11 @@ const elapsed = (moments: Pick<Moments, Due>, to: Millis | null): number | null 
   to === null ? null : Math.max(0, to - latestDecision(moments))
 
 /** When the last holder dropped the pod; `undefined` while one lists it, or if none ever did. */
-const acceptedAt = ({ places }: Memory): Millis | undefined =>
+const acceptedAt = ({ places }: Status): Millis | undefined =>
   latest([...places.values()].map(place => place.removedAt))
 
 /** The round that begins a drain runs a little after its event, and later on a busy machine. */
-const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
+const seenAt = ({ since }: Drain, { heardAt }: Status): Millis => Math.min(since, heardAt ?? since)
 
 /** When the last gateway confirmed; the round that combines the reports of the gateways runs later. */
 const confirmedAt = ({ at, gateways }: Proven): Millis =>
@@ -163,18 +163,18 @@ const sealedAt = (drain: Drain): Millis | undefined => {
 }
 
 /** All moments on the time line of one drain. */
-export function momentsOf(drain: Drain, memory: Memory): Moments {
+export function momentsOf(drain: Drain, status: Status): Moments {
   const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
   return {
     decidedAt: drain.decidedAt ?? null,
-    seenAt: seenAt(drain, memory),
-    hookAt: memory.hookAt ?? null,
-    sliceAt: memory.sliceAt ?? null,
-    acceptedAt: acceptedAt(memory) ?? null,
+    seenAt: seenAt(drain, status),
+    hookAt: status.hookAt ?? null,
+    sliceAt: status.sliceAt ?? null,
+    acceptedAt: acceptedAt(status) ?? null,
     sealedAt: sealedAt(drain) ?? null,
     confirmedAt: proven ? confirmedAt(proven) : null,
     idleAt: proven?.grade === 'barrier' ? idleAt(proven) : null,
-    ackAt: memory.ackAt ?? null,
+    ackAt: status.ackAt ?? null,
     goneAt: drain.phase === 'gone' ? drain.at : null
   }
 }

@@ -7,7 +7,7 @@ import type { Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
-export const SNAPSHOT_VERSION = 4
+export const SNAPSHOT_VERSION = 5
 
 export interface GatewayView {
   readonly id: string

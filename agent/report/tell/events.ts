@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { formatDuration } from '../../rules/drain/annotations.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Leader } from '../../kubernetes/lead/elector.ts'
-import { isRiskless, type Observer } from '../../round/gather/memory.ts'
+import { isRiskless, type Observer } from '../../round/gather/drain-status.ts'
 import { isDenied } from '../../base/errors.ts'
 
 interface EventsOptions {
@@ -202,10 +202,10 @@ export function emitEvents(
 ): Observer {
   let kept: { readonly drain: Drain; readonly moments: Moments; readonly at: Millis }[] = []
   return {
-    drain(before, after, memory) {
+    drain(before, after, status) {
       if (!after || (before?.phase ?? 'draining') !== 'draining' || after.phase === 'draining') return
-      if (after.phase === 'expired' && isRiskless(memory)) return
-      const moments = momentsOf(after, memory)
+      if (after.phase === 'expired' && isRiskless(status)) return
+      const moments = momentsOf(after, status)
       if (leader.leads()) events.add(after, moments)
       else if (kept.length < KEPT) kept.push({ drain: after, moments, at: clock.now() })
     },

@@ -3,7 +3,7 @@ import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { NO_SUCCESSORS, mayFollow, servicePortsOf, type ServicePort } from '../../rules/plan/successors.ts'
 import { type World, deniedNodes, leftOnHost } from '../../rules/plan/holder.ts'
-import type { Memory, Memories } from '../gather/memory.ts'
+import type { Status, Statuses } from '../gather/drain-status.ts'
 import { type Succession, createSuccession } from './succession.ts'
 import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { Sources } from '../gather/sources.ts'
@@ -15,7 +15,7 @@ import { inheritedStops } from '../gather/observe.ts'
 interface DesiredEntries {
   current(): readonly DesiredDrain[]
   /** Called when a drain is over. Its entry stays for some time. */
-  ended(drain: Drain, memory: Memory, now: Millis): void
+  ended(drain: Drain, status: Status, now: Millis): void
   /** Decides the entries anew, and gives them to the barrier. */
   renew(facts: EntryFacts): void
 }
@@ -42,7 +42,7 @@ interface EntryFacts {
 interface DesiredOptions {
   readonly sources: Pick<Sources, 'barrier' | 'cluster'>
   readonly world: World
-  readonly memories: Pick<Memories, 'of'>
+  readonly statuses: Pick<Statuses, 'of'>
   readonly ownership: Fates
   /** A dry run changes nothing in a gateway. */
   readonly dryRun: boolean
@@ -52,7 +52,7 @@ interface DesiredOptions {
 }
 
 export function createDesired(options: DesiredOptions): DesiredEntries {
-  const { sources, world, memories, ownership, dryRun, foreignHoldMs, lingerMs, mayCome } = options
+  const { sources, world, statuses, ownership, dryRun, foreignHoldMs, lingerMs, mayCome } = options
   const { barrier, cluster } = sources
   const succession = createSuccession(cluster, world, mayCome)
   const lingering = createLingering(succession, lingerMs)
@@ -60,8 +60,8 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
 
   return {
     current: () => desired,
-    ended(drain, memory, now) {
-      if (barrier) lingering.add(drain, memory, now)
+    ended(drain, status, now) {
+      if (barrier) lingering.add(drain, status, now)
     },
     renew({ drains, held, now }) {
       if (!barrier) return
@@ -75,7 +75,7 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
       })
       const entries: DesiredDrain[] = []
       for (const drain of drains.values()) {
-        const entry = desiredEntry(drain, memories.of(drain.uid), context)
+        const entry = desiredEntry(drain, statuses.of(drain.uid), context)
         const fate = ownership.ofDrain(drain, held.has(drain.uid), now)
         if (entry && fate !== 'drop') entries.push(by(fate, entry))
       }
@@ -111,7 +111,7 @@ export const LINGER_MS = 120_000
  * host's address. Until the next pod on that host is up, the successors get the requests for this node.
  */
 interface Lingering {
-  add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
+  add(drain: Drain, status: Pick<Status, 'ports' | 'standing' | 'successors'>, now: Millis): void
   /** Adds the entry of a pod that ended before this agent started. */
   adopt(predecessor: Predecessor, now: Millis): void
   /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
@@ -127,7 +127,7 @@ interface Lingering {
 interface Ended {
   readonly pod: PodFact
   /** For the pod's successors, which change as other pods start and end. */
-  readonly memory: Pick<Memory, 'standing' | 'successors'>
+  readonly status: Pick<Status, 'standing' | 'successors'>
   /** The earliest end of the entry. It lasts while a worker would choose the pod. */
   readonly until: Millis
   entry: DesiredDrain
@@ -140,7 +140,7 @@ export function createLingering(
   const over = new Map<PodUid, Ended>()
   const keep = (ended: Omit<Ended, 'entry'>, nodes: readonly NodeKey[]): void => {
     const { uid } = ended.pod
-    const { successors } = ended.memory
+    const { successors } = ended.status
     const isTaken = succession.takenFor(ended.pod)
     over.set(uid, { ...ended, entry: { uid, nodes, successors, isTaken, state: 'sealed', watch: false } })
   }
@@ -149,20 +149,20 @@ export function createLingering(
       const { phase, pod } = drain
       // The pod of an undone drain still serves.
       if (phase === 'undone') return
-      keep({ pod, memory: { standing, successors }, until: now + lingerMs }, deniedNodes(drain, pod, ports))
+      keep({ pod, status: { standing, successors }, until: now + lingerMs }, deniedNodes(drain, pod, ports))
     },
     adopt({ pod, nodes, standing }, now) {
-      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: now + lingerMs }, nodes)
+      keep({ pod, status: { standing, successors: NO_SUCCESSORS }, until: now + lingerMs }, nodes)
     },
     clear: () => over.clear(),
     entries(world, drains, { now, isChosen }) {
       for (const [uid, ended] of over) {
-        const { pod, memory, until, entry } = ended
+        const { pod, status, until, entry } = ended
         // Each worker knows its own configuration.
         const isOver = now !== 'unseen' && now >= until && !isChosen(uid)
         // Once another pod has had an address, the entry never gets it back.
         const nodes = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
-        const successors = succession.of(pod, memory, drains)
+        const successors = succession.of(pod, status, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)
           ended.entry = { ...entry, nodes, successors }

@@ -16,7 +16,7 @@ import {
   nodesOf,
   serves
 } from '../../rules/plan/holder.ts'
-import type { Memory } from '../gather/memory.ts'
+import type { Status } from '../gather/drain-status.ts'
 import type { Sources } from '../gather/sources.ts'
 import type { Succession } from './succession.ts'
 
@@ -38,9 +38,9 @@ interface EntryContext {
   readonly world: World
   /** Whether the node, `address:port`, may serve according to Kubernetes. */
   readonly serves: (node: string) => boolean
-  readonly successors: (drain: Drain, memory: Memory) => Pick<DesiredDrain, 'successors' | 'isTaken'>
+  readonly successors: (drain: Drain, status: Status) => Pick<DesiredDrain, 'successors' | 'isTaken'>
   /** How long the pod serves on as the last endpoint of a place, in ms after the drain's start. */
-  readonly lastHold: (drain: Drain, memory: Memory) => Millis
+  readonly lastHold: (drain: Drain, status: Status) => Millis
   readonly now: Millis
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
@@ -67,32 +67,32 @@ export function entryContext(
     known.set(node, found)
     return found
   }
-  const successors = ({ pod }: Drain, memory: Memory) => ({
-    successors: succession.of(pod, memory, drains),
+  const successors = ({ pod }: Drain, status: Status) => ({
+    successors: succession.of(pod, status, drains),
     isTaken: succession.takenFor(pod)
   })
   // Another pod has at least the hook's own sleep to come: so long the pod would have served without the agent too.
-  const lastHold = ({ pod }: Drain, memory: Memory) => {
-    const ms = succession.holdOf(pod, memory, foreignHoldMs ?? Infinity)
-    return ms > 0 ? Math.max(ms, memory.sleepMs) : 0
+  const lastHold = ({ pod }: Drain, status: Status) => {
+    const ms = succession.holdOf(pod, status, foreignHoldMs ?? Infinity)
+    return ms > 0 ? Math.max(ms, status.sleepMs) : 0
   }
   return { cluster, barrier, world, serves: mayServe, successors, lastHold, now, held, foreignHoldMs }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
-export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredDrain | undefined {
-  const nodes = drain.phase === 'undone' ? [] : barrierNodes(drain, memory, context.world)
+export function desiredEntry(drain: Drain, status: Status, context: EntryContext): DesiredDrain | undefined {
+  const nodes = drain.phase === 'undone' ? [] : barrierNodes(drain, status, context.world)
   // The next drain of the pod needs words of its own, and so does one that denies more than before.
-  if (nodes.length === 0 || nodes.length > memory.denied) memory.sealing = memory.sealForced = false
-  memory.denied = nodes.length
+  if (nodes.length === 0 || nodes.length > status.denied) status.sealing = status.sealForced = false
+  status.denied = nodes.length
   if (nodes.length === 0) return undefined
   // Tells a restart from an end, and from another restart of the same pod.
   const latestAt = Math.max(...drain.stops.map(({ at }) => at))
   const stop = mayStay(drain) ? { text: stopText(drain.stops), at: latestAt } : undefined
-  const entry = { uid: drain.uid, nodes, stop, ...context.successors(drain, memory) }
+  const entry = { uid: drain.uid, nodes, stop, ...context.successors(drain, status) }
   // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
   const forcedAt = drain.deadline - SEAL_BEFORE_MS
-  const isShort = forcedAt <= (memory.hookAt ?? drain.since) + memory.sleepMs
+  const isShort = forcedAt <= (status.hookAt ?? drain.since) + status.sleepMs
   // No answer forces a seal: until the deadline the pod serves where it is needed, whatever its hook was answered.
   const isOpen =
     drain.phase === 'draining' || (drain.phase === 'expired' && (isShort || context.now < forcedAt))
@@ -100,19 +100,19 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (!isOpen)
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
-  const { agreed, isUnanimous, isSealed, isLetGo, isLast } = agreement(drain, memory, context, isLate)
-  const isVain = isLast && context.now >= drain.since + context.lastHold(drain, memory)
-  if ((memory.sealForced || isVain || context.now >= forcedAt) && !isShort) {
-    memory.sealForced ||= !isSealed
+  const { agreed, isUnanimous, isSealed, isLetGo, isLast } = agreement(drain, status, context, isLate)
+  const isVain = isLast && context.now >= drain.since + context.lastHold(drain, status)
+  if ((status.sealForced || isVain || context.now >= forcedAt) && !isShort) {
+    status.sealForced ||= !isSealed
     return { ...entry, state: 'sealed', watch: true }
   }
-  memory.sealing ||= isUnanimous && (isSealed || agreed.size > 0)
-  memory.letGo ||= memory.sealing && isLetGo
+  status.sealing ||= isUnanimous && (isSealed || agreed.size > 0)
+  status.letGo ||= status.sealing && isLetGo
   return {
     ...entry,
-    state: memory.sealing ? 'sealed' : 'draining',
+    state: status.sealing ? 'sealed' : 'draining',
     watch: true,
-    ...(memory.sealing && { agreed })
+    ...(status.sealing && { agreed })
   }
 }
 
@@ -135,7 +135,7 @@ export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): M
  */
 function agreement(
   { uid, pod, since }: Drain,
-  memory: Memory,
+  status: Status,
   { cluster, barrier, serves, now }: EntryContext,
   isLate: boolean
 ): {
@@ -152,9 +152,9 @@ function agreement(
 } {
   const agreed = new Map<string, readonly string[]>()
   const succeeded = new Set<string>()
-  memory.unsealed.clear()
-  const letGo = isLate ? letGoOf(pod, memory.places.values(), now) : HOLD_ALL
-  const mayBeNamed = now < since + NAME_MS && memory.hidden.size > 0
+  status.unsealed.clear()
+  const letGo = isLate ? letGoOf(pod, status.places.values(), now) : HOLD_ALL
+  const mayBeNamed = now < since + NAME_MS && status.hidden.size > 0
   let isSealed = true
   let isLast = true
   let isLetGo = false
@@ -171,15 +171,15 @@ function agreement(
         : judge(reading.word, serves, letGo)
       : { why: 'its workers have not been asked yet' }
     if ('why' in judged) {
-      memory.unsealed.set(id, judged.why)
+      status.unsealed.set(id, judged.why)
       isLast &&= judged.isLast === true
       continue
     }
     agreed.set(id, judged.tags)
     isLetGo ||= letGo !== HOLD_ALL && reading?.word !== undefined && 'why' in judge(reading.word, serves)
   }
-  memory.succeeded = [...succeeded].sort()
-  const isUnanimous = memory.unsealed.size === 0
+  status.succeeded = [...succeeded].sort()
+  const isUnanimous = status.unsealed.size === 0
   return { agreed, isUnanimous, isSealed, isLetGo, isLast: isLast && !isUnanimous }
 }
 
@@ -188,10 +188,10 @@ function agreement(
  * are distinguished by port. Two of them may have the same port while both serve (TCP and UDP, SO_REUSEPORT), so no port is left out during
  * the drain.
  */
-function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
+function barrierNodes(drain: Drain, status: Status, world: World): readonly NodeKey[] {
   if (drain.pod.hostNetwork) {
-    if (drain.phase === 'draining') return nodesOf(drain.pod, memory.ports)
-    return leftOnHost(world, drain.pod, nodesOf(drain.pod, memory.ports))
+    if (drain.phase === 'draining') return nodesOf(drain.pod, status.ports)
+    return leftOnHost(world, drain.pod, nodesOf(drain.pod, status.ports))
   }
   const hasEnded = drain.pod.deletionAt === undefined && (drain.phase === 'gone' || isOver(drain.pod))
   // A pod can stay Terminating when its address is another pod's, which may end too.
@@ -203,7 +203,7 @@ function barrierNodes(drain: Drain, memory: Memory, world: World): readonly Node
       hasEnded ||
       (decidedAt(owner) ?? 0) > (decidedAt(drain.pod) ?? Infinity))
   const ips = drain.pod.ips.filter(ip => !world.ownersOf(ip).some(isOthers))
-  return deniedNodes(drain, { ...drain.pod, ips }, memory.ports)
+  return deniedNodes(drain, { ...drain.pod, ips }, status.ports)
 }
 
 /** A holder that lists a pod, or has listed it since its drain began. */

@@ -16,7 +16,7 @@ import {
   type Successors
 } from '../../rules/plan/successors.ts'
 import type { World } from '../../rules/plan/holder.ts'
-import type { Memory } from '../gather/memory.ts'
+import type { Status } from '../gather/drain-status.ts'
 import type { Sources } from '../gather/sources.ts'
 import PQueue from 'p-queue'
 import type { Clock } from '../../base/clock.ts'
@@ -25,8 +25,8 @@ import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { controllerOf } from '../../kubernetes/facts/pod-fact.ts'
 import { inTime } from '../../kubernetes/transport/connection.ts'
 
-/** The parts of an ending pod's memory that are needed here. */
-type Remembered = Pick<Memory, 'standing' | 'successors'>
+/** The parts of an ending pod's status that are needed here. */
+type Remembered = Pick<Status, 'standing' | 'successors'>
 
 /** The phases in which an ending pod still answers requests. */
 const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'proven', 'expired'])
@@ -52,7 +52,7 @@ export function createSuccession(
   /** The candidates that were asked for in this round, and whether they may take over. */
   let asked = new Map<Candidate, boolean>()
   const keys = new WeakMap<PodFact, { readonly of: readonly unknown[]; readonly key: string }>()
-  /** The candidates whose nodes are the successors in a memory. */
+  /** The candidates whose nodes are the successors in a status. */
   const chosen = new WeakMap<Remembered, readonly Candidate[]>()
 
   /** As `groupOf`, which is asked in each round for hundreds of pods that do not change. */
@@ -130,8 +130,8 @@ export function createSuccession(
       next = new Map()
       asked = new Map()
     },
-    /** The pod's successors: the same object as in `memory` while nothing has changed. */
-    of(pod: PodFact, memory: Remembered, drains: Drains): Successors {
+    /** The pod's successors: the same object as in `status` while nothing has changed. */
+    of(pod: PodFact, status: Remembered, drains: Drains): Successors {
       const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
       const mayServe = (candidate: Candidate): boolean => {
         const known = asked.get(candidate)
@@ -145,12 +145,12 @@ export function createSuccession(
         asked.set(candidate, isStill && mayTakeOver(world, drains, now))
         return mayServe(candidate)
       }
-      const those = chosenOf(pod, candidates(pod, memory, isWhole), mayServe)
-      if (those.length > 0 && isSameList(those, chosen.get(memory) ?? [])) return memory.successors
-      chosen.set(memory, those)
-      const found = those.length > 0 ? nodesOfAll(those) : remaining(pod, memory.successors, isWhole, drains)
-      if (JSON.stringify(found) !== JSON.stringify(memory.successors)) memory.successors = found
-      return memory.successors
+      const those = chosenOf(pod, candidates(pod, status, isWhole), mayServe)
+      if (those.length > 0 && isSameList(those, chosen.get(status) ?? [])) return status.successors
+      chosen.set(status, those)
+      const found = those.length > 0 ? nodesOfAll(those) : remaining(pod, status.successors, isWhole, drains)
+      if (JSON.stringify(found) !== JSON.stringify(status.successors)) status.successors = found
+      return status.successors
     }
   }
 }

@@ -14,7 +14,7 @@ import {
   type Match
 } from '../../rules/plan/holder.ts'
 import { servicePortsOf } from '../../rules/plan/successors.ts'
-import type { Memory, Place } from './memory.ts'
+import type { Status, Place } from './drain-status.ts'
 import { isUnlisted } from '../../rules/proof/proof.ts'
 import type { Sources } from './sources.ts'
 import {
@@ -82,42 +82,42 @@ export function gathering(
 
 const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${node} ${uid}`
 
-/** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's memory. */
-export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
+/** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's status. */
+export function gather(drain: Drain, status: Status, round: Gathering): Evidence {
   const { sources, gateways, gatewaysKnown, doubts, now } = round
   const { inventory, probe, barrier } = sources
-  remember(drain, memory, round)
+  remember(drain, status, round)
 
   const inventoryAt = inventory.readAt()
-  memory.tookOver ||= drain.pod.ips.some(round.tookOver)
+  status.tookOver ||= drain.pod.ips.some(round.tookOver)
   const unlisted =
-    memory.places.size === 0 && !memory.tookOver && inventoryAt !== undefined && inventoryAt >= drain.since
-  memory.absentSince = unlisted ? (memory.absentSince ?? now) : undefined
+    status.places.size === 0 && !status.tookOver && inventoryAt !== undefined && inventoryAt >= drain.since
+  status.absentSince = unlisted ? (status.absentSince ?? now) : undefined
 
   const evidence: Evidence = {
-    nodes: nodesOf(drain.pod, memory.ports),
+    nodes: nodesOf(drain.pod, status.ports),
     inventoryAt,
-    absentSince: memory.absentSince,
+    absentSince: status.absentSince,
     inventoryProblem: inventory.problem(),
-    holders: [...memory.places.values()].map(place => report(drain, memory, place, round)),
+    holders: [...status.places.values()].map(place => report(drain, status, place, round)),
     gateways: gateways.map(gateway => {
       const observation = probe?.observation(drain.uid, gateway.id)
       const reading = barrier?.reading(drain.uid, gateway.id)
-      const unsealed = memory.unsealed.get(gateway.id) ?? ''
+      const unsealed = status.unsealed.get(gateway.id) ?? ''
       const doubt = doubts.get(gateway.id) ?? ''
       // One that had a fit barrier may be back in a moment.
-      const hadOne = barrier?.state(gateway.id)?.told?.fit === true
+      const hadOne = barrier?.state(gateway.id)?.status?.fit === true
       const silent = doubt !== '' || (!hadOne && isUseless(reading))
       return { gateway, observation, barrier: reading, doubt, unsealed, silent }
     }),
     gatewaysKnown,
-    sealForced: memory.sealForced,
-    succeeded: memory.succeeded,
-    tookOver: memory.tookOver,
-    hiddenBy: [...memory.hidden.values()],
+    sealForced: status.sealForced,
+    succeeded: status.succeeded,
+    tookOver: status.tookOver,
+    hiddenBy: [...status.hidden.values()],
     ...(!barrier && { notLiteral: notLiteral(inventory) })
   }
-  memory.unlisted = isUnlisted(evidence)
+  status.unlisted = isUnlisted(evidence)
   return evidence
 }
 
@@ -128,25 +128,25 @@ const isUseless = (reading: BarrierReading | undefined): boolean =>
 /** Records which places list the pod, and which ports it can have. */
 export function remember(
   drain: Drain,
-  memory: Memory,
+  status: Status,
   { sources, world, drains, now }: Pick<Gathering, 'sources' | 'world' | 'drains' | 'now'>
 ): void {
   const ports = world.portsOf(drain.pod)
-  if (ports.length > 0) memory.ports = ports
-  memory.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
-  rememberPlaces(endingNodes(world, drains, drain), memory, now)
-  rememberDiscovered(drain, memory, sources)
-  if (drain.phase === 'draining' || drain.phase === 'expired') rememberHidden(drain, memory, world, sources)
+  if (ports.length > 0) status.ports = ports
+  status.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), status.standing)
+  rememberPlaces(endingNodes(world, drains, drain), status, now)
+  rememberDiscovered(drain, status, sources)
+  if (drain.phase === 'draining' || drain.phase === 'expired') rememberHidden(drain, status, world, sources)
 }
 
-function rememberPlaces(matches: readonly Match[], memory: Memory, now: Millis): void {
+function rememberPlaces(matches: readonly Match[], status: Status, now: Millis): void {
   const listed = new Set<string>()
   for (const { holder, node } of matches) {
     const key = `${holder.key} ${node.key}`
     listed.add(key)
-    memory.places.set(key, { holder, node: node.key, removedAt: undefined })
+    status.places.set(key, { holder, node: node.key, removedAt: undefined })
   }
-  for (const [key, place] of memory.places) {
+  for (const [key, place] of status.places) {
     if (listed.has(key) || place.holder.discovery) continue
     place.removedAt ??= now
   }
@@ -157,13 +157,13 @@ function rememberPlaces(matches: readonly Match[], memory: Memory, now: Millis):
  * holder lists such a pod, but the agent must not conclude that no gateway routes to it. The place is remembered, because the slices drop
  * the pod before its end.
  */
-function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
+function rememberDiscovered(drain: Drain, status: Status, { cluster, inventory }: Sources): void {
   const services = cluster.slices.servicesOf(drain.pod).map(({ namespace, name }) => `${namespace}/${name}`)
   if (services.length === 0) return
   for (const holder of inventory.discovered()) {
     const [path = ''] = (holder.discovery?.service ?? '').split(':')
     if (!services.some(service => path === service || path.endsWith(`/${service}`))) continue
-    memory.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
+    status.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
   }
 }
 
@@ -171,23 +171,23 @@ const letGoWords = ({ namespace = '' }: Holder): string =>
   `it is of namespace ${namespace}, and lists no other node that serves`
 
 /** Whether a place of another namespace lists no node that serves, and the seal did not wait for such a node. */
-const isLetGo = (pod: PodFact, { letGo }: Memory, { holder }: Place, { world, drains }: Gathering): boolean =>
+const isLetGo = (pod: PodFact, { letGo }: Status, { holder }: Place, { world, drains }: Gathering): boolean =>
   letGo && isOfOtherNamespace(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
 
-function report(drain: Drain, memory: Memory, place: Place, round: Gathering): Evidence['holders'][number] {
+function report(drain: Drain, status: Status, place: Place, round: Gathering): Evidence['holders'][number] {
   const { sources, kept } = round
   const { holder, node, removedAt } = place
   const common = { key: holder.key, observable: observable(holder) }
   if (removedAt !== undefined) return { ...common, state: 'removed', why: '', removedAt }
   const listed = { ...common, removedAt: undefined }
-  if (isLetGo(drain.pod, memory, place, round))
+  if (isLetGo(drain.pod, status, place, round))
     return { ...listed, state: 'foreign', letGo: true, why: `not waited for: ${letGoWords(holder)}` }
   if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }
   const stays = kept.get(placeOf(holder.key, node, drain.uid))
   if (stays) return { ...listed, ...KEPT_STATE[stays.why] }
-  const status = sources.writer.status(holder.key, node, drain.uid)
-  if (!status || status.state === 'removed') return { ...listed, state: 'listed', why: '' }
-  return { ...listed, state: status.state, why: status.why }
+  const removal = sources.writer.status(holder.key, node, drain.uid)
+  if (!removal || removal.state === 'removed') return { ...listed, state: 'listed', why: '' }
+  return { ...listed, state: removal.state, why: removal.why }
 }
 
 /** The facts about a pod's Services, and about names that may stand for the pod. */
@@ -212,24 +212,24 @@ function behindOf(
   }
 }
 
-/** Updates `memory.hidden`: the places from which requests may reach the pod, although no list of nodes shows that. */
-export function rememberHidden(drain: Drain, memory: Memory, world: World, sources: Sources): void {
+/** Updates `status.hidden`: the places from which requests may reach the pod, although no list of nodes shows that. */
+export function rememberHidden(drain: Drain, status: Status, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
   const { pod } = drain
   const services = cluster.slices.servicesOf(pod)
-  if (services.length > 0) memory.services = services
-  const places = [...memory.places.values()]
-  const unread = unreadPlace(places.length > 0 ? [] : memory.services, sources)
+  if (services.length > 0) status.services = services
+  const places = [...status.places.values()]
+  const unread = unreadPlace(places.length > 0 ? [] : status.services, sources)
   const found = [
     ...hiddenPlaces(
       world,
       pod,
-      behindOf(sources, pod, memory.services, places.length > 0, inventory.answers(pod))
+      behindOf(sources, pod, status.services, places.length > 0, inventory.answers(pod))
     ),
     ...(unread ? [unread] : [])
   ]
-  for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
-  for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
+  for (const [key, { isPassing }] of status.hidden) if (isPassing) status.hidden.delete(key)
+  for (const place of found) status.hidden.set(`${place.holder} ${place.why}`, place)
 }
 
 /**
@@ -250,7 +250,7 @@ function unreadPlace(
   const gateways = cluster.gateways()
   if (inventory.isEmpty() && services.length > 0) {
     const other = gateways.find(({ id }) => {
-      const workers = barrier?.state(id)?.told?.workers ?? []
+      const workers = barrier?.state(id)?.status?.workers ?? []
       const sighted = probe?.sighting(id)?.holders.size ?? 0
       return sighted > 0 || workers.some(({ revision }) => (revision ?? 0) > 0)
     })

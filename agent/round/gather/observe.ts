@@ -10,7 +10,7 @@ import type { World } from '../../rules/plan/holder.ts'
 import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import { gather, gathering, remember, type Gathering } from './gather.ts'
 import type { HeldHook, Hooks } from '../hold/hooks.ts'
-import type { Memories, Memory } from './memory.ts'
+import type { Statuses, Status } from './drain-status.ts'
 import type { Sources } from './sources.ts'
 
 /** One round's facts about one pod: the input of `step`, and the evidence behind its verdict. */
@@ -24,7 +24,7 @@ interface RoundInput {
   readonly sources: Sources
   readonly world: World
   readonly drains: Drains
-  readonly memories: Memories
+  readonly statuses: Statuses
   readonly tookOver: (host: string) => boolean
   readonly hooks: Hooks
   /** The previous round's plan. The nodes that it kept, with the reasons, are part of the evidence. */
@@ -95,23 +95,23 @@ function observeOne(
 
   const isHeld = held.length > 0
   const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
-  // Finished Jobs stay for days and are part of every round, so they get no memory.
-  const memory = drain || isHeld ? round.memories.of(uid) : undefined
-  if (memory && cluster.slices.terminating(pod)) memory.sliceAt ??= round.now
-  if (memory) memory.hookAt ??= hookAt
-  if (memory) memory.sleepMs = Math.max(memory.sleepMs, ...held.map(({ hook }) => hook.sleepMs ?? 0))
-  if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
+  // Finished Jobs stay for days and are part of every round, so they get no status.
+  const status = drain || isHeld ? round.statuses.of(uid) : undefined
+  if (status && cluster.slices.terminating(pod)) status.sliceAt ??= round.now
+  if (status) status.hookAt ??= hookAt
+  if (status) status.sleepMs = Math.max(status.sleepMs, ...held.map(({ hook }) => hook.sleepMs ?? 0))
+  if (status) status.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
   // A proven drain stays proven. So no evidence is gathered: the guard needs only the places that list the pod.
   const isProven = drain?.phase === 'proven'
-  if (isProven && memory) remember(drain, memory, shared)
-  const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
+  if (isProven && status) remember(drain, status, shared)
+  const evidence = drain && status && !isProven ? gather(drain, status, shared) : undefined
   // The inventory must be newer than the end of a pod that was listed. Otherwise the owner may have put the node back unseen, and no drain
   // would be left to remove the node.
-  const wasListed = memory !== undefined && memory.places.size > 0
+  const wasListed = status !== undefined && status.places.size > 0
   const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
   const isJob = isOver(pod) && !wasListed
-  if (isJob && memory && evidence) memory.unlisted = isUnlisted({ ...evidence, absentSince: round.now })
+  if (isJob && status && evidence) status.unlisted = isUnlisted({ ...evidence, absentSince: round.now })
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
@@ -120,7 +120,7 @@ function observeOne(
     calls: round.proof.by === 'barrier' ? [...held.flatMap(({ stop }) => stop ?? []), ...inherited] : [],
     routed: round.world.portsOf(pod),
     listed:
-      isListed(pod, drain, memory, round.world) ||
+      isListed(pod, drain, status, round.world) ||
       (isOld(inventory.readAt(), endedAt, isJob) ? undefined : false),
     verdict: evidence && drain && verdict(evidence, drain, round)
   }
@@ -144,9 +144,9 @@ function verdict(
 const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: boolean): boolean =>
   readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)
 
-function isListed(pod: PodFact, drain: Drain | undefined, memory: Memory | undefined, world: World): boolean {
-  if (drain && memory)
-    return [...memory.places.values()].some(place => place.removedAt === undefined && !place.holder.discovery)
+function isListed(pod: PodFact, drain: Drain | undefined, status: Status | undefined, world: World): boolean {
+  if (drain && status)
+    return [...status.places.values()].some(place => place.removedAt === undefined && !place.holder.discovery)
   const mine = (ip: string) => world.ownersOf(ip).every(owner => owner.uid === pod.uid)
   return pod.ips.some(ip => mine(ip) && world.holdersOf(ip).length > 0)
 }

@@ -65,7 +65,7 @@ export function createProbe({ read, clock, log }: ProbeOptions): Probe {
     const ended = new AbortController()
     const { signal } = ended
     let failures = 0
-    let isTold = false
+    let isWarned = false
     let movedAt = clock.now()
     let tookMs = 0
     let wake = new AbortController()
@@ -76,8 +76,8 @@ export function createProbe({ read, clock, log }: ProbeOptions): Probe {
       const beganAt = clock.now()
       try {
         const seen = await read(ip, signal)
-        if (isTold) log.info({ gateway }, 'gateway can be observed again')
-        isTold = false
+        if (isWarned) log.info({ gateway }, 'gateway can be observed again')
+        isWarned = false
         failures = 0
         const now = clock.now()
         tookMs = now - beganAt
@@ -88,8 +88,8 @@ export function createProbe({ read, clock, log }: ProbeOptions): Probe {
         if (signal.aborted) return
         failures++
         // Without a drain, nothing depends on it.
-        if (wanted.length > 0 && !isTold) log.warn({ err: error, gateway }, 'gateway cannot be observed')
-        isTold ||= wanted.length > 0
+        if (wanted.length > 0 && !isWarned) log.warn({ err: error, gateway }, 'gateway cannot be observed')
+        isWarned ||= wanted.length > 0
         const problem = (error as Error).message
         const lastSuccessAt = freshness?.lastSuccessAt ?? null
         const refused = isConnectionRefused(error)

@@ -104,7 +104,7 @@ export function createPlanSettings(
   /** Whether the gateway refuses a drain, and never had a barrier. Without an answer it does not count yet: that starts a new plan. */
   const isBare = (id: string, uids: readonly PodUid[]): boolean => {
     const doubted = barrier?.doubt(id) !== ''
-    if (!doubted && barrier?.state(id)?.told?.fit) had.add(id)
+    if (!doubted && barrier?.state(id)?.status?.fit) had.add(id)
     if (had.has(id)) return false
     const readings = uids.flatMap(uid => barrier?.reading(uid, id) ?? [])
     return readings.some(({ problem, fit }) => doubted || problem !== '' || !fit)

@@ -149,7 +149,7 @@ export interface Settled {
 }
 
 /** How many problems of one Service a message names. */
-const TOLD = 8
+const MOST_NAMED = 8
 
 /**
  * One claim for each holder. A claim that `sync.allow` does not list never counts. Of the other claims the oldest Service's counts, so
@@ -162,9 +162,9 @@ export function settleClaims(services: Iterable<ServiceFact>, allows: (claim: Cl
   const problems = new Map<string, string[]>()
   const tell = (service: ServiceFact, why: string) => {
     const name = serviceName(service)
-    const told = problems.get(name)
-    if (!told) problems.set(name, [why])
-    else if (told.length < TOLD) told.push(why)
+    const known = problems.get(name)
+    if (!known) problems.set(name, [why])
+    else if (known.length < MOST_NAMED) known.push(why)
   }
   for (const service of services) {
     const read = claimsOf(service)
@@ -182,7 +182,7 @@ export function settleClaims(services: Iterable<ServiceFact>, allows: (claim: Cl
       if (service !== kept.service)
         tell(service, `${holder} follows ${serviceName(kept.service)}: this claim changes nothing`)
   }
-  const joined = [...problems].map(([name, told]) => [name, told.join('; ')] as const)
+  const joined = [...problems].map(([name, whys]) => [name, whys.join('; ')] as const)
   return { claims, problems: new Map(joined) }
 }
 

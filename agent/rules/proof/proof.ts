@@ -68,10 +68,10 @@ const FORCED =
 
 /** By the words: some places may have dropped the pod since. A place that a worker cannot see counts. `undefined` without all words. */
 function placesOf({ gateways, holders, tookOver }: Evidence): number | undefined {
-  const told = latest(
+  const counted = latest(
     gateways.map(({ barrier: { word } = {} }) => (word?.complete ? word.places + word.hidden : undefined))
   )
-  return told === undefined ? undefined : Math.max(told, holders.length, Number(tookOver))
+  return counted === undefined ? undefined : Math.max(counted, holders.length, Number(tookOver))
 }
 
 /**

@@ -55,7 +55,7 @@ export function verdictOf(
       .map(({ holder, why }): HolderReport => ({ key: holder, state: 'foreign', why }))
   ]
   const longLived = longLivedOf(evidence)
-  const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
+  const byHand = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
   const { proof, places, obstacles } = shown
   if (proof && evidence.gatewaysKnown && hidden.length === 0)
     return {
@@ -66,7 +66,7 @@ export function verdictOf(
       succeeded,
       ...(longLived && { longLived }),
       at: now,
-      why: [sentence(shown.reached, obstacles), succeededWords(succeeded), leftWords(longLived), told].join(
+      why: [sentence(shown.reached, obstacles), succeededWords(succeeded), leftWords(longLived), byHand].join(
         ''
       ),
       holders
@@ -91,7 +91,7 @@ export function verdictOf(
         ...hidden.map(({ holder, why }) => `${holder}: ${why}`),
         ...unknown,
         ...obstacles
-      ]) + told,
+      ]) + byHand,
     gateways: shown.gateways,
     holders
   }

@@ -14,7 +14,7 @@ function unbarred(rounds: readonly (readonly unknown[])[], doubt = ''): readonly
     cluster: { gateways: () => now.map((_, i) => ({ id: String(i) })) },
     barrier: {
       reading: (_: unknown, id: string) => now[Number(id)],
-      state: (id: string) => ({ told: now[Number(id)] }),
+      state: (id: string) => ({ status: now[Number(id)] }),
       doubt: () => doubt
     }
   } as never)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/rules/drain/drain.ts'
-import { createMemories } from '../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../agent/round/gather/drain-status.ts'
 import { createReplies } from '../../../agent/round/replies.ts'
 import { DRAIN_SETTINGS, drainOf, drainsOf, hook, proven, seen } from '../../build/drain.ts'
 import { barrier, inflight } from '../../build/evidence.ts'
@@ -22,12 +22,12 @@ describe('a hook that comes after the proof', () => {
     const replies = createReplies({
       sources: {
         cluster: { gateways: () => [gateway] },
-        barrier: { reading: () => reading, state: () => ({ told: instance && { instance } }) }
+        barrier: { reading: () => reading, state: () => ({ status: instance && { instance } }) }
       } as never,
       drains: { current: () => drainsOf([drain]) },
-      memories: createMemories(),
+      statuses: createStatuses(),
       settings: () => DRAIN_SETTINGS,
-      told: of => of({ ack: ({ result }) => void acks.push(result) }),
+      notify: of => of({ ack: ({ result }) => void acks.push(result) }),
       clock: manualClock(20)
     })
     const ack = replies.atOnce(hook(old, differs))

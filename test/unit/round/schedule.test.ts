@@ -3,7 +3,7 @@ import { createSchedule, createAlarm } from '../../../agent/round/schedule.ts'
 import { silent } from '../../build/apisix.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { momentsOf } from '../../../agent/report/snapshot/drain-view.ts'
-import { createMemories } from '../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../agent/round/gather/drain-status.ts'
 import { begin, step } from '../../../agent/rules/drain/step.ts'
 import { IDLE, DRAIN_SETTINGS, drainOf, proven, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
@@ -107,22 +107,22 @@ describe('moments', () => {
   })
 
   it('counts as accepted when the last holder has dropped the node', () => {
-    const memory = createMemories().of(ending.uid)
-    const accepted = () => momentsOf(begin(seen(ending), 10_001, DRAIN_SETTINGS)!, memory).acceptedAt
+    const status = createStatuses().of(ending.uid)
+    const accepted = () => momentsOf(begin(seen(ending), 10_001, DRAIN_SETTINGS)!, status).acceptedAt
     expect(accepted()).to.equal(null)
-    memory.places.set(...place('a', 5))
-    memory.places.set(...place('b', 9))
+    status.places.set(...place('a', 5))
+    status.places.set(...place('b', 9))
     expect(accepted()).to.equal(9)
-    memory.places.set(...place('c', undefined))
+    status.places.set(...place('c', undefined))
     expect(accepted()).to.equal(null)
   })
 
   it('gives the time line of a drain', () => {
-    const memory = createMemories().of(ending.uid)
-    memory.hookAt = 10_050
-    memory.ackAt = 10_080
+    const status = createStatuses().of(ending.uid)
+    status.hookAt = 10_050
+    status.ackAt = 10_080
     const begun = begin(seen(ending), 10_001, DRAIN_SETTINGS)!
-    expect(momentsOf(begun, memory)).to.include({
+    expect(momentsOf(begun, status)).to.include({
       decidedAt: 10_000,
       seenAt: 10_001,
       confirmedAt: null,
@@ -130,24 +130,24 @@ describe('moments', () => {
     })
     const verdict = proven({ at: 10_070, gateways: [{ ...IDLE, at: 10_070 }] })
     const done = { ...begun, phase: 'proven', at: 10_070, verdict } as never
-    expect(momentsOf(done, memory)).to.include({
+    expect(momentsOf(done, status)).to.include({
       confirmedAt: 10_070,
       idleAt: 10_070,
       hookAt: 10_050,
       ackAt: 10_080
     })
     const weak = { ...begun, phase: 'gone', at: 10_090, verdict: proven({ grade: 'observed' }) } as never
-    expect(momentsOf(weak, memory)).to.include({ idleAt: null, goneAt: 10_090 })
+    expect(momentsOf(weak, status)).to.include({ idleAt: null, goneAt: 10_090 })
   })
 })
 
-describe('memories', () => {
+describe('statuses', () => {
   it('are kept for drains and held hooks, and for nothing else', () => {
-    const memories = createMemories()
+    const statuses = createStatuses()
     const [a, b, c] = ['a', 'b', 'c'].map(name => pod(name).uid) as [never, never, never]
-    for (const uid of [a, b, c]) memories.of(uid).hookAt = 1
-    memories.keep(new Map([[a, {} as never]]), new Set([b]))
-    expect([a, b, c].map(uid => memories.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
+    for (const uid of [a, b, c]) statuses.of(uid).hookAt = 1
+    statuses.keep(new Map([[a, {} as never]]), new Set([b]))
+    expect([a, b, c].map(uid => statuses.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
   })
 })
 

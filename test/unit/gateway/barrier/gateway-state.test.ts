@@ -45,7 +45,7 @@ describe('gateway state', () => {
     await turn()
     expect(reads()).to.equal(1)
     expect(told()).to.equal(1)
-    expect(reader.state().told?.instance).to.equal('a')
+    expect(reader.state().status?.instance).to.equal('a')
     await advance(4999)
     expect(reads()).to.equal(1)
     await advance(1)
@@ -149,7 +149,7 @@ describe('gateway state', () => {
     await advance(5000)
     expect(reader.state()).to.include({ problem: 'refused', lastSuccessAt })
     expect(reader.state().lastAttemptAt).to.equal((lastSuccessAt ?? 0) + 5000)
-    expect(reader.state().told?.instance).to.equal('a')
+    expect(reader.state().status?.instance).to.equal('a')
     fail = false
     await advance(5000)
     expect(reader.state().problem).to.equal('')

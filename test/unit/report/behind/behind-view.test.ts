@@ -62,7 +62,7 @@ describe('how far holders are behind Kubernetes', () => {
                   lastSuccessAt: asked,
                   lastAttemptAt: clock.now(),
                   aheadMs: 0,
-                  told: { workers }
+                  status: { workers }
                 }
               : undefined
         },

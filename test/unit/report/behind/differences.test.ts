@@ -4,7 +4,7 @@ import { firstSeen } from '../../../../agent/rules/members/behind.ts'
 import { holder } from '../../../build/holder.ts'
 import type { Drain, GatewayReport, Waiting } from '../../../../agent/rules/drain/drain.ts'
 import { listedGhosts } from '../../../../agent/report/behind/behind-view.ts'
-import type { Memory } from '../../../../agent/round/gather/memory.ts'
+import type { Status } from '../../../../agent/round/gather/drain-status.ts'
 import type { HolderKey } from '../../../../agent/rules/plan/holder.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
@@ -56,14 +56,14 @@ describe('listed ghosts', () => {
 
   it('are nodes that outlived the pod that we drained', () => {
     const gone = { uid: 'uid-c', phase: 'gone', at: NOW - 500 } as Drain
-    const memory = () =>
+    const status = () =>
       ({
         places: new Map([
           ['1', { holder: web, node: '10.0.0.9:8080', removedAt: undefined }],
           ['2', { holder: holder('other', []), node: '10.0.0.9:8080', removedAt: NOW - 100 }]
         ])
-      }) as unknown as Memory
-    const of = (drain: Drain) => shown(listedGhosts({ holders, found: new Map(), drains: [drain], memory }))
+      }) as unknown as Status
+    const of = (drain: Drain) => shown(listedGhosts({ holders, found: new Map(), drains: [drain], status }))
     expect(of(gone)).to.deep.equal({ 'upstreams/web': { '10.0.0.9:8080': NOW - 500 } })
     expect(of({ ...gone, phase: 'proven' } as Drain)).to.deep.equal({})
   })
@@ -93,8 +93,8 @@ const drain = (gateways: readonly GatewayReport[], verdict: Partial<Waiting> = {
     }
   } as Drain
 }
-const memory = { heardAt: 5400, places: new Map() }
-const found = (...drains: readonly Drain[]) => unsealedIn(drains, () => memory as never).get(WEB)
+const status = { heardAt: 5400, places: new Map() }
+const found = (...drains: readonly Drain[]) => unsealedIn(drains, () => status as never).get(WEB)
 
 describe('gateways that have not sealed an ending pod', () => {
   it('are behind from the decision of Kubernetes on, with the pod and the reason', () => {

@@ -22,7 +22,7 @@ const has = ({
           lastAttemptAt: asked,
           lastSuccessAt: asked,
           aheadMs: 500,
-          told: { workers: [{ revision: applied, revisions, applied: 1.7 }] }
+          status: { workers: [{ revision: applied, revisions, applied: 1.7 }] }
         })
       },
       probe: { sighting: () => sighting }

@@ -5,7 +5,7 @@ import { createExposition, meter, metered } from '../../../../agent/report/metri
 import { createMetrics, type Metrics } from '../../../../agent/report/metrics/metrics.ts'
 import { createGatewayNames, MOST } from '../../../../agent/report/metrics/metric-registry.ts'
 import type { Drain, Waiting } from '../../../../agent/rules/drain/drain.ts'
-import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 
 describe('metrics', () => {
@@ -173,7 +173,7 @@ describe('drains that expire', () => {
     const metrics = createMetrics()
     const verdict = { ...draining.verdict, gateways, ...differs }
     const after: Drain = { ...draining, phase: 'expired', at: 1_027_000, verdict }
-    meter(metrics, manualClock()).drain?.(draining, after, createMemories().of(draining.uid))
+    meter(metrics, manualClock()).drain?.(draining, after, createStatuses().of(draining.uid))
     const { values } = await metrics.gatewayExpired.get()
     return Object.fromEntries(values.map(({ labels, value }) => [labels.gateway, value]))
   }

@@ -14,13 +14,13 @@ describe('requests after the ack', () => {
     (await metrics.afterAck.get()).values.find(({ labels }) => labels.gateway === 'apisix-1')?.value ?? 0
 
   function rig() {
-    const late = { reading: 0, told: 0 }
+    const late = { reading: 0, status: 0 }
     const afterAck = createAfterAck(
       {
         cluster: { gateways: () => [{ id: 'g', name: 'apisix-1' }] },
         barrier: {
           reading: () => ({ late: late.reading }),
-          state: () => ({ told: { entries: [{ uid: web.uid, late: late.told }] } })
+          state: () => ({ status: { entries: [{ uid: web.uid, late: late.status }] } })
         }
       } as never,
       metrics
@@ -31,11 +31,11 @@ describe('requests after the ack', () => {
   it('counts each request once, and none that the drain waited for', async () => {
     const before = await total()
     const { late, afterAck } = rig()
-    late.reading = late.told = 2
+    late.reading = late.status = 2
     afterAck.observer.ack?.(ack('barrier'), drain, undefined as never)
     afterAck.observer.round?.(1)
     expect(afterAck.of(web.uid)).to.equal(0)
-    late.told = 5
+    late.status = 5
     afterAck.observer.round?.(1)
     afterAck.observer.round?.(1)
     expect(afterAck.of(web.uid)).to.equal(3)
@@ -46,7 +46,7 @@ describe('requests after the ack', () => {
     const before = await total()
     const { late, afterAck } = rig()
     afterAck.observer.ack?.(ack('observed'), drain, undefined as never)
-    late.told = 4
+    late.status = 4
     afterAck.observer.round?.(1)
     expect(afterAck.of(web.uid)).to.equal(undefined)
     expect((await total()) - before).to.equal(0)

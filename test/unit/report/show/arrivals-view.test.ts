@@ -45,7 +45,7 @@ describe('arrivals', () => {
               lastSuccessAt: clock.now(),
               lastAttemptAt: clock.now(),
               aheadMs: 500,
-              told: { workers }
+              status: { workers }
             }
           )
         },

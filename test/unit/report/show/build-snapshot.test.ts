@@ -9,7 +9,7 @@ import { pod, terminating } from '../../../build/pod.ts'
 import { sources, waitingDrain, waitingView } from '../../../build/snapshot.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
 import type { Holder } from '../../../../agent/rules/plan/holder.ts'
-import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
 import { drainOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
 import type { PodFact } from '../../../../agent/rules/drain/facts.ts'
@@ -89,17 +89,17 @@ describe('holders on successors', () => {
     ends: readonly (readonly [Drain, string])[],
     differs: { readonly sealing?: boolean; readonly removedAt?: number; readonly successors?: string[] } = {}
   ) {
-    const memories = createMemories()
+    const statuses = createStatuses()
     for (const [{ uid }, node] of ends) {
-      const memory = memories.of(uid)
-      memory.sealing = differs.sealing ?? true
-      memory.successors = { '8080': differs.successors ?? [NEXT] }
-      memory.places.set(node, { holder: listed, node, removedAt: differs.removedAt })
+      const status = statuses.of(uid)
+      status.sealing = differs.sealing ?? true
+      status.successors = { '8080': differs.successors ?? [NEXT] }
+      status.places.set(node, { holder: listed, node, removedAt: differs.removedAt })
     }
     const inventory = { holders: () => new Map([[listed.key, listed]]) }
     return holdersOnSuccessors(
       ends.map(([drain]) => drain),
-      uid => memories.of(uid),
+      uid => statuses.of(uid),
       inventory
     ).get(listed.key)
   }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
-import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
 import { emitEvents } from '../../../../agent/report/tell/events.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
@@ -13,7 +13,7 @@ import { pod } from '../../../build/pod.ts'
 describe('emitEvents', () => {
   const WAITING = waitingDrain()
   const UNDONE: Drain = { ...WAITING, phase: 'undone', at: 1, why: 'the container is back' }
-  const memory = createMemories().of(WAITING.uid)
+  const status = createStatuses().of(WAITING.uid)
 
   const setUp = () => {
     const clock = manualClock()
@@ -24,9 +24,9 @@ describe('emitEvents', () => {
       clock,
       said,
       lead: (does: boolean) => (leads = does),
-      ends: () => observer.drain?.(WAITING, UNDONE, memory),
-      begins: () => observer.drain?.(undefined, WAITING, memory),
-      forgotten: () => observer.drain?.(UNDONE, undefined, memory),
+      ends: () => observer.drain?.(WAITING, UNDONE, status),
+      begins: () => observer.drain?.(undefined, WAITING, status),
+      forgotten: () => observer.drain?.(UNDONE, undefined, status),
       round: () => observer.round?.(1)
     }
   }

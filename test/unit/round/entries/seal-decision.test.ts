@@ -9,7 +9,7 @@ import {
   SEAL_BEFORE_MS,
   sealLookAt
 } from '../../../../agent/round/entries/seal-decision.ts'
-import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
 import { drainOf, seen } from '../../../build/drain.ts'
 import { barrier } from '../../../build/evidence.ts'
 import { holder } from '../../../build/holder.ts'
@@ -20,7 +20,7 @@ import { worldOf } from '../../../build/world.ts'
 function barred(drained: PodFact, ...others: readonly PodFact[]) {
   const drain = { ...drainOf(seen(drained)), phase: 'gone' as const, at: 1 }
   const world = worldOf([], [drained, ...others])
-  return desiredEntry(drain as never, createMemories().of(drain.uid), {
+  return desiredEntry(drain as never, createStatuses().of(drain.uid), {
     world,
     successors: () => ({})
   } as never)?.nodes
@@ -76,7 +76,7 @@ describe('nodes that stay barred after a drain', () => {
       successors: () => ({}),
       now: 0
     }
-    expect(desiredEntry(drain, createMemories().of(drain.uid), context as never)?.nodes).to.deep.equal([
+    expect(desiredEntry(drain, createStatuses().of(drain.uid), context as never)?.nodes).to.deep.equal([
       '10.0.0.1:8080'
     ])
   })
@@ -107,7 +107,7 @@ describe('entries to seal for a pod that is being drained', () => {
     others: readonly PodFact[] = [],
     lastHoldMs = 60_000
   ) {
-    const memory = createMemories().of(drain.uid)
+    const status = createStatuses().of(drain.uid)
     const now = (at: number, current = readings, of: Drain = drain) => {
       const cluster = { gateways: () => Object.keys(current).map(id => ({ id })) }
       const keeper = { reading: (_: unknown, id: string) => current[id] }
@@ -121,40 +121,40 @@ describe('entries to seal for a pod that is being drained', () => {
         at,
         5000
       )
-      const entry = desiredEntry(of, memory, context)
+      const entry = desiredEntry(of, status, context)
       return [entry?.state, entry?.agreed && Object.fromEntries(entry.agreed)]
     }
-    return { memory, now }
+    return { status, now }
   }
 
   it('are none before the workers of every gateway have been asked', () => {
-    const { memory, now } = round({ g1: open(said()), g2: undefined })
+    const { status, now } = round({ g1: open(said()), g2: undefined })
     expect(now(0)).to.deep.equal(['draining', undefined])
-    expect([...memory.unsealed]).to.deep.equal([['g2', 'its workers have not been asked yet']])
+    expect([...status.unsealed]).to.deep.equal([['g2', 'its workers have not been asked yet']])
   })
 
   it('are the pod’s entry at every gateway, with the words of each, when all agree', () => {
-    const { memory, now } = round({ g1: open(said()), g2: open(said()) })
+    const { status, now } = round({ g1: open(said()), g2: open(said()) })
     expect(now(0)).to.deep.equal(['sealed', { g1: ['now'], g2: ['now'] }])
-    expect(memory.unsealed.size).to.equal(0)
+    expect(status.unsealed.size).to.equal(0)
   })
 
   it('are none while one gateway has no other node left', () => {
-    const { memory, now } = round({ g1: open(said()), g2: open(said(['routes/1'])) })
+    const { status, now } = round({ g1: open(said()), g2: open(said(['routes/1'])) })
     expect(now(0)).to.deep.equal(['draining', undefined])
-    expect(memory.unsealed.get('g2')).to.equal('nothing else is left in routes/1')
+    expect(status.unsealed.get('g2')).to.equal('nothing else is left in routes/1')
   })
 
   it('do not wait for holders of other namespaces for longer than their time', () => {
-    const { memory, now } = round({ g1: open(said(['upstreams/evil'])) })
+    const { status, now } = round({ g1: open(said(['upstreams/evil'])) })
     const evil = holder('evil', ['10.0.0.1:80'], { namespace: 'evil' })
-    memory.places.set('evil', { holder: evil, node: '10.0.0.1:80', removedAt: undefined })
-    expect([now(4999)[0], memory.letGo]).to.deep.equal(['draining', false])
-    expect([now(5000)[0], memory.letGo]).to.deep.equal(['sealed', true])
+    status.places.set('evil', { holder: evil, node: '10.0.0.1:80', removedAt: undefined })
+    expect([now(4999)[0], status.letGo]).to.deep.equal(['draining', false])
+    expect([now(5000)[0], status.letGo]).to.deep.equal(['sealed', true])
     const own = round({ g1: open(said(['upstreams/own'])) })
-    expect([own.now(5000)[0], own.memory.letGo]).to.deep.equal(['draining', false])
+    expect([own.now(5000)[0], own.status.letGo]).to.deep.equal(['draining', false])
     const free = round({ g1: open(said()) })
-    expect([free.now(5000)[0], free.memory.letGo]).to.deep.equal(['sealed', false])
+    expect([free.now(5000)[0], free.status.letGo]).to.deep.equal(['sealed', false])
     expect(sealLookAt(drain, 1000, 5000)).to.equal(5000)
     expect(sealLookAt(drain, 5000, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
   })
@@ -163,14 +163,14 @@ describe('entries to seal for a pod that is being drained', () => {
     const hidden = { ...said(), hidden: 1 }
     const other = round({ g1: open(hidden) })
     expect(other.now(0)[0], 'no such name is known').to.equal('sealed')
-    const { memory, now } = round({ g1: open(hidden), g2: open(said()) })
-    memory.hidden.set('a', { holder: 'routes/r', node: 'web.shop.svc:80', why: 'a name', change: '' })
+    const { status, now } = round({ g1: open(hidden), g2: open(said()) })
+    status.hidden.set('a', { holder: 'routes/r', node: 'web.shop.svc:80', why: 'a name', change: '' })
     expect(now(999)[0]).to.equal('draining')
-    expect([...memory.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
+    expect([...status.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
     expect(sealLookAt(drain, 999)).to.equal(1000)
     expect(now(1000)[0]).to.equal('sealed')
     const answered = round({ g1: open(said()) })
-    answered.memory.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '' })
+    answered.status.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '' })
     expect(answered.now(0)[0]).to.equal('sealed')
   })
 
@@ -205,39 +205,39 @@ describe('entries to seal for a pod that is being drained', () => {
     expect(sealLookAt(drain, at)).to.equal(undefined)
     const forced = round({ g1: open(said(['routes/1'])) })
     expect(forced.now(at - 1)).to.deep.equal(['draining', undefined])
-    expect(forced.memory.sealForced).to.equal(false)
+    expect(forced.status.sealForced).to.equal(false)
     expect(forced.now(at)).to.deep.equal(['sealed', undefined])
-    expect(forced.memory.sealForced).to.equal(true)
+    expect(forced.status.sealForced).to.equal(true)
     const sealed = round({ g1: barrier() })
     expect(sealed.now(at)).to.deep.equal(['sealed', undefined])
-    expect(sealed.memory.sealForced).to.equal(false)
+    expect(sealed.status.sealForced).to.equal(false)
   })
 
   it('include every gateway once no other pod may come in time, and stay sealed if one comes after all', () => {
     const [needed, unheard] = [open(said(['routes/1'])), open(undefined)]
-    const { now, memory } = round({ g1: open(said()), g2: needed }, [], 5000)
+    const { now, status } = round({ g1: open(said()), g2: needed }, [], 5000)
     expect(now(4999)).to.deep.equal(['draining', undefined])
     expect(now(5000, { g1: open(said()), g2: unheard })[0], 'a frozen worker').to.equal('draining')
-    expect(memory.sealForced).to.equal(false)
+    expect(status.sealForced).to.equal(false)
     expect(now(5000)).to.deep.equal(['sealed', undefined])
-    expect(memory.sealForced).to.equal(true)
+    expect(status.sealForced).to.equal(true)
     expect(now(5001, { g1: open(said()), g2: unheard })).to.deep.equal(['sealed', undefined])
     const unready = round({ g1: open(said()) }, [pod('other', { ips: ['10.0.0.2'], ready: false })], 5000)
     expect([unready.now(4999)[0], unready.now(5000)[0]]).to.deep.equal(['draining', 'sealed'])
     now(5002, undefined, { ...drain, phase: 'undone', at: 5002, why: '' })
     expect(now(5003, { g1: open(said()), g2: unheard })[0], 'of the next drain').to.equal('draining')
     const sleeps = round({ g1: needed }, [], 5000)
-    sleeps.memory.sleepMs = 7000
+    sleeps.status.sleepMs = 7000
     expect([sleeps.now(6999)[0], sleeps.now(7000)[0]]).to.deep.equal(['draining', 'sealed'])
   })
 
   it('include none by force if the grace leaves no time to hold the hook: the pod serves until it is gone (A6)', () => {
     const needed = { g1: open(said(['routes/1'])) }
-    const { now, memory } = round(needed)
+    const { now, status } = round(needed)
     const short = { ...drain, deadline: drain.since }
     for (const phase of ['draining', 'expired'] as const)
       expect(now(5000, needed, { ...short, phase, at: 0 } as Drain)).to.deep.equal(['draining', undefined])
-    expect(memory.sealForced).to.equal(false)
+    expect(status.sealForced).to.equal(false)
     const free = { ...short, phase: 'expired', at: 0 } as Drain
     expect(now(5000, { g1: open(said()) }, free)).to.deep.equal(['sealed', { g1: ['now'] }])
     expect(now(5000, needed, { ...short, phase: 'gone', at: 0 } as Drain)[0]).to.equal('sealed')
@@ -246,13 +246,13 @@ describe('entries to seal for a pod that is being drained', () => {
   it('include none by force because a hook got its 503 early, nor before the end of a hook’s own sleep', () => {
     const at = drain.deadline - SEAL_BEFORE_MS
     const needed = { g1: open(said(['routes/1'])) }
-    const { now, memory } = round(needed)
+    const { now, status } = round(needed)
     const early = { ...drain, phase: 'expired', at: 0 } as Drain
     expect(now(at - 1, needed, early)).to.deep.equal(['draining', undefined])
     expect(sealLookAt(early, 1000)).to.equal(at)
-    memory.sleepMs = drain.deadline - drain.since
+    status.sleepMs = drain.deadline - drain.since
     expect(now(at, needed, early)[0]).to.equal('draining')
-    memory.sleepMs = 5000
+    status.sleepMs = 5000
     expect(now(at, needed, early)[0]).to.equal('sealed')
   })
 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { gather, gathering } from '../../../../agent/round/gather/gather.ts'
-import { createMemories } from '../../../../agent/round/gather/memory.ts'
+import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
 import type { Sources } from '../../../../agent/round/gather/sources.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
@@ -13,9 +13,9 @@ describe('evidence about a pod', () => {
   const old = pod('old', { ...terminating(BEGAN), ips: ['10.0.0.1'] })
   const drain = drainOf(seen(old), BEGAN)
 
-  /** Returns a function that plays rounds about `old`, all with the same memory. */
+  /** Returns a function that plays rounds about `old`, all with the same status. */
   function rounds() {
-    const memory = createMemories().of(old.uid)
+    const status = createStatuses().of(old.uid)
     return (
       now: number,
       { readAt = now, tookOver = false, nodes = [] as string[], services = [] as object[] } = {}
@@ -47,7 +47,7 @@ describe('evidence about a pod', () => {
         now,
         gatewaysAreOld: false
       })
-      return gather(drain, memory, shared)
+      return gather(drain, status, shared)
     }
   }
 

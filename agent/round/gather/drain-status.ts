@@ -15,7 +15,7 @@ export interface Place {
 }
 
 /** The state of a drain that is kept between rounds, apart from the drain itself. Only rounds write it. */
-export interface Memory {
+export interface Status {
   readonly places: Map<string, Place>
   /** By gateway: why its workers do not allow the seal. */
   readonly unsealed: Map<string, string>
@@ -61,21 +61,21 @@ export interface Memory {
  * Whether an end without a proof put no request and no hook at risk: nothing leads to the pod, and it called no hook. Such an end is
  * reported as unlisted, neither as proved nor as not proved.
  */
-export const isRiskless = ({ unlisted, hookAt }: Memory): boolean => unlisted && hookAt === undefined
+export const isRiskless = ({ unlisted, hookAt }: Status): boolean => unlisted && hookAt === undefined
 
-export interface Memories {
-  of(uid: PodUid): Memory
-  /** Drops the memories that belong to no drain and no held hook any more. */
+export interface Statuses {
+  of(uid: PodUid): Status
+  /** Drops the statuses that belong to no drain and no held hook any more. */
   keep(drains: Drains, held: ReadonlySet<PodUid>): void
 }
 
-export function createMemories(): Memories {
-  const memories = new Map<PodUid, Memory>()
+export function createStatuses(): Statuses {
+  const statuses = new Map<PodUid, Status>()
   return {
     of(uid) {
-      const known = memories.get(uid)
+      const known = statuses.get(uid)
       if (known) return known
-      const fresh: Memory = {
+      const fresh: Status = {
         places: new Map(),
         unsealed: new Map(),
         absentSince: undefined,
@@ -97,11 +97,11 @@ export function createMemories(): Memories {
         sliceAt: undefined,
         ackAt: undefined
       }
-      memories.set(uid, fresh)
+      statuses.set(uid, fresh)
       return fresh
     },
     keep(drains, held) {
-      for (const uid of memories.keys()) if (!drains.has(uid) && !held.has(uid)) memories.delete(uid)
+      for (const uid of statuses.keys()) if (!drains.has(uid) && !held.has(uid)) statuses.delete(uid)
     }
   }
 }
@@ -109,8 +109,8 @@ export function createMemories(): Memories {
 /** Notified of each new phase, answer and round; read-only. */
 export interface Observer {
   /** A drain changed its phase. `before` is undefined when the drain begins, `after` when the drain is forgotten. */
-  drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void
-  ack?(ack: Ack, drain: Drain | undefined, memory: Memory): void
+  drain?(before: Drain | undefined, after: Drain | undefined, status: Status): void
+  ack?(ack: Ack, drain: Drain | undefined, status: Status): void
   round?(tookMs: number): void
 }
 
