@@ -36,7 +36,7 @@ export const BUDGET: Figures = {
   'sandbox in Lua: files': 12,
   'tests: lines': 50485,
   'tests: files': 425,
-  'Markdown: bytes': 241046,
+  'Markdown: bytes': 241060,
   settings: 42,
   metrics: 33,
   'words in the glossary': 18
