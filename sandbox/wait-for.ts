@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 const LOOK_EVERY_MS = 20
 
 /** What has not come by then does not come, on any machine. */
-const WITHIN_MS = 120_000
+export const WITHIN_MS = 120_000
 
 interface Bounds {
   readonly withinMs?: number | undefined

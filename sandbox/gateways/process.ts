@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { WITHIN_MS } from '../wait-for.ts'
 import type { Gateways } from './start.ts'
 import type {
   Confirmation,
@@ -38,6 +39,7 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
         else resolve(message)
       })
       void closed.then(() => reject(new Error('their process ended')))
+      setTimeout(() => reject(new Error(`not ready within ${WITHIN_MS / 1000} s`)), WITHIN_MS).unref()
     })
     if (told.type === 'failed') throw new Error(told.problem)
     return {

@@ -49,7 +49,7 @@ export interface Rig extends Pods, Holders {
   address(): string
   /** One more gateway, with its pod. `silent`: it serves, but its Control API and its barrier do not answer. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
-  /** Reports that the kubelet ends the pod by itself, because the host shuts down, or lacks status or disk. */
+  /** Reports that the kubelet ends the pod by itself, because the host shuts down, or lacks memory or disk. */
   evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void

@@ -6,9 +6,9 @@
 --
 -- Until a node has failed, the free nodes are offered with a successor for each denied one, then
 -- alone. If the request knows none, the present configuration may have some. Otherwise successors
--- are offered (counted), then a draining node (a bypass, counted), then standbys; successors last
--- if health checks leave out their listed pods. Nodes that this request has tried, or that health
--- checks leave out, are no offer. A sealed node is never offered.
+-- are offered (counted), then a draining node (a bypass, counted), then standbys. If health checks
+-- fail on all listed successors, the others come last. Nodes that this request has tried, or whose
+-- health checks fail, are no offer. A sealed node is never offered.
 --
 -- The state of a request is in request_state.lua.
 local address      = require("apisix.drain.address")
@@ -63,7 +63,7 @@ local function renew(self, ctx, plan, set)
 end
 
 
--- Does APISIX's health checker leave in one of the nodes? nil: it does not know the node yet.
+-- Is one of the nodes not known to be down? APISIX's health checker answers nil for a new node.
 local function has_up(ctx, base, nodes)
     local active = base.checks and base.checks.active or {}
     for _, node in ipairs(nodes) do
@@ -165,8 +165,8 @@ function _M:prepare(ctx, failed, connecting)
 end
 
 
--- Has the request tried the server before, which a new picker does not know? Reports it to the
--- picker, as APISIX does before a retry.
+-- Has the request tried the server before? A new picker does not know that, so it is told, as
+-- APISIX does before a retry.
 local function passes_over(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
     if not (state and state.tried and state.tried[addr.id] and picker and picker.after_balance)

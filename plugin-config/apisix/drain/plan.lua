@@ -21,7 +21,7 @@ local min          = math.min
 local HALF = 256
 -- the most retries that successors add, if the upstream does not set `retries`
 local TRIES = 2
--- how long a successor that failed is skipped if there is another choice, in seconds
+-- how long successors that failed are skipped at most, if there is another choice, in seconds
 local SKIP = 2
 
 local _M = {}
@@ -71,7 +71,7 @@ function _M.new(records)
         -- { [nodes] = set }: no entry of the set concerns these nodes
         plain = notes(),
         plans = map(), serial = 0, records = records,
-        failing = {},       -- the ids of successors that failed a request, until `till`
+        failing = {},       -- the ids of successors that failed a request, all until `till`
         -- upstreams of least_conn that were offered fewer nodes: the serial of their last plan, by
         -- the name of their heap. `epoch` goes up whenever an item is set
         heaps = map(), epoch = 0,
@@ -148,7 +148,8 @@ end
 --- Notes that a successor failed a request.
 function _M:failed(id)
     if not self.failing[id] then
-        self.failing[id], self.till, self.epoch = true, clock_now() + SKIP, self.epoch + 1
+        self.failing[id], self.epoch = true, self.epoch + 1
+        self.till = self.till or clock_now() + SKIP
     end
 end
 
