@@ -36,7 +36,7 @@ export const BUDGET: Figures = {
   'sandbox in Lua: files': 12,
   'tests: lines': 50490,
   'tests: files': 425,
-  'Markdown: bytes': 241146,
+  'Markdown: bytes': 241134,
   settings: 42,
   metrics: 33,
   'words in the glossary': 18

@@ -32,7 +32,7 @@ interface Shown {
   readonly until: Millis | undefined
 }
 
-/** How long a deletion, or the first report of a barrier, may take to show, in ms. */
+/** How long the first report of a barrier may take to show, in ms. */
 const SHOWN_MS = 2000
 
 export const LOAD_IT = 'load the plugin in every gateway: it keeps requests away while the node is listed'
