@@ -1,6 +1,6 @@
 /**
- * `npm test` runs every suite. Suites that need the cores run one after another, alone. Then the others run, beside the suite that mostly
- * waits. Each prints its closing lines (`N passed, N failed`), and its output goes into a file. That of a failed suite is printed at the end.
+ * `npm test` runs every suite: one after another, and at the end those that can run at the same time. Each prints its closing lines
+ * (`N passed, N failed`), and its output goes into a file. That of a failed suite is printed at the end.
  * The end names each suite that this machine cannot run, with the missing packages. With CI=true such a suite is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -21,8 +21,8 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
-  /** `beside`: the suite mostly waits, so it runs next to others and prints at its end. `alone`: it needs the cores, or measures time. */
-  readonly runs?: 'beside' | 'alone'
+  /** Runs at the end, at the same time as the others of this kind: the cluster waits for much, and the model measures no time. */
+  readonly beside?: true
 }
 
 /** A requirement of a suite, and how to install it. */
@@ -79,15 +79,13 @@ const SUITES: readonly Suite[] = [
       coverage(100, ['agent/rules/drain/**', 'agent/rules/plan/**', 'agent/rules/members/**']),
       coverage(90, ['agent/**'])
     ],
-    needs: [debian('curl', 'curl'), debian('busybox', 'busybox'), debian('ps', 'procps')],
-    runs: 'alone'
+    needs: [debian('curl', 'curl'), debian('busybox', 'busybox'), debian('ps', 'procps')]
   },
   {
     name: 'plugin',
     what: 'the APISIX plugin in real nginx workers',
     seconds: 195,
     steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
-    runs: 'alone',
     needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua'), debian('gcc', 'gcc libc6-dev')]
   },
   {
@@ -95,7 +93,6 @@ const SUITES: readonly Suite[] = [
     what: 'the page in a real browser: use, access, hostile names, scale, and a rolling update in the sandbox',
     seconds: 100,
     steps: [['mocha', '--config', 'test/dashboard/.mocharc.json']],
-    runs: 'alone',
     needs: [debian('chromium', 'chromium'), debian('curl', 'curl')]
   },
   {
@@ -110,7 +107,8 @@ const SUITES: readonly Suite[] = [
     what: 'the guarantee, model-checked; and the variants that must fail',
     seconds: 70,
     steps: [['node', 'model/check.ts']],
-    needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
+    needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')],
+    beside: true
   },
   {
     name: 'hook',
@@ -133,6 +131,16 @@ const SUITES: readonly Suite[] = [
     needs: [GO, debian('promtool', 'prometheus')]
   },
   {
+    name: 'faults',
+    what: 'random scenarios of faults, judged from outside; and broken agents and plugins that must be found out (all by hand: test:faults, test:mutants)',
+    seconds: 430,
+    steps: [
+      ['node', 'test/faults/main.ts', '--runs', '400'],
+      ['node', 'test/faults/mutants.ts', '--by-tests']
+    ],
+    needs: []
+  },
+  {
     name: 'install',
     what: 'the chart on real API servers, the oldest Kubernetes and a current one; the real ingress controller 1.8 beside the agent',
     seconds: 200,
@@ -143,22 +151,11 @@ const SUITES: readonly Suite[] = [
     needs: [GO]
   },
   {
-    name: 'faults',
-    what: 'random scenarios of faults, judged from outside; and broken agents and plugins that must be found out (all by hand: test:faults, test:mutants)',
-    seconds: 430,
-    steps: [
-      ['node', 'test/faults/main.ts', '--runs', '400'],
-      ['node', 'test/faults/mutants.ts', '--by-tests']
-    ],
-    needs: [],
-    runs: 'alone'
-  },
-  {
     name: 'cluster',
     what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts, and the real ingress controller 1.8',
     seconds: 960,
     steps: [['node', 'test/cluster/main.ts']],
-    runs: 'beside',
+    beside: true,
     needs: [
       GO,
       ROOT,
@@ -243,11 +240,11 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = positionals.length === 0 ? SUITES : known.filter(({ name }) => positionals.includes(name))
-const alone = wanted.filter(({ runs }) => runs === 'alone')
-const others = wanted.filter(({ runs }) => runs === undefined)
-const beside = wanted.filter(({ runs }) => runs === 'beside')
-const sum = (suites: readonly Suite[]) => suites.reduce((total, { seconds }) => total + seconds, 0)
-const total = sum(alone) + Math.max(sum(others), sum(beside))
+const alone = wanted.filter(({ beside }) => !beside)
+const together = wanted.filter(({ beside }) => beside)
+const total =
+  alone.reduce((sum, { seconds }) => sum + seconds, 0) +
+  Math.max(0, ...together.map(({ seconds }) => seconds))
 const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join(', ')
 console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
 if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
@@ -256,9 +253,7 @@ mkdirSync(LOGS, { recursive: true })
 console.log(`the output of each suite: ${relative('', LOGS)}/<suite>.log`)
 const outcome: Outcome[] = []
 for (const suite of alone) outcome.push(await outcomeOf(suite))
-const waiting = beside.map(outcomeOf)
-for (const suite of others) outcome.push(await outcomeOf(suite))
-outcome.push(...(await Promise.all(waiting)))
+outcome.push(...(await Promise.all(together.map(outcomeOf))))
 for (const { suite, why } of outcome)
   if (why) console.log(`\n== ${suite.name}: ${suite.what}\n${readFileSync(logOf(suite), 'utf8')}`)
 // CI keeps only the end of a log.

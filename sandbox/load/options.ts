@@ -11,7 +11,7 @@ export interface LoadOptions {
   /** Base URLs of the gateways, used in turn. */
   readonly targets: readonly string[]
   readonly path: string
-  /** Requests a second, started whether or not earlier ones have been answered (open model). */
+  /** Requests a second. None is sent while those of a quarter second have no answer: a machine too busy for the rate gets fewer. */
   readonly rate: number
   readonly seed: number
   readonly traffic: Traffic

@@ -93,7 +93,7 @@ describe('feature: injected pods under load', () => {
         world
       )
     )
-    const load = world.startLoad({ rate: 250, seed: 1, traffic: 'all', timeoutMs: 15_000 })
+    const load = world.startLoad({ rate: 100, seed: 1, traffic: 'all', timeoutMs: 15_000 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 50)
     await roll()
     const { requests, failed, failures } = await load.stop()

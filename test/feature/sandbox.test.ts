@@ -27,18 +27,16 @@ describe('sandbox: a rolling update under load', () => {
 
   async function roll(differs: Partial<WorldOptions>) {
     world = await startWorld({ replicas: 3, gateways: 1, workers: 2, seed: 1, ...differs })
-    const load = world.startLoad({ rate: 150, seed: 1, traffic: 'no-uploads', timeoutMs: 5000 })
+    const load = world.startLoad({ rate: 100, seed: 1, traffic: 'no-uploads', timeoutMs: 15_000 })
     await wait(300)
     const { kubernetes, kubelet } = world
-    const before = kubelet.records().length
     const ms = await rollOut({ store: kubernetes.store, kubelet })
     await wait(300)
-    return { ms, before, records: kubelet.records(), result: await load.stop() }
+    return { ms, records: kubelet.records(), result: await load.stop() }
   }
 
   it('loses requests when pods end at once and the owner is late', async () => {
-    const { records, before, result } = await roll({ ownerLag: { minMs: 10_000, maxMs: 10_000 } })
-    expect(before).to.equal(3)
+    const { records, result } = await roll({ ownerLag: { minMs: 10_000, maxMs: 10_000 } })
     expect(records.filter(({ goneAt }) => goneAt !== undefined)).to.have.length(3)
     expect(records.filter(({ goneAt }) => goneAt === undefined)).to.have.length(3)
     expect(result.failed).to.be.above(0)

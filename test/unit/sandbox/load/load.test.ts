@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
 import { WebSocketServer, type WebSocket } from 'ws'
@@ -13,11 +14,12 @@ import { eventually } from '../kubelet/harness.ts'
 
 const servers: Server[] = []
 
-/** Accepts a websocket, and then calls `act` with it. */
-const accept = (act: (client: WebSocket) => void) => {
+/** Accepts websockets, and calls `act` with each. */
+const accept = (act: (client: WebSocket) => void) => (server: Server) => {
   const websockets = new WebSocketServer({ noServer: true })
-  return (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
     websockets.handleUpgrade(request, socket, head, act)
+  )
 }
 
 async function serve(listener: RequestListener | Server): Promise<string> {
@@ -53,15 +55,24 @@ describe('sandbox/load', () => {
     }
   })
 
-  it('keeps its rate even without answers (open model)', async () => {
+  it('sends nothing while a quarter second of requests has no answer, and what was due then is not sent later', async () => {
+    const rate = 100
+    const held: (() => void)[] = []
     let arrived = 0
-    const url = await serve(() => void arrived++)
-    const running = startLoad(options(url))
-    await eventually('100 arrived', () => arrived >= 100)
-    expect(running.counts().requests, 'none has ended').to.equal(0)
-    const stopped = running.stop()
-    servers.pop()!.close().closeAllConnections()
-    await stopped
+    const url = await serve((_, response) => {
+      arrived++
+      held.push(() => response.end())
+    })
+    const running = startLoad(options(url, { rate, traffic: 'quick' }))
+    await eventually('a quarter second is pending', () => running.counts().pending === 25)
+    await wait(1000)
+    expect(running.counts()).to.include({ requests: 0, pending: 25 })
+    const answeredAt = performance.now()
+    const answers = setInterval(() => held.splice(0).forEach(answer => answer()), 1)
+    await eventually('90 more arrived', () => arrived >= 115)
+    expect(arrived - 25).to.be.at.most(((performance.now() - answeredAt) / 1000) * rate + 26)
+    await running.stop()
+    clearInterval(answers)
   })
 
   const broken: readonly [string, RequestListener, 'status' | 'reset' | 'timeout' | 'truncated'][] = [
@@ -108,24 +119,8 @@ describe('sandbox/load', () => {
       server => server.on('request', (_, response) => response.writeHead(503).end()),
       'status'
     ],
-    [
-      'one that breaks off',
-      server =>
-        server.on(
-          'upgrade',
-          accept(client => client.terminate())
-        ),
-      'truncated'
-    ],
-    [
-      'one that is closed with 1001',
-      server =>
-        server.on(
-          'upgrade',
-          accept(client => client.close(1001))
-        ),
-      'ok'
-    ]
+    ['one that breaks off', accept(client => client.terminate()), 'truncated'],
+    ['one that is closed with 1001', accept(client => client.close(1001)), 'ok']
   ]
   for (const [what, prepare, expected] of upgraded) {
     it(`counts a websocket: ${what}`, async () => {
