@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 22158,
+  'agent: lines': 22147,
   'agent: files': 110,
   'agent/base: lines': 591,
   'agent/base: files': 4,
@@ -12,7 +12,7 @@ export const BUDGET: Figures = {
   'agent/config: files': 4,
   'agent/kubernetes: lines': 3269,
   'agent/kubernetes: files': 16,
-  'agent/gateway: lines': 3791,
+  'agent/gateway: lines': 3780,
   'agent/gateway: files': 19,
   'agent/round: lines': 2440,
   'agent/round: files': 13,
@@ -30,11 +30,11 @@ export const BUDGET: Figures = {
   'page: files': 31,
   'plugin: lines': 6940,
   'plugin: files': 38,
-  'sandbox: lines': 11587,
+  'sandbox: lines': 11586,
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 50490,
+  'tests: lines': 50468,
   'tests: files': 425,
   'Markdown: bytes': 241134,
   settings: 42,

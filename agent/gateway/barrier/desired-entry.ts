@@ -99,6 +99,9 @@ export function entriesOf(
 export const hasSuccessors = ({ successors = {} }: Pick<DesiredEntry, 'successors'>): boolean =>
   Object.keys(successors).length > 0
 
+export const successorsOf = ({ successors = {} }: Pick<DesiredEntry, 'successors'>): readonly NodeKey[] =>
+  Object.values(successors).flat()
+
 /** The successors that `before` names and `now` does not. */
 export const lostSuccessors = (
   { successors: before = {} }: Pick<DesiredEntry, 'successors'>,

@@ -7,6 +7,7 @@ import {
   lostSuccessors,
   sameNodes,
   samePut,
+  successorsOf,
   type DesiredEntry
 } from './desired-entry.ts'
 import { forgotten, readingOf, saysTheSame, unanswered, type Receipt } from './barrier-reading.ts'
@@ -20,7 +21,7 @@ export interface ToldAnswers {
 
 /** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
 interface EntryTable {
-  /** Entries to put now: new, changed, a third of their ttl old, or sealed and naming a successor that must go, whoever has named it. */
+  /** Entries to put now: new, changed, a third of their ttl old, or sealed and naming a successor that must go or that no other one names. */
   due(now: Millis): readonly DesiredEntry[]
   /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
@@ -122,9 +123,19 @@ export function createEntryTable(
     followed.delete(uid)
   }
 
+  /** Entries that name more successors by now: one for each that no entry names, as a denied node has one stand-in at a time. */
+  const namingMore = (): ReadonlySet<DesiredEntry> => {
+    const named = new Set(stored.values().flatMap(({ entry }) => successorsOf(entry)))
+    const more = [...desired().values()].filter(one => successorsOf(one).some(node => !named.has(node)))
+    const count = ({ uid }: DesiredEntry): number => successorsOf(stored.get(uid)?.entry ?? {}).length
+    const unnamed = new Set(more.flatMap(successorsOf)).difference(named)
+    return new Set(more.toSorted((a, b) => count(a) - count(b)).slice(0, unnamed.size))
+  }
+
   /** The entries to put now; see `due`. */
   const dueAt = (at: Millis): readonly DesiredEntry[] => {
     let nodes: ReadonlySet<NodeKey> | undefined
+    let naming: ReadonlySet<DesiredEntry> | undefined
     const isDenied = (node: NodeKey): boolean => {
       nodes ??= new Set([...desired().values()].flatMap(entry => entry.nodes))
       return nodes.has(node) || nodes.has(addressOf(node).host)
@@ -135,11 +146,12 @@ export function createEntryTable(
       if (!known || isOld(entry.uid, at) || isTaken(entry)) return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
-      // the renewal. So does the end of one that has an entry of its own: the plugin follows that entry's successors.
+      // the renewal if an entry names them. So does the end of one that has an entry of its own: the plugin follows that entry's successors.
       if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
         return (
           known.entry.stop?.text !== entry.stop?.text ||
           (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
+          (known.entry.successors !== entry.successors && (naming ??= namingMore()).has(entry)) ||
           lostSuccessors(known.entry, entry).some(node => !isDenied(node))
         )
       return !samePut(known.entry, entry)

@@ -108,13 +108,12 @@ export function createWriter(options: WriterOptions): Writer {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
       outcomes.forEach(note)
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
-      // All wishes are written at once, so for the pacing they count as one node.
-      queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
+      queue.ended(clock.now(), { wrote: removed + wished > 0, progress })
       if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
       if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
     } catch (error) {
       failed(removal, (error as Error).message).forEach(note)
-      queue.ended(clock.now(), { removed: 0, progress: false })
+      queue.ended(clock.now(), { wrote: false, progress: false })
       // A wrong key fails every removal in the same way: `reportRefusals` logs it once for all parts.
       if (!ended.signal.aborted && !isDenied(error)) log.error({ err: error, resource, id }, 'removal failed')
     }
@@ -132,8 +131,7 @@ export function createWriter(options: WriterOptions): Writer {
   const work = async (queue: ObjectQueue): Promise<void> => {
     await gathered()
     while (queue.waiting && !ended.signal.aborted) {
-      const now = clock.now()
-      const pause = queue.readyAt(now) - now
+      const pause = queue.readyAt() - clock.now()
       // Changes submitted meanwhile go into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
       else await gate.add(() => writeOnce(queue))

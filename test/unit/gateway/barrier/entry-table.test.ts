@@ -101,26 +101,41 @@ describe('the entries of one gateway', () => {
     expect(table.reading(A), 'a report on fewer addresses proves nothing').equal(undefined)
   })
 
-  it('that are sealed are due at once for their first successors and for a lost one, and else with the next renewal', () => {
+  it('that are sealed are due at once for their first successors, for a lost one, and for one that no entry names; and else with the next renewal', () => {
     const { desired, table, put } = rig()
     put(0, [state()])
-    const naming = (...nodes: string[]) => entry({ successors: nodes.length > 0 ? { '80': nodes } : {} })
-    const becomes = (next: DesiredEntry) => {
-      desired.set(A, next)
+    const naming = (nodes: readonly string[], uid = A) =>
+      entry({ uid, successors: nodes.length > 0 ? { '80': nodes } : {} })
+    const becomes = (...next: DesiredEntry[]) => {
+      for (const one of next) desired.set(one.uid, one)
       return table.due(2)
     }
-    expect(becomes(naming('10.0.0.9:80')), 'the first').eql([naming('10.0.0.9:80')])
+    const [none, nine, both, eight] = [[], ['10.0.0.9:80'], ['10.0.0.9:80', '10.0.0.8:80'], ['10.0.0.8:80']]
+    expect(becomes(naming(nine)), 'the first').eql([naming(nine)])
     put(1, [state()])
     expect(table.due(2)).eql([])
-    expect(becomes(naming('10.0.0.9:80', '10.0.0.8:80')), 'one more').eql([])
-    expect(table.due(table.renewAt())).eql([naming('10.0.0.9:80', '10.0.0.8:80')])
-    expect(becomes(naming('10.0.0.8:80')), 'another one').eql([naming('10.0.0.8:80')])
-    expect(becomes(naming()), 'none').eql([naming()])
+    const B = 'b' as PodUid
+    expect(becomes(naming(both), naming(both, B)), 'a new entry names it').eql([naming(both, B)])
+    put(1, [state(), state({ uid: B })])
+    expect(table.due(2)).eql([])
+    expect(table.due(table.renewAt())).eql([naming(both), naming(both, B)])
+    const [seven, six] = [
+      [...both, '10.0.0.7:80'],
+      [...both, '10.0.0.7:80', '10.0.0.6:80']
+    ]
+    expect(becomes(naming(seven), naming(seven, B)), 'one for one: that with the fewest names').eql([
+      naming(seven)
+    ])
+    expect(becomes(naming(six), naming(six, B)), 'two for two').eql([naming(six), naming(six, B)])
+    put(1, [state(), state({ uid: B })])
+    expect(table.due(2)).eql([])
+    expect(becomes(naming(eight)), 'others are lost').eql([naming(eight)])
+    expect(becomes(naming(none)), 'all').eql([naming(none)])
   })
 
   it('wait with a lost successor that has an entry of its own, for as long as it has', () => {
     for (const nodes of [['10.0.0.9'], ['10.0.0.9:80']]) {
-      const { desired, table, put } = rig(entry({ successors: { '80': ['10.0.0.9:80'] } }))
+      const { desired, table, put } = rig(entry({ successors: { '80': ['10.0.0.9:80', '10.0.0.8:80'] } }))
       put(0, [state()])
       const ending = entry({ uid: 'b' as PodUid, nodes })
       desired.set(ending.uid, ending)

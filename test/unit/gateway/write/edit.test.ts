@@ -3,15 +3,14 @@ import { editNodes } from '../../../../agent/gateway/apisix/holders.ts'
 import { nodeFor, withWishes, type Edit } from '../../../../agent/gateway/write/edit.ts'
 import { holder, node } from '../../../build/holder.ts'
 import * as fc from 'fast-check'
-import { array, assert, integer, property } from 'fast-check'
 import { systemClock } from '../../../../agent/base/clock.ts'
 import type { PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
+import { createObjectQueue } from '../../../../agent/gateway/write/object-queue.ts'
 import { createWriter } from '../../../../agent/gateway/write/writer.ts'
 import type { Resource } from '../../../../agent/rules/plan/holder.ts'
 import type { Json, JsonObject } from '../../../../sandbox/apisix/json.ts'
 import { silent, startAdmin } from '../../../build/apisix.ts'
-import { nextWriteAt, type Written } from '../../../../agent/gateway/write/object-queue.ts'
 
 const WEB = holder('web', ['10.0.0.1:80', '10.0.0.2:80'])
 const drained = (...remove: string[]): Edit => ({ path: [], holder: WEB, add: [], remove: new Set(remove) })
@@ -159,43 +158,14 @@ describe('an object that can only be written whole', () => {
   }
 })
 
-describe('pacing', () => {
-  it('writes a single removal at once', () => {
-    expect(nextWriteAt([], 5000)).to.equal(5000)
-    expect(nextWriteAt([{ at: 4900, nodes: 1 }], 5000)).to.equal(5000)
-  })
-
-  it('gathers longer if more nodes have just left', () => {
-    expect(nextWriteAt([{ at: 5000, nodes: 1 }], 5000)).to.equal(5040)
-    expect(nextWriteAt([{ at: 5000, nodes: 3 }], 5000)).to.equal(5360)
-    expect(nextWriteAt([{ at: 5000, nodes: 100 }], 5000)).to.equal(6000)
-  })
-
-  it('makes at most 3 writes of 200 nodes, however they are spread over one second', () => {
-    assert(
-      property(array(integer({ min: 0, max: 999 }), { minLength: 200, maxLength: 200 }), times => {
-        expect(writesFor(times.sort((a, b) => a - b))).to.be.at.most(3)
-      })
-    )
-  })
-})
-
-/** Plays nodes that end at these times, with writes of 4 ms each. Returns the number of writes. */
-function writesFor(times: readonly number[]): number {
-  const written: Written[] = []
-  let done = 0
-  let now = times[0] ?? 0
-  while (done < times.length) {
-    now = Math.max(now, times[done] ?? 0)
-    const at = nextWriteAt(written, now)
-    if (at > now) {
-      now = at
-      continue
-    }
-    const upTo = times.filter(t => t <= now).length
-    now += 4
-    written.push({ at: now, nodes: upTo - done })
-    done = upTo
+it('an object that was written waits for more, and one that refused waits longer each time', () => {
+  const queue = createObjectQueue({ resource: 'upstreams', id: 'web' })
+  const readyAt = (wrote: boolean, progress: boolean) => {
+    queue.ended(1000, { wrote, progress })
+    return queue.readyAt()
   }
-  return written.length
-}
+  expect([readyAt(true, true), readyAt(false, true)]).to.deep.equal([1350, 1000])
+  expect([readyAt(false, false), readyAt(false, false), readyAt(true, true)]).to.deep.equal([
+    1500, 2000, 1350
+  ])
+})
