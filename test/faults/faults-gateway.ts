@@ -54,7 +54,10 @@ const staying = ({ rig, leaving }: Stage) => rig.gateways.filter(one => one.runn
 async function join(stage: Stage): Promise<void> {
   const gateway = await stage.rig.addGateway()
   stage.ownerWrites()
-  await stage.ready(gateway)
+  // In standalone mode it has no route before its first document. One that gets none does not become Ready.
+  const routes = () => gateway.running && gateway.workers.every(one => one.config.get('upstreams', 'web'))
+  for (let i = 0; i < 100 && !routes(); i++) await wait(50)
+  if (routes()) await stage.ready(gateway)
 }
 
 /** The gateway finishes its requests, and gets no new ones, until the returned function ends it. */
