@@ -1,6 +1,6 @@
 /**
- * `npm test` runs every suite: one after another, and at the end those that can run at the same time. Each prints its closing lines
- * (`N passed, N failed`), and its output goes into a file. That of a failed suite is printed at the end.
+ * `npm test` runs every suite, one after another: each needs both cores, and beside another one it takes longer. Each prints its closing
+ * lines (`N passed, N failed`), and its output goes into a file. That of a failed suite is printed at the end.
  * The end names each suite that this machine cannot run, with the missing packages. With CI=true such a suite is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -21,8 +21,6 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
-  /** Runs at the end, at the same time as the others of this kind: the cluster waits for much, and the model measures no time. */
-  readonly beside?: true
 }
 
 /** A requirement of a suite, and how to install it. */
@@ -107,8 +105,7 @@ const SUITES: readonly Suite[] = [
     what: 'the guarantee, model-checked; and the variants that must fail',
     seconds: 70,
     steps: [['node', 'model/check.ts']],
-    needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')],
-    beside: true
+    needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
     name: 'hook',
@@ -155,7 +152,6 @@ const SUITES: readonly Suite[] = [
     what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts, and the real ingress controller 1.8',
     seconds: 960,
     steps: [['node', 'test/cluster/main.ts']],
-    beside: true,
     needs: [
       GO,
       ROOT,
@@ -240,11 +236,7 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = positionals.length === 0 ? SUITES : known.filter(({ name }) => positionals.includes(name))
-const alone = wanted.filter(({ beside }) => !beside)
-const together = wanted.filter(({ beside }) => beside)
-const total =
-  alone.reduce((sum, { seconds }) => sum + seconds, 0) +
-  Math.max(0, ...together.map(({ seconds }) => seconds))
+const total = wanted.reduce((sum, { seconds }) => sum + seconds, 0)
 const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join(', ')
 console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
 if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
@@ -252,8 +244,7 @@ if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
 mkdirSync(LOGS, { recursive: true })
 console.log(`the output of each suite: ${relative('', LOGS)}/<suite>.log`)
 const outcome: Outcome[] = []
-for (const suite of alone) outcome.push(await outcomeOf(suite))
-outcome.push(...(await Promise.all(together.map(outcomeOf))))
+for (const suite of wanted) outcome.push(await outcomeOf(suite))
 for (const { suite, why } of outcome)
   if (why) console.log(`\n== ${suite.name}: ${suite.what}\n${readFileSync(logOf(suite), 'utf8')}`)
 // CI keeps only the end of a log.
