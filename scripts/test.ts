@@ -1,6 +1,6 @@
 /**
- * `npm test` runs every suite, one after another: each needs both cores, and beside another one it takes longer. Each prints its closing
- * lines (`N passed, N failed`), and its output goes into a file. That of a failed suite is printed at the end.
+ * `npm test` runs every suite, one after another, because each needs both cores. Each prints its closing lines (`N passed, N failed`).
+ * The whole output goes into a file, and that of a failed suite is also printed at the end.
  * The end names each suite that this machine cannot run, with the missing packages. With CI=true such a suite is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'

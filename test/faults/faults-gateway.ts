@@ -54,7 +54,7 @@ const staying = ({ rig, leaving }: Stage) => rig.gateways.filter(one => one.runn
 async function join(stage: Stage): Promise<void> {
   const gateway = await stage.rig.addGateway()
   stage.ownerWrites()
-  // In standalone mode it has no route before its first document. One that gets none does not become Ready.
+  // In standalone mode a gateway has no routes before its first document. Without one it does not become Ready.
   const routes = () => gateway.running && gateway.workers.every(one => one.config.get('upstreams', 'web'))
   for (let i = 0; i < 100 && !routes(); i++) await wait(50)
   if (routes()) await stage.ready(gateway)

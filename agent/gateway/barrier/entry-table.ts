@@ -126,7 +126,7 @@ export function createEntryTable(
   /** Entries that name more successors by now: one for each that no entry names, as a denied node has one stand-in at a time. */
   const namingMore = (): ReadonlySet<DesiredEntry> => {
     const named = new Set(stored.values().flatMap(({ entry }) => successorsOf(entry)))
-    const more = [...desired().values()].filter(one => successorsOf(one).some(node => !named.has(node)))
+    const more = [...desired().values()].filter(e => !e.frozen && successorsOf(e).some(n => !named.has(n)))
     const count = ({ uid }: DesiredEntry): number => successorsOf(stored.get(uid)?.entry ?? {}).length
     const unnamed = new Set(more.flatMap(successorsOf)).difference(named)
     return new Set(more.toSorted((a, b) => count(a) - count(b)).slice(0, unnamed.size))
@@ -145,8 +145,8 @@ export function createEntryTable(
       const known = stored.get(entry.uid)
       if (!known || isOld(entry.uid, at) || isTaken(entry)) return true
       if (known.entry === entry) return false
-      // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So further successors wait for
-      // the renewal if an entry names them. So does the end of one that has an entry of its own: the plugin follows that entry's successors.
+      // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So a further successor waits for
+      // the renewal if another entry names it. An ended one waits while it has an entry of its own: the plugin follows that entry's successors.
       if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
         return (
           known.entry.stop?.text !== entry.stop?.text ||

@@ -1,4 +1,4 @@
---- One entry of the deny-list. It lives in a shared dictionary, which serialises its operations:
+--- One entry of the deny-list, with all its fields (so this file is long), in a shared dictionary:
 --
 --   gen            number of changes that workers must see; a renewal is not such a change
 --   c|i            one of the last changes, "number id"; i: the number modulo the ring's length
