@@ -1,8 +1,8 @@
 /**
- * Makes the files of a release, in `dist/release`: the chart (with the registry of its images), the helper for each architecture, the
- * plugin, the SBOM of the agent's production dependencies, and SHA256SUMS of all these files. Needs helm, Go, npm and tar.
+ * Makes the files of a release, in `dist/release`: the chart (with the registry of its images, and the repository), the helper for each
+ * architecture, the plugin, the SBOM of the agent's production dependencies, and SHA256SUMS of all these files. Needs helm, Go, npm and tar.
  *
- *     node scripts/release.ts [--registry ghcr.io/OWNER]
+ *     node scripts/release.ts [--registry ghcr.io/OWNER] [--repository https://github.com/OWNER/NAME]
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -18,6 +18,8 @@ const ROOT = join(import.meta.dirname, '..')
 interface Release {
   /** The registry of the images, without a slash at the end. If it is left out, the chart keeps its default. */
   readonly registry?: string | undefined
+  /** The URL of the sources, for the chart's `home` and `sources`. If it is left out, the chart has neither. */
+  readonly repository?: string | undefined
   readonly helm?: string
   /** Default: `dist/release` of the project. It is emptied first. */
   readonly folder?: string
@@ -35,12 +37,14 @@ function run(program: string, args: readonly string[]): string {
 }
 
 /**
- * Packages the chart into the folder. If a registry is given, the values of the packaged chart name it.
+ * Packages the chart into the folder. If a registry is given, the values of the packaged chart name it, and so does its description with the
+ * repository.
  *
  * @throws Error with the output of helm
  */
 export function packageChart({
   registry,
+  repository,
   helm = 'helm',
   folder = join(ROOT, 'dist/release')
 }: Release): void {
@@ -50,6 +54,10 @@ export function packageChart({
     const file = join(copy, 'values.yaml')
     const text = readFileSync(file, 'utf8')
     writeFileSync(file, text.replaceAll(/^( +repository: )(apisix-drain(?:-hook)?)$/gm, `$1${registry}/$2`))
+  }
+  if (repository !== undefined) {
+    const places = `home: ${repository}\nsources: [${repository}]\n`
+    writeFileSync(join(copy, 'Chart.yaml'), places, { flag: 'a' })
   }
   run(helm, ['package', copy, '--destination', folder])
   rmSync(copy, { recursive: true })
@@ -85,8 +93,11 @@ export function makeRelease(release: Release): void {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { registry: { type: 'string' }, help: { type: 'boolean' } } })
+  const text = { type: 'string' } as const
+  const { values } = parseArgs({ options: { registry: text, repository: text, help: { type: 'boolean' } } })
   if (values.help)
-    console.log('node scripts/release.ts [--registry ghcr.io/OWNER]: the files of a release, in dist/release')
-  else makeRelease({ registry: values.registry })
+    console.log(
+      'node scripts/release.ts [--registry ghcr.io/OWNER] [--repository URL]: the files of a release, in dist/release'
+    )
+  else makeRelease(values)
 }

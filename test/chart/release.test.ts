@@ -5,11 +5,14 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { parse } from 'yaml'
 import { readDockerfile } from './dockerfile.ts'
+import { helm } from './helm.ts'
 import { pluginFiles } from './plugin-files.ts'
 import { packageChart } from '../../scripts/release.ts'
 import { differences, versions } from '../../scripts/version.ts'
 import { toolPath } from './tools.ts'
 
+/** From this Kubernetes on hooks are injected by default. */
+const ON = '--kube-version=1.36.0'
 const ROOT = join(import.meta.dirname, '../..')
 const WORKFLOWS = join(ROOT, '.github/workflows')
 const files = readdirSync(WORKFLOWS).map(name => join(WORKFLOWS, name))
@@ -61,21 +64,21 @@ describe('release', () => {
     this.timeout(120_000)
     const folder = mkdtempSync(join(tmpdir(), 'release-'))
     try {
-      packageChart({ registry: 'ghcr.io/someone', helm: toolPath('helm'), folder })
+      const repository = 'https://git.example/someone/apisix-drain'
+      packageChart({ registry: 'ghcr.io/someone', repository, helm: toolPath('helm'), folder })
       const version = versions()[0]?.version
       expect(readdirSync(folder)).to.deep.equal([`apisix-drain-${version}.tgz`])
-      const args = ['template', 'apisix-drain', join(folder, `apisix-drain-${version}.tgz`), '-n', 'apisix']
-      const injection = ['--kube-version', 'v1.36.0']
-      const { stdout, stderr, status } = spawnSync(toolPath('helm'), [...args, ...injection], {
-        encoding: 'utf8'
-      })
-      expect(status, stderr).to.equal(0)
+      const file = join(folder, `apisix-drain-${version}.tgz`)
+      const { ok, stdout, stderr } = helm('template', 'apisix-drain', file, '-n=apisix', ON)
+      // Without a word of the link to the plugin: the package has the files.
+      expect({ ok, stderr }).to.deep.equal({ ok: true, stderr: '' })
       expect(stdout).to.include(`image: "ghcr.io/someone/apisix-drain:${version}"`)
       expect(stdout).to.include(`ghcr.io/someone/apisix-drain-hook:${version}`)
-      const shown = ['--show-only', 'templates/plugin.yaml', '--kube-version', 'v1.36.0']
-      const made = spawnSync(toolPath('helm'), [...args, ...shown], { encoding: 'utf8' })
-      const map = parse(made.stdout) as { data: Readonly<Record<string, string>> }
-      expect(map.data).to.deep.equal(pluginFiles())
+      const made = helm('template', 'apisix-drain', file, '--show-only=templates/plugin.yaml', ON)
+      expect(parse(made.stdout)).to.have.deep.property('data', pluginFiles())
+      const icon = readFileSync(join(ROOT, 'agent/dashboard/icon.svg'), 'base64')
+      const places = { home: repository, sources: [repository], icon: `data:image/svg+xml;base64,${icon}` }
+      expect(parse(helm('show', 'chart', file).stdout)).to.deep.include(places)
     } finally {
       rmSync(folder, { recursive: true })
     }
