@@ -84,7 +84,7 @@ export function startSources(options: SourceOptions): StartedSources {
   const resumedAt = () => absence.resumedAt()
   const leader = electLeader(config, cluster, clock, part('leader'))
   const failed = reportRefusals(clock, part('apisix'))
-  const admin = meters.admin(createAdminApi({ ...adminOptions(apisix.admin), failed }))
+  const admin = meters('admin', createAdminApi({ ...adminOptions(apisix.admin), failed }))
   const mode = createListSource(admin, part('mode'))
   const inventory = createInventory({
     lists: mode,
@@ -98,7 +98,7 @@ export function startSources(options: SourceOptions): StartedSources {
     apisix.barrier &&
     createBarrierKeeper({
       api: barrierOptions(apisix.barrier),
-      wrap: api => meters.barrier(api),
+      wrap: api => meters('barrier', api),
       clock,
       log: part('barrier'),
       knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
@@ -130,7 +130,7 @@ export function startSources(options: SourceOptions): StartedSources {
   })
   const probe = apisix.control.enabled
     ? createProbe({
-        read: meters.control(createControlReader(controlOptions(apisix.control, clock))),
+        read: meters('control', { read: createControlReader(controlOptions(apisix.control, clock)) }).read,
         clock,
         log: part('probe')
       })

@@ -127,7 +127,7 @@ const tally = (replies: readonly HookReply[]): Record<string, number> => {
 
 async function counts(place: Place) {
   const call = (operation: string) =>
-    place.metric('apisix_drain_barrier_call_duration_seconds_count', `"${operation}"`)
+    place.metric('apisix_drain_call_duration_seconds_count', `api="barrier",operation="${operation}"`)
   return {
     writes: await place.metric('apisix_drain_admin_writes_total'),
     puts: await call('put'),

@@ -115,62 +115,50 @@ export const DECISIONS = ['moved', 'succeeded', 'refused', 'bypassed', 'late', '
 export const RESULTS = keysOf(ANSWERS)
 export const DIRECTIONS = ['removal', 'arrival'] as const
 export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
-export const OK = ['ok', 'error'] as const
-export const ADMIN_CALLS = ['list', 'get', 'patch', 'put', 'standalone'] as const
-export const BARRIER_CALLS = ['put', 'remove', 'inflight', 'state', 'entries'] as const
+/** The calls of each API of APISIX that are measured. */
+export const CALLS_OF = {
+  admin: ['list', 'get', 'patch', 'put', 'standalone'],
+  control: ['read'],
+  barrier: ['put', 'remove', 'inflight', 'state', 'entries']
+} as const
 /** The label values of a first rollout in most clusters: the histogram series that begin with 0. */
 export const USUAL_RESULTS = ['drained', 'unproved'] as const satisfies readonly Ack['result'][]
 
 /** Why a routed workload has no safe hook. */
 export const UNSAFE = ['without', 'bare', 'early'] as const
 
-/** The label of gateways without a series of their own. */
-export const OTHER = 'other'
-/** How many gateways have series of their own at a time. */
-export const MOST = 20
+/** For how many scrapes the series of a gateway that is gone stay: every reader of `/metrics` then sees their last values. */
+export const LAST_SCRAPES = 10
 
-/** The values of the label `gateway`. Their number is bounded, although each rollout of gateways brings new names. */
-interface GatewayNames {
-  /** The gateways that exist now. A name that is gone keeps its series until a new one needs the place. */
+/** The values of the label `gateway`. Series go with their gateway, because each rollout of gateways brings new names. */
+export interface GatewayNames {
+  /** Called at each scrape with the gateways that exist. */
   keep(present: readonly string[]): void
-  /** The name itself, or `other` if all places are taken. */
+  /** The name itself, which has series from now on. */
   labelOf(name: string): string
 }
 
-/** `begin` and `forget` are called when a name gets a place, and when it loses its place. */
+/** `begin` and `forget` are called when the series of a name begin, and when they end. */
 export function createGatewayNames(
   begin: (name: string) => void,
   forget: (name: string) => void
 ): GatewayNames {
-  const named = new Set<string>()
-  let existing: ReadonlySet<string> = new Set()
-  let shared = false
-
-  const hasRoom = (): boolean => {
-    if (named.size < MOST) return true
-    const gone = [...named].find(name => !existing.has(name))
-    if (gone === undefined) return false
-    named.delete(gone)
-    forget(gone)
-    return true
-  }
+  /** By name: the scrapes that are left to it. */
+  const named = new Map<string, number>()
   const labelOf = (name: string): string => {
-    if (named.has(name)) return name
-    if (!hasRoom()) {
-      // Only if there are more gateways than places: otherwise it would be an empty series in every scrape.
-      if (!shared) begin(OTHER)
-      shared = true
-      return OTHER
-    }
-    named.add(name)
-    begin(name)
+    if (!named.has(name)) begin(name)
+    named.set(name, LAST_SCRAPES)
     return name
   }
-
   return {
     keep(present) {
-      existing = new Set(present)
-      for (const name of present) labelOf(name)
+      for (const [name, left] of named) {
+        named.set(name, left - 1)
+        if (left > 0 || present.includes(name)) continue
+        named.delete(name)
+        forget(name)
+      }
+      present.forEach(labelOf)
     },
     labelOf
   }

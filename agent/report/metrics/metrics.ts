@@ -2,23 +2,18 @@ import { ERRORS } from '../../base/errors.ts'
 import { REFUSALS } from '../../round/hold/hooks.ts'
 import {
   createGatewayNames,
-  MOST,
-  OTHER,
-  ADMIN_CALLS,
   ANSWERS,
-  BARRIER_CALLS,
+  CALLS_OF,
   DECISIONS,
   DIRECTIONS,
   EVIDENCE,
   KEPT_REASONS,
   keysOf,
-  OK,
   PHASES,
   RESULTS,
   UNSAFE,
   USUAL_RESULTS,
   WATCHES,
-  combinations,
   createMetricRegistry
 } from './metric-registry.ts'
 
@@ -37,7 +32,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 export function createMetrics() {
   const { registry, rows, counter, gauge, histogram } = createMetricRegistry()
 
-  const GATEWAY = `name of the gateway; at most ${MOST} at a time, the rest are ${OTHER}`
+  const GATEWAY = 'name of the gateway'
   const afterAck = counter(
     'requests_after_ack_total',
     'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.',
@@ -110,34 +105,16 @@ export function createMetrics() {
     adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
       result: ['accepted', 'conflict', 'refused', 'failed']
     }),
-    adminCallDuration: histogram(
+    callDuration: histogram(
       CALLS,
-      'admin_call_duration_seconds',
-      'Admin API calls.',
+      'call_duration_seconds',
+      'Calls of the Admin API, and of the Control API and the barrier of gateways.',
       {
-        operation: ADMIN_CALLS,
-        result: OK
+        api: keysOf(CALLS_OF),
+        operation: [...new Set(Object.values(CALLS_OF).flat())],
+        result: ['ok', 'error']
       },
-      combinations({ operation: ADMIN_CALLS.filter(call => call !== 'standalone'), result: ['ok'] })
-    ),
-    controlCallDuration: histogram(
-      CALLS,
-      'control_call_duration_seconds',
-      'Control API reads of gateways.',
-      {
-        result: OK
-      },
-      [{ result: 'ok' }]
-    ),
-    barrierCallDuration: histogram(
-      CALLS,
-      'barrier_call_duration_seconds',
-      'Barrier calls to gateways.',
-      {
-        operation: BARRIER_CALLS,
-        result: OK
-      },
-      combinations({ operation: BARRIER_CALLS, result: ['ok'] })
+      keysOf(CALLS_OF).flatMap(api => CALLS_OF[api].map(operation => ({ api, operation, result: 'ok' })))
     ),
 
     gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
@@ -145,8 +122,8 @@ export function createMetrics() {
     // Begins with the gateway's own count, because 0 before the first answer would show as an increase.
     pluginRequests: counter(
       'plugin_requests_total',
-      `Requests on which the plugin of a gateway decided since the gateway started. moved: to another node; succeeded: to a successor; refused: 503, only sealed nodes were left; bypassed: to a pod that ends, without another choice; late: to a sealed node; error: as without the plugin, because it failed. Gateways that would share the label ${OTHER} are left out.`,
-      { gateway: `name of the gateway; at most ${MOST} at a time`, decision: DECISIONS },
+      `Requests on which the plugin of a gateway decided since the gateway started. moved: to another node; succeeded: to a successor; refused: 503, only sealed nodes were left; bypassed: to a pod that ends, without another choice; late: to a sealed node; error: as without the plugin, because it failed.`,
+      { gateway: GATEWAY, decision: DECISIONS },
       []
     ),
     gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
-import { OTHER, DECISIONS, EVIDENCE, KEPT_REASONS, PHASES } from '../metrics/metric-registry.ts'
+import { DECISIONS, EVIDENCE, KEPT_REASONS, PHASES } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { HolderClock } from '../behind/differences.ts'
@@ -19,7 +19,7 @@ interface BehindNow {
 
 /** How long owners and gateways have been behind Kubernetes: the age of the oldest change that each one lacks. */
 export function behindGauges(
-  { ownerBehind, gatewayBehind, gatewayNames }: Metrics,
+  { ownerBehind, gatewayBehind }: Metrics,
   { clocks, unsealed, gateways, now }: BehindNow
 ): void {
   let owner = now
@@ -33,13 +33,8 @@ export function behindGauges(
   unsealed.forEach(late)
   ownerBehind.set((now - owner) / 1000)
   gatewayBehind.reset()
-  const worst = new Map<string, number>()
-  for (const { name } of gateways) {
-    const label = gatewayNames.labelOf(name)
-    const ms = now - (oldest.get(name) ?? now)
-    worst.set(label, Math.max(ms, worst.get(label) ?? 0))
-  }
-  for (const [gateway, ms] of worst) gatewayBehind.set({ gateway }, ms / 1000)
+  for (const { name: gateway } of gateways)
+    gatewayBehind.set({ gateway }, (now - (oldest.get(gateway) ?? now)) / 1000)
 }
 
 /** For how long holders have depended on successors. */
@@ -54,7 +49,7 @@ function successionGauges(
   successionAge.set((now - oldest) / 1000)
 }
 
-/** For each gateway, when it last answered, and whether its barrier can be used. The worst gateway of a label counts. */
+/** For each gateway, when it last answered, and whether its barrier can be used. */
 function gatewayGauges(
   { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence }: Metrics,
   { sources, control }: Pick<State, 'sources' | 'control'>
@@ -65,38 +60,30 @@ function gatewayGauges(
   gatewaySuccess.reset()
   gatewayUnfit.reset()
   for (const evidence of EVIDENCE) gatewayEvidence.set({ evidence }, 0)
-  const oldest = new Map<string, number>()
-  const answered = (api: string, gateway: string, at: number = 0) => {
-    // A gateway that never answered has the time 0.
-    const worst = Math.min(at, oldest.get(`${api} ${gateway}`) ?? Infinity)
-    oldest.set(`${api} ${gateway}`, worst)
-    gatewaySuccess.set({ api, gateway }, worst / 1000)
-  }
-  const unfit = new Set<string>()
+  // A gateway that never answered has the time 0.
+  const answered = (api: string, gateway: string, at: number = 0) =>
+    gatewaySuccess.set({ api, gateway }, at / 1000)
   for (const one of gateways) {
     const { available } = gatewayView(one, sources, control)
     gatewayEvidence.inc({ evidence: available ?? 'none' })
     if (!one.ready) continue
-    const gateway = gatewayNames.labelOf(one.name)
+    const gateway = one.name
     if (probe) answered('control', gateway, probe.freshness(one.id)?.lastSuccessAt ?? 0)
     if (!barrier) continue
     answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
-    if (available !== 'barrier') unfit.add(gateway)
-    gatewayUnfit.set({ gateway }, Number(unfit.has(gateway)))
+    gatewayUnfit.inc({ gateway }, Number(available !== 'barrier'))
   }
 }
 
 /** The plugin's counts of each gateway. The gateway has the count, and a restart begins it anew, as Prometheus expects of a counter. */
 function pluginCounts(
-  { gatewayNames, pluginRequests }: Pick<Metrics, 'gatewayNames' | 'pluginRequests'>,
+  { pluginRequests }: Pick<Metrics, 'pluginRequests'>,
   { cluster, barrier }: Pick<State['sources'], 'cluster' | 'barrier'>
 ): void {
   pluginRequests.reset()
-  for (const { id, name } of cluster.gateways()) {
+  for (const { id, name: gateway } of cluster.gateways()) {
     const status = barrier?.state(id)?.status
-    const gateway = gatewayNames.labelOf(name)
-    // A sum would fall when one of several gateways leaves, which looks like a restart.
-    if (!status || gateway === OTHER) continue
+    if (!status) continue
     const { moved, succeeded, refused, bypasses, errors } = status.counts
     const counts = {
       moved,
