@@ -282,7 +282,7 @@ function withServer(text: string, listen: Listen, ipv6: boolean): { text: string
     return listen === 'http' || /\blisten\s[^;]*\bssl\b/.test(text)
       ? { text }
       : {
-          conflict: `the server of the plugin is not as it was printed, and has no TLS: add ssl and a certificate by hand (docs/install.md), or use --listen http with barrierTLS.enabled=false in the agent`
+          conflict: `the server of the plugin is not as it was printed, and has no TLS: add ssl and a certificate by hand (docs/install.md), or use --listen http with tls.barrier.enabled=false in the agent`
         }
   return { text: text === '' ? server : `${text.trimEnd()}\n${server}` }
 }

@@ -10,17 +10,17 @@ const ISSUER = { name: 'internal', kind: 'ClusterIssuer' }
 /** Both servers of the chart have a certificate by the same values. */
 const SERVERS = {
   barrier: {
-    on: { 'config.apisix.barrier': {}, 'barrierTLS.enabled': true },
-    values: 'barrierTLS',
+    on: { 'config.apisix.barrier': {}, 'tls.barrier.enabled': true },
+    values: 'tls.barrier',
     host: 'barrier.apisix-drain',
     own: {},
     mounts: [{ key: 'ca.crt', path: 'barrier-ca.crt' }]
   },
   webhook: {
     on: { 'injection.webhook.enabled': true },
-    values: 'webhookTLS',
+    values: 'tls.webhook',
     host: 'apisix-drain.apisix.svc',
-    own: { 'webhookTLS.caBundle': CA },
+    own: { 'tls.webhook.caBundle': CA },
     mounts: [
       { key: 'tls.crt', path: 'webhook.crt' },
       { key: 'tls.key', path: 'webhook.key' }
@@ -94,15 +94,16 @@ describe('certificates of the chart', () => {
       expect(first).to.equal(again).and.not.include('kind: Secret')
       expect(first).to.match(/name: apisix-drain-barrier-tls[^]*name: apisix-drain-page/)
     }
-    expect(() => bare(SERVERS.webhook.on)).to.throw(/webhookTLS: Helm does not see the cluster here/)
+    expect(() => bare(SERVERS.webhook.on)).to.throw(/tls.webhook: Helm does not see the cluster here/)
   })
 
   it('are refused without what they need', () => {
-    expect(() => bare({ 'barrierTLS.enabled': true })).to.throw(/there is no Barrier listener/)
-    const mine = { ...SERVERS.webhook.on, 'webhookTLS.existingSecret': 'mine' }
-    expect(() => bare(mine)).to.throw(/webhookTLS.caBundle: is missing/)
-    expect(() => bare({ ...mine, 'webhookTLS.caBundle': 'ca' })).to.throw(/caBundle/)
-    expect(() => bare({ ...SERVERS.webhook.on, 'webhookTLS.issuerRef.kind': 'Issuer' })).to.throw(/issuerRef/)
+    expect(() => bare({ 'tls.barrier.enabled': true })).to.throw(/there is no Barrier listener/)
+    const mine = { ...SERVERS.webhook.on, 'tls.webhook.existingSecret': 'mine' }
+    expect(() => bare(mine)).to.throw(/tls.webhook.caBundle: is missing/)
+    expect(() => bare({ ...mine, 'tls.webhook.caBundle': 'ca' })).to.throw(/caBundle/)
+    const noName = { ...SERVERS.webhook.on, 'tls.webhook.issuerRef.kind': 'Issuer' }
+    expect(() => bare(noName)).to.throw(/issuerRef/)
   })
 
   it('have the names that the agent checks', () => {
@@ -116,7 +117,7 @@ describe('certificates of the chart', () => {
       'barrier.serverName': SERVERS.barrier.host
     })
     const injection = parse(
-      config({ ...SERVERS.webhook.on, 'webhookTLS.issuerRef': ISSUER })['injection.yaml'] ?? ''
+      config({ ...SERVERS.webhook.on, 'tls.webhook.issuerRef': ISSUER })['injection.yaml'] ?? ''
     ) as Record<string, unknown>
     expect(injection['host']).to.equal(SERVERS.webhook.host)
     expect(injection['certificateFile']).to.equal('/run/secrets/apisix-drain/webhook.crt')

@@ -13,7 +13,7 @@ const RENDERINGS: Readonly<Record<string, Values>> = {
     'config.serve.dashboard.enabled': true,
     'config.sync': { allow: ['shop/*'] },
     ...WEBHOOK,
-    'barrierTLS.enabled': true
+    'tls.barrier.enabled': true
   }
 }
 

@@ -88,8 +88,8 @@ export const bare = (values: Values = {}): readonly Manifest[] => render({ ...BA
 /** The webhook, with a certificate that `helm template` need not make. */
 export const WEBHOOK: Values = {
   'injection.webhook.enabled': true,
-  'webhookTLS.existingSecret': 'mine',
-  'webhookTLS.caBundle': '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----'
+  'tls.webhook.existingSecret': 'mine',
+  'tls.webhook.caBundle': '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----'
 }
 
 /** Returns the only object of this kind. Throws if there are none or several. */

@@ -15,7 +15,7 @@ describe('chart injection', () => {
     expect(mutating({ 'config.kubernetes.namespaces': ['shop'] })).to.equal(0)
     // Before, it is a webhook. `helm template` makes no certificate for it that would be another one each time.
     expect(mutating({}, '1.35.4')).to.equal(0)
-    expect(mutating({ 'webhookTLS.issuerRef': { name: 'mine' } }, '1.35.4')).to.equal(1)
+    expect(mutating({ 'tls.webhook.issuerRef': { name: 'mine' } }, '1.35.4')).to.equal(1)
   })
 
   it('by policy adds a policy, its bindings, and nothing else: no rights, no container', () => {

@@ -10,7 +10,7 @@ const version = versions()[0]?.version ?? ''
 const enabled = { 'plugin.enabled': true }
 /** The default of `plugin values --tls-secret`. */
 const TLS = 'apisix-drain-barrier-tls'
-const plain = { ...enabled, 'barrierTLS.enabled': false }
+const plain = { ...enabled, 'tls.barrier.enabled': false }
 const lua = (manifests: readonly Manifest[]) =>
   manifests.find(({ metadata }) => metadata.name.startsWith('apisix-drain-lua'))
 const barrierOf = (manifests: readonly Manifest[]) => {

@@ -12,7 +12,7 @@ describe('chart values', () => {
   })
 
   const refused: readonly (readonly [string, Values, RegExp])[] = [
-    ['an unknown key', { replicas: 3 }, /at '': additional properties 'replicas' not allowed/],
+    ['an unknown key', { barrierTLS: { enabled: false } }, /at '': .* 'barrierTLS' not allowed/],
     [
       'an unknown key deeper down',
       { 'service.type': 'NodePort' },
@@ -37,13 +37,13 @@ describe('chart values', () => {
     ],
     [
       'a missing Secret',
-      { 'adminKey.existingSecret': '' },
-      /'\/adminKey\/existingSecret': '' does not match/
+      { 'secrets.adminKey.existingSecret': '' },
+      /adminKey\/existingSecret': '' does not match/
     ],
     [
       'a missing key of a Secret',
-      { barrierToken: { existingSecret: 'x', key: null } },
-      /'\/barrierToken': missing property 'key'/
+      { 'secrets.barrierToken': { existingSecret: 'x', key: null } },
+      /'\/secrets\/barrierToken': missing property 'key'/
     ],
     ['a missing section', { 'config.apisix.admin': null }, /'\/config\/apisix': missing property 'admin'/],
     [

@@ -92,7 +92,7 @@ onEachKubernetes('the certificate of the barrier on a real API server', version 
   }).timeout(180_000)
 
   it('is not used if plain HTTP is set, and the notes say what that means', async () => {
-    const said = helm('upgrade', ...RELEASE, CHART, ENABLED, '--set=barrierTLS.enabled=false')
+    const said = helm('upgrade', ...RELEASE, CHART, ENABLED, '--set=tls.barrier.enabled=false')
     expect(said).to.include('plugin values --from - --listen http')
     expect(said).to.include('plain HTTP: whoever reads that traffic has the token')
     expect(await scheme()).to.equal('http')

@@ -148,7 +148,7 @@ export function checkInjection(read: () => InjectSettings, now: () => number): C
       warn(
         'injection',
         `the webhook has no valid certificate, so pods are made without the hook: ${why}`,
-        'look at the Secret of webhookTLS (chart), and at its cert-manager Certificate if there is one'
+        'look at the Secret of tls.webhook (chart), and at its cert-manager Certificate if there is one'
       )
     try {
       const settings = read()

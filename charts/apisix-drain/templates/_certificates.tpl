@@ -1,6 +1,6 @@
 {{/*
 Both servers of this release get their certificate in one of three ways: `existingSecret`, an issuer of cert-manager (`issuerRef`), or a
-CA of the chart. Parameters: `root`, `values` (barrierTLS or webhookTLS), `secret`, `host`.
+CA of the chart. Parameters: `root`, `values` (tls.barrier or tls.webhook), `secret`, `host`.
 */}}
 {{- define "apisix-drain.certificate" -}}
 {{- if and .values.existingSecret .values.issuerRef }}

@@ -18,25 +18,25 @@
 
 {{/* The Secret with the certificate of the Barrier listeners; empty if there is none. By default the plugin's chart values bring one. */}}
 {{- define "apisix-drain.barrierTLS" -}}
-{{- $own := .Values.barrierCA.existingConfigMap -}}
-{{- $enabled := .Values.barrierTLS.enabled -}}
+{{- $own := .Values.tls.barrierCA.existingConfigMap -}}
+{{- $enabled := .Values.tls.barrier.enabled -}}
 {{- if kindIs "invalid" $enabled -}}
 {{- $enabled = and .Values.plugin.enabled (not $own) -}}
 {{- end -}}
 {{- if $enabled -}}
 {{- if not (include "apisix-drain.hasBarrier" .) -}}
-{{- fail "barrierTLS.enabled: there is no Barrier listener without plugin.enabled or config.apisix.barrier" -}}
+{{- fail "tls.barrier.enabled: there is no Barrier listener without plugin.enabled or config.apisix.barrier" -}}
 {{- end -}}
 {{- if $own -}}
-{{- fail "barrierCA.existingConfigMap: barrierTLS brings a CA; keep one of the two" -}}
+{{- fail "tls.barrierCA.existingConfigMap: tls.barrier brings a CA; keep one of the two" -}}
 {{- end -}}
-{{- default (printf "%s-barrier-tls" (include "apisix-drain.fullname" .)) .Values.barrierTLS.existingSecret -}}
+{{- default (printf "%s-barrier-tls" (include "apisix-drain.fullname" .)) .Values.tls.barrier.existingSecret -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "apisix-drain.barrierScheme" -}}
 {{- $barrier := default dict (dig "apisix" "barrier" nil .Values.config) -}}
-{{- default (ternary "http" "https" (eq "false" (toString .Values.barrierTLS.enabled))) (get $barrier "scheme") -}}
+{{- default (ternary "http" "https" (eq "false" (toString .Values.tls.barrier.enabled))) (get $barrier "scheme") -}}
 {{- end -}}
 
 {{/* The Secret whose CA the agents mount: not while they still use plain HTTP. */}}
@@ -51,11 +51,11 @@
 
 {{/* The Secret with the token that agents and gateways share. `apisix-drain plugin values` mounts it by this name. */}}
 {{- define "apisix-drain.barrierToken" -}}
-{{- default "apisix-drain-token" .Values.barrierToken.existingSecret -}}
+{{- default "apisix-drain-token" .Values.secrets.barrierToken.existingSecret -}}
 {{- end -}}
 
 {{- define "apisix-drain.dashboardToken" -}}
-{{- default (printf "%s-page" (include "apisix-drain.fullname" .)) .Values.dashboardToken.existingSecret -}}
+{{- default (printf "%s-page" (include "apisix-drain.fullname" .)) .Values.secrets.dashboardToken.existingSecret -}}
 {{- end -}}
 
 {{- define "apisix-drain.hasDashboardToken" -}}
@@ -84,7 +84,7 @@
 {{- $_ := set $admin "url" (printf "http://apisix-admin.%s:9180" .Release.Namespace) -}}
 {{- end -}}
 {{- $_ := set $admin "keyFile" "/run/secrets/apisix-drain/admin-key" -}}
-{{- if .Values.adminCA.existingConfigMap -}}
+{{- if .Values.tls.adminCA.existingConfigMap -}}
 {{- $_ := set $admin "caFile" "/run/secrets/apisix-drain/admin-ca.crt" -}}
 {{- end -}}
 {{- if include "apisix-drain.hasBarrier" . -}}
@@ -95,7 +95,7 @@
 {{- if include "apisix-drain.barrierCASecret" . -}}
 {{- $_ := set $barrier "serverName" (include "apisix-drain.barrierName" .) -}}
 {{- end -}}
-{{- if or .Values.barrierCA.existingConfigMap (include "apisix-drain.barrierCASecret" .) -}}
+{{- if or .Values.tls.barrierCA.existingConfigMap (include "apisix-drain.barrierCASecret" .) -}}
 {{- $_ := set $barrier "caFile" "/run/secrets/apisix-drain/barrier-ca.crt" -}}
 {{- end -}}
 {{- else -}}

@@ -21,7 +21,7 @@ the same of a pod: test/install/injection.test.ts holds one against the other.
 
 {{/* Whether the webhook has a certificate that is the same after an upgrade. */}}
 {{- define "apisix-drain.webhookIsKept" -}}
-{{- if or .Values.webhookTLS.existingSecret .Values.webhookTLS.issuerRef (include "apisix-drain.seesCluster" .) }}true{{ end -}}
+{{- if or .Values.tls.webhook.existingSecret .Values.tls.webhook.issuerRef (include "apisix-drain.seesCluster" .) }}true{{ end -}}
 {{- end -}}
 
 {{- define "apisix-drain.hookUrl" -}}
@@ -107,7 +107,7 @@ dyn({{ if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ toJson . }}{{ end }})
 {{- end -}}
 
 {{- define "apisix-drain.webhookSecret" -}}
-{{- default (printf "%s-webhook-tls" (include "apisix-drain.fullname" .)) .Values.webhookTLS.existingSecret -}}
+{{- default (printf "%s-webhook-tls" (include "apisix-drain.fullname" .)) .Values.tls.webhook.existingSecret -}}
 {{- end -}}
 
 {{- define "apisix-drain.webhookHost" -}}
