@@ -263,26 +263,6 @@ describe('Successors', () => {
       barrier().words = false
     })
 
-    it('a place with a successor is not sole, and the successor is named', async () => {
-      await barrier().put(pod)
-      await says({ places: 1, sole: ['upstreams/u'], succeeded: [], others: [] })
-      await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80', '[fd00::1]:80'] } })
-      const others = [{ places: 1, nodes: ['10.0.0.7:80', '[fd00::1]:80'], more: 0 }]
-      await says({ places: 1, sole: [], succeeded: ['upstreams/u'], others })
-      await barrier().put({ ...pod, successors: {} })
-      await says({ places: 1, sole: ['upstreams/u'], succeeded: [] })
-    })
-
-    it('a successor that ends is in the place that it took over, and sole there', async () => {
-      await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80'] } }, { uid: 's', ip: '10.0.0.7' })
-      await says({ places: 1, sole: ['upstreams/u'], succeeded: [] })
-      await says({ places: 1, sole: ['upstreams/u'], succeeded: [] }, 's')
-      await barrier().put({ uid: 's', ip: '10.0.0.7', successors: { 80: ['10.0.0.8:80'] } })
-      const others = [{ places: 1, nodes: ['10.0.0.8:80'], more: 0 }]
-      await says({ places: 1, sole: [], others, succeeded: ['upstreams/u'] })
-      await says({ places: 1, sole: [], others, succeeded: ['upstreams/u'] }, 's')
-    })
-
     it('a successor that ends has a place there until the pod has none, for another free node may fail (A9)', async () => {
       await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80'] } }, { uid: 's', ip: '10.0.0.7' })
       await says({ places: 1 }, 's')
