@@ -6,7 +6,6 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Long settle times, so that even on a busy machine the agents read the gateways before weaker evidence counts. */
 const LEASE = { LEADER_LEASE: 'default/drain' }
 const PODS = 6
 

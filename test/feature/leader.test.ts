@@ -5,7 +5,6 @@ import { callHook } from '../build/hook.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Long settle times, so that even on a busy machine the agents read the gateways before weaker evidence counts. */
 const LEASE = { LEADER_LEASE: 'default/drain' }
 
 /** Starts two agents of one rig. Resolves when one of them leads and the other knows. */
@@ -48,27 +47,6 @@ describe('feature: one of two agents leads', () => {
     }
     expect(rig.writes.length).to.be.within(pods.length, pods.length * 2)
     await until('every drain has its Event', () => eventsOf(rig).length === pods.length)
-    expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
-  })
-
-  test('the leader stops in mid-drain: the other takes over, and nothing is lost', async start => {
-    const rig = await start()
-    const { leader, follower } = await pair(rig)
-    const pods = Array.from({ length: 4 }, (_, i) => rig.pod(`web-${i}`))
-    rig.upstream('web', [...pods, rig.pod('stays')])
-    await rig.settled()
-    await until('both list all', () =>
-      [leader, follower].every(agent => agent.nodes('upstreams/web') === pods.length + 1)
-    )
-    const slow = rig.admin.faults.inject({ fault: { kind: 'slow', ms: 300 }, method: 'PATCH' })
-    for (const pod of pods) rig.end(pod)
-    const held = pods.map(pod => callHook({ port: follower.port, from: pod.ip }))
-    await leader.close()
-    for (const { body } of await Promise.all(held)) expect(body).to.include({ evidence: 'observed' })
-    slow()
-    await until('all are out', () => rig.nodes('upstreams/web').length === 1)
-    await until('the other leads', () => says(follower, 'this agent holds the Lease'))
-    await until('every drain has its Event, once', () => eventsOf(rig).length === pods.length)
     expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
   })
 
