@@ -84,6 +84,12 @@ const RUNS: readonly Run[] = [
     holds: true,
     model: 'successors'
   },
+  {
+    what: 'successors: a node that health checks reject',
+    flags: ['WORKERS=1', 'CHECKS'],
+    holds: true,
+    model: 'successors'
+  },
   caught('a successor can get its ack at all', 'REACHED'),
   caught('S1: a successor is not counted', 'NOT_COUNTED'),
   caught('S1: no second look for a successor', 'NO_REREAD'),
@@ -100,6 +106,7 @@ const RUNS: readonly Run[] = [
     holds: false,
     model: 'successors'
   },
+  caught('S7: a node that health checks reject is a choice', 'CHECKS', 'UNHEALTHY'),
   { what: 'knowledge: two agents, late or blind', flags: [], holds: true, model: 'knowledge' },
   wrongKnowledge('knowledge removes an entry at all', 'REACHED'),
   wrongKnowledge('K1: a removal is forgotten', 'NO_NOTE'),

@@ -34,11 +34,14 @@
  *         DROPPED         it names none while none is Ready
  *   S6  a successor gets the share of a denied node, though another node is free
  *         UNSHARED        a worker chooses successors only if no node of the place is left
+ *   S7  a node that health checks reject is no choice while a successor or a draining pod may serve
+ *         UNHEALTHY       only nodes that have failed this request make way
  * And REACHED must "fail" too: it claims that the successor never gets its ack.
  *
  * The model includes: configurations that change at any point, with any of the pods that were Ready; entries that are
  * put one after the other, from older knowledge of the agent. With LATER, C gets Ready only after B ends. With TWIN, C
- * is never Ready, B does not end, and a second agent that does not know this names C as the successor of A once.
+ * is never Ready, B does not end, and a second agent that does not know this names C as the successor of A once. With
+ * CHECKS, each place has one more node at first, which is dead, and which health checks reject.
  *
  * The model has no cycle: every run ends. So a pod without an ack at the end of a run has waited in vain.
  */
@@ -55,12 +58,19 @@
 #define A 0
 #define B 1
 #define C 2
+#define DEAD 3
 #define bit(x) (1 << x)
+
+#ifdef CHECKS
+#define down bit(DEAD)
+#else
+#define down 0
+#endif
 
 #define LAST (WORKERS - 1)
 
 #define NOTHING 255
-#define NOWHERE 8
+#define NOWHERE 16
 
 /* Kubernetes: a bit for each pod */
 byte ready = 3, ending = 1, acked;
@@ -71,7 +81,7 @@ byte draining, sealed;     /* a bit for each address */
 #define denied (draining | sealed)
 byte next[3];              /* the successors of each entry */
 byte gen, since[3];        /* its generation, and that of the last change of each entry */
-byte inflight[3];
+byte inflight[4];
 
 /* The workers */
 byte place[WORKERS];
@@ -110,11 +120,7 @@ end:
 #else
           about[w] = was | found;
 #endif
-          others[w] = was & ~denied;
-          if
-          :: others[w] == 0 -> others[w] = found & ~denied
-          :: else -> skip
-          fi
+          others[w] = (was | found) & ~denied
        fi;
        g = 0; m = 0; was = 0; found = 0
      }
@@ -136,7 +142,11 @@ proctype Request() {
 again:
   atomic {
     soft = false;
+#ifdef UNHEALTHY
     from = place[w] & ~denied & ~tried;
+#else
+    from = place[w] & ~denied & ~tried & ~down;
+#endif
 #ifdef UNCHAINED
     found = after(place[w]);
 #else
@@ -161,6 +171,11 @@ again:
        from = (place[w] | found) & draining & ~tried
     :: else -> skip
     fi;
+    assert(!(from & down));
+    if
+    :: from == 0 -> soft = false; from = place[w] & down & ~tried
+    :: else -> skip
+    fi;
     if
     :: from == 0 ->
        /* refused */
@@ -171,6 +186,7 @@ again:
     :: from & bit(A) -> x = A
     :: from & bit(B) -> x = B
     :: from & bit(C) -> x = C
+    :: from & down -> x = DEAD
     fi;
     from = 0; found = 0
   };
@@ -335,7 +351,7 @@ init {
   byte w = 0;
   atomic {
     do
-    :: w < WORKERS -> said[w] = NOTHING; place[w] = bit(A); w++
+    :: w < WORKERS -> said[w] = NOTHING; place[w] = bit(A) | down; w++
     :: else -> break
     od;
     run Word(0);
