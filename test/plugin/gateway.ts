@@ -46,8 +46,6 @@ export type Kinds = Record<string, readonly object[]>
 /** Configuration as APISIX holds it, see fake/apisix/apply.lua. */
 export interface Objects {
   kinds?: Kinds
-  many?: { upstreams: number; nodes: number }
-  replace?: { kind: string; value: object }
   standalone?: boolean
   reload?: Record<string, boolean>
   names?: Record<string, readonly string[] | false>

@@ -53,22 +53,6 @@ local function by_document(object, kind, list, version)
 end
 
 
--- A large generated configuration: upstreams u1, u2, … and a route to each.
-local function many(want)
-    local list, routes = {}, {}
-    for i = 1, want.upstreams do
-        local nodes = {}
-        for n = 1, want.nodes do
-            nodes[n] = { host = "10." .. n .. "." .. math.floor(i / 250) .. "." .. i % 250,
-                         port = 8080, weight = 1 }
-        end
-        list[i] = { id = "u" .. i, type = "roundrobin", nodes = nodes }
-        routes[i] = { id = "r" .. i, uri = "/" .. i, upstream_id = "u" .. i }
-    end
-    return { upstreams = list, routes = routes }
-end
-
-
 -- Returns whether this worker's word is valid. It finds the worker's number by its pid.
 local function speaks()
     local counts = ngx.shared["apisix-drain-counts"]
@@ -98,21 +82,11 @@ end
 --     reload       kinds that are being reread
 --     same         true: nothing has changed
 --     names        { [name] = addresses, or false: its DNS server is silent }
---     many         { upstreams, nodes }: this many of them, in place of `kinds`
---     replace      { kind, value }: only this item changes
 --     worker       { ["0"] = the kinds of this worker in place of those, … }
 return function(core, want, version)
     if not want then
         return
     end
-    if want.replace then
-        for kind, object in pairs(objects.kinds) do
-            core.config.applied["/" .. kind] = object
-        end
-        local change = want.replace
-        return objects.event(core, change.kind, change.value.id, change.value, version)
-    end
-    want.kinds = want.many and many(want.many) or want.kinds
     local own = (want.worker or {})[tostring(ngx.worker.id())] or {}
     for kind, list in pairs(want.kinds) do
         local object = objects.of(kind, want.standalone and { get = get })

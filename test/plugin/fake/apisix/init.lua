@@ -302,8 +302,6 @@ function _M.test_door()
         ngx.say(dict:get("resolved 0") or 0)
     elseif path == "/stale" then
         ngx.say(dict:get("stale") or 0)
-    elseif path == "/parts" then
-        ngx.say(cjson.encode({ pid = ngx.worker.pid(), parts = take_parts(ngx.var.arg_spin) }))
     elseif path == "/block" then
         -- blocks this worker, like a plugin that computes for a long time or reads a file
         dict:set("blocked", ngx.worker.pid())
