@@ -24,7 +24,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return (await import('./doctor/run-plugin.ts')).pluginValues(version, command)
 
   const dryRun = 'dryRun' in command && command.dryRun
-  const loaded = loadConfig(command.configFile, undefined, { dryRun })
+  const loaded = loadConfig(command.configFile, { dryRun })
   if (!loaded.ok) return complain(loaded.problems, formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
   // These modules are imported on demand, because the Kubernetes client alone takes half a second to load.

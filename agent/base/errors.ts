@@ -8,7 +8,7 @@ export const ERRORS = {
   ADMIN_TIMEOUT:
     'the Admin API did not answer in time: look at its etcd (a black-holed etcd answers nothing for minutes) or raise apisix.admin.timeout',
   ADMIN_DENIED:
-    'the Admin API refused us: check apisix.admin.keyFile or keyEnv (401) and the allow list deployment.admin.allow_admin of APISIX (403)',
+    'the Admin API refused us: check apisix.admin.keyFile (401) and the allow list deployment.admin.allow_admin of APISIX (403)',
   ADMIN_GONE: 'the object does not exist in APISIX any more',
   ADMIN_UNSUPPORTED: 'this APISIX does not have that kind of object',
   ADMIN_CONFLICT: 'another writer changed the object at the same moment: it is tried again',
@@ -36,7 +36,7 @@ export const ERRORS = {
     'no connection to the barrier: load the plugin in this gateway, or check apisix.barrier.port and any NetworkPolicy',
   BARRIER_TIMEOUT: 'the barrier did not answer in time: the gateway is overloaded or frozen',
   BARRIER_DENIED:
-    'the barrier refused our token: give plugin and agent the same one (apisix.barrier.tokenFile or tokenEnv)',
+    'the barrier refused our token: give plugin and agent the same one (apisix.barrier.tokenFile)',
   BARRIER_ABSENT:
     'something answers on the barrier port that is not the barrier: load the plugin in this gateway, or check apisix.barrier.port',
   BARRIER_VERSION: 'agent and plugin have different wire versions: upgrade the older one',

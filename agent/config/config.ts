@@ -20,16 +20,11 @@ export interface DashboardConfig {
   readonly origins: readonly string[]
 }
 
-export type Env = Readonly<Record<string, string | undefined>>
-
-/** The selector that matches the pods of the official chart. */
-const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
-
 /**
  * Turns consistent settings into the Config: durations become ms, and secrets become references that can be read. Each file or
  * secret that cannot be read adds a line to `problems`; the caller must then not use the Config.
  */
-export function resolve(settings: Settings, env: Env, problems: string[]) {
+export function resolve(settings: Settings, problems: string[]) {
   const { kubernetes, apisix, drain, serve, leader, sync, ghosts, inject, log } = settings
   const { admin, control, barrier } = apisix
   fromFile('kubernetes.kubeconfig', kubernetes.kubeconfig, 'cannot read', path => readFileSync(path))
@@ -38,7 +33,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]) {
     apisix: {
       admin: {
         url: new URL(admin.url).origin,
-        key: secret('apisix.admin.key', admin.keyFile, admin.keyEnv),
+        key: secret('apisix.admin.keyFile', admin.keyFile),
         ca: fromFile('apisix.admin.caFile', admin.caFile, CA, pemFromFile),
         timeoutMs: ms(admin.timeout)
       },
@@ -50,7 +45,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]) {
       barrier: barrier && {
         port: barrier.port,
         scheme: barrier.scheme,
-        token: secret('apisix.barrier.token', barrier.tokenFile, barrier.tokenEnv),
+        token: secret('apisix.barrier.tokenFile', barrier.tokenFile),
         ca: fromFile('apisix.barrier.caFile', barrier.caFile, CA, pemFromFile),
         serverName: barrier.serverName,
         ttlMs: ms(barrier.ttl)
@@ -77,29 +72,19 @@ export function resolve(settings: Settings, env: Env, problems: string[]) {
     log
   }
 
-  function dashboard({
-    auth,
-    tokenFile,
-    tokenEnv,
-    origins
-  }: Settings['serve']['dashboard']): DashboardConfig {
+  function dashboard({ auth, tokenFile = '', origins }: Settings['serve']['dashboard']): DashboardConfig {
     return {
       auth:
         auth === 'none'
           ? { kind: 'none' }
-          : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
+          : { kind: 'token', token: secret('serve.dashboard.tokenFile', tokenFile) },
       origins: origins.map(origin => new URL(origin).origin)
     }
   }
 
-  function secret(setting: string, file: string | undefined, variable: string | undefined): Secret {
-    try {
-      return file === undefined ? secretFromEnv(variable ?? '', env) : secretFromFile(file)
-    } catch (err) {
-      const [suffix, name] = file === undefined ? ['Env', variable] : ['File', file]
-      problems.push(`${setting}${suffix}: cannot take the secret from ${name}: ${reason(err)}`)
-      return { source: '', read: () => '', toJSON: () => '', toString: () => '' }
-    }
+  function secret(setting: string, file: string): Secret {
+    const none = { source: '', read: () => '', toJSON: () => '', toString: () => '' }
+    return fromFile(setting, file, 'cannot take the secret from', secretFromFile) ?? none
   }
 
   function fromFile<T>(
@@ -123,7 +108,7 @@ const ms = (text: string): number => parseDuration(text) ?? 0
 
 function gatewaySource(gateways: Settings['apisix']['gateways']): GatewaySource {
   if (gateways.static) return { kind: 'static', gateways: gateways.static }
-  return { kind: 'pods', namespace: gateways.namespace, selector: gateways.selector ?? CHART_SELECTOR }
+  return { kind: 'pods', namespace: gateways.namespace, selector: gateways.selector }
 }
 
 /** Node's messages repeat the path and the system call, so only the code is used. */
@@ -136,16 +121,12 @@ function reason(err: unknown): string {
 
 /** A secret by reference. Printing, logging or serialising it shows its source, never its value. */
 export interface Secret {
-  /** `<from file /run/secrets/admin-key>` or `<from env ADMIN_KEY>`. */
+  /** `<from file /run/secrets/admin-key>`. */
   readonly source: string
   /** The present value. A file is read again at each call, because mounted secrets are rotated in place. */
   read(): string
   toJSON(): string
   toString(): string
-}
-
-function reference(source: string, current: () => string): Secret {
-  return Object.freeze({ source, read: current, toJSON: () => source, toString: () => source })
 }
 
 /**
@@ -154,25 +135,20 @@ function reference(source: string, current: () => string): Secret {
  *
  * @throws Error if the first read fails or finds nothing
  */
-function secretFromFile(path: string): Secret {
+export function secretFromFile(path: string): Secret {
   const load = () => readFileSync(path, 'utf8').trim()
   let last = load()
   if (last === '') throw new Error('the file is empty')
-  return reference(`<from file ${path}>`, () => {
+  const read = () => {
     try {
       last = load() || last
     } catch {
       // Kubernetes swaps the symlink of a mounted secret: for a moment there may be nothing to read.
     }
     return last
-  })
-}
-
-/** @throws Error if the variable is not set or empty */
-export function secretFromEnv(name: string, env: Readonly<Record<string, string | undefined>>): Secret {
-  const value = env[name]?.trim()
-  if (!value) throw new Error('the variable is not set or empty')
-  return reference(`<from env ${name}>`, () => value)
+  }
+  const source = `<from file ${path}>`
+  return Object.freeze({ source, read, toJSON: () => source, toString: () => source })
 }
 
 /** Certificates in a file that may be replaced, such as a mounted ConfigMap. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatDuration, parseDuration } from '../rules/drain/annotations.ts'
-import { schema, type Settings } from './schema/schema.ts'
+import { CHART_SELECTOR, schema, type Settings } from './schema/schema.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -42,7 +42,7 @@ function required(path: readonly string[]): string[] {
 }
 
 /** Keys under which users mistakenly write a secret itself. */
-const INLINE: Readonly<Record<string, string>> = { key: 'keyFile or keyEnv', token: 'tokenFile or tokenEnv' }
+const INLINE: Readonly<Record<string, string>> = { key: 'keyFile', token: 'tokenFile' }
 
 function unknownKey(path: readonly string[]): string {
   const dotted = path.join('.')
@@ -52,7 +52,7 @@ function unknownKey(path: readonly string[]): string {
     .filter(row => row.path.slice(0, -1).join('.') === parent)
     .map(row => row.path.at(-1) ?? '')
   const inline = INLINE[name]
-  if (inline && siblings.includes(inline.split(' ')[0] ?? '')) {
+  if (inline && siblings.includes(inline)) {
     return `${dotted}: a secret is not written into the configuration; use ${inline}`
   }
   const here = nearest(name, siblings)
@@ -113,7 +113,7 @@ function times({ drain, apisix }: Settings): string[] {
 function addresses({ apisix }: Settings): string[] {
   const { admin, barrier, gateways } = apisix
   const problems: string[] = []
-  if (gateways.static && (gateways.namespace !== undefined || gateways.selector !== undefined)) {
+  if (gateways.static && (gateways.namespace !== undefined || gateways.selector !== CHART_SELECTOR)) {
     problems.push('apisix.gateways: static excludes namespace and selector; keep one of the two ways')
   }
   const names = gateways.static?.map(gateway => gateway.name) ?? []
@@ -155,24 +155,15 @@ function ports({ serve, inject }: Settings): string[] {
   return problems
 }
 
-function secrets({ apisix: { admin, barrier }, serve: { dashboard } }: Settings): string[] {
-  const problems: string[] = []
-  if ((admin.keyFile === undefined) === (admin.keyEnv === undefined)) {
-    problems.push('apisix.admin.keyFile: give exactly one of keyFile and keyEnv')
-  }
-  if (barrier && (barrier.tokenFile === undefined) === (barrier.tokenEnv === undefined)) {
-    problems.push('apisix.barrier.tokenFile: give exactly one of tokenFile and tokenEnv')
-  }
-  const given = [dashboard.tokenFile, dashboard.tokenEnv].filter(one => one !== undefined).length
-  if (dashboard.auth === 'none' && given > 0) {
-    problems.push('serve.dashboard.auth: none asks for no token; take the token out or write auth: token')
-  }
-  if (dashboard.enabled && dashboard.auth === 'token' && given !== 1) {
-    problems.push(
-      'serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none where something in front of the agent asks who is there'
-    )
-  }
-  return problems
+function secrets({ serve: { dashboard } }: Settings): string[] {
+  const { enabled, auth, tokenFile } = dashboard
+  if (auth === 'none' && tokenFile !== undefined)
+    return ['serve.dashboard.auth: none asks for no token; take the token out or write auth: token']
+  if (enabled && auth === 'token' && tokenFile === undefined)
+    return [
+      'serve.dashboard.tokenFile: is required; or write auth: none where something in front of the agent asks who is there'
+    ]
+  return []
 }
 
 /** The part of JSON Schema that zod writes for the agent's schema. */
@@ -189,7 +180,7 @@ interface JsonSchema {
   readonly required?: readonly string[]
 }
 
-/** One setting or section, with everything that docs, environment variables and messages need. */
+/** One setting or section, with everything that docs and messages need. */
 export interface ConfigRow {
   readonly path: readonly string[]
   readonly section: boolean
@@ -200,15 +191,7 @@ export interface ConfigRow {
   readonly required: boolean
   readonly byDefault: unknown
   readonly example: unknown
-  /** The environment variable, such as `APISIX_DRAIN_APISIX_ADMIN_URL`. */
-  readonly env: string
 }
-
-export const ENV_PREFIX = 'APISIX_DRAIN_'
-
-/** Turns `['apisix', 'admin', 'keyFile']` into `APISIX_DRAIN_APISIX_ADMIN_KEY_FILE`. */
-const envName = (path: readonly string[]) =>
-  ENV_PREFIX + path.map(name => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()).join('_')
 
 /** Every section and setting in the order of the schema, each section before its content. */
 export const configRows: readonly ConfigRow[] = walk(
@@ -216,7 +199,8 @@ export const configRows: readonly ConfigRow[] = walk(
   []
 )
 
-function walk(parent: JsonSchema, at: readonly string[]): ConfigRow[] {
+/** @param needed whether the parent is there in every configuration */
+function walk(parent: JsonSchema, at: readonly string[], needed = true): ConfigRow[] {
   return Object.entries(parent.properties ?? {}).flatMap(([name, child]) => {
     const path = [...at, name]
     const row: ConfigRow = {
@@ -225,12 +209,11 @@ function walk(parent: JsonSchema, at: readonly string[]): ConfigRow[] {
       type: typeOf(child),
       allowed: allowed(child),
       description: child.description ?? '',
-      required: parent.required?.includes(name) ?? false,
+      required: needed && (parent.required?.includes(name) ?? false),
       byDefault: child.type === 'object' ? undefined : child.default,
-      example: child.example,
-      env: envName(path)
+      example: child.example
     }
-    return [row, ...walk(child, path)]
+    return [row, ...walk(child, path, row.required)]
   })
 }
 

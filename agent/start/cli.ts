@@ -62,7 +62,7 @@ const NAMES = Object.keys(COMMANDS) as Name[]
 
 /** Each option: its commands, its value if it has one, and what it does. */
 const OPTIONS = `
-run doctor status | config <file> | configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
+run doctor status | config <file> | configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names
 run | print-config | print the configuration with every default filled in (secrets not shown), and end
 run | dry-run | write nothing to APISIX
 doctor status plugin | json | one JSON object instead of lines

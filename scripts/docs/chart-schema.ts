@@ -7,7 +7,7 @@ const FILE = new URL('../../charts/apisix-drain/values.schema.json', import.meta
 type Json = { [key: string]: unknown }
 
 /** Settings that the chart sets itself: the paths of mounted secrets, and that the agent runs in a cluster. */
-const OF_THE_CHART = new Set(['keyFile', 'keyEnv', 'tokenFile', 'tokenEnv', 'caFile', 'kubeconfig', 'inject'])
+const OF_THE_CHART = new Set(['keyFile', 'tokenFile', 'caFile', 'kubeconfig', 'inject'])
 
 /** values.schema.json of the chart: written by hand except for `properties.config`, which is the agent's own schema. */
 export function chartSchema(): string {
@@ -25,7 +25,7 @@ function configSchema(): Json {
   const url = { type: 'string', pattern: '^(https?://[^/?#@]+/?)?$' }
   Object.assign(properties(admin)['url'] as Json, url, { format: undefined })
   Object.assign(admin as Json, { required: undefined })
-  Object.assign(barrier as Json, { type: ['object', 'null'] })
+  Object.assign(barrier as Json, { type: ['object', 'null'], required: undefined })
   Object.assign(apisix as Json, { required: ['admin'] })
   return { ...config, required: ['apisix'] }
 }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { until } from './apisix.ts'
+import { configFile } from './config.ts'
 import type { Rig } from './rig.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
@@ -28,15 +29,12 @@ export async function startAgentProcess(
   differs: Readonly<Record<string, string>> = {},
   stdout: number | 'pipe' = 'pipe'
 ): Promise<AgentProcess> {
-  const settings = Object.entries({ ...rig.settings, ...differs })
-  const child = spawn(process.execPath, [...process.execArgv, MAIN], {
+  const settings = { ...rig.settings, APISIX_ADMIN_KEY: rig.barrierToken, ...differs }
+  const child = spawn(process.execPath, [...process.execArgv, MAIN, '--config', configFile(settings)], {
     stdio: ['ignore', stdout, 'inherit'],
     env: {
       PATH: process.env['PATH'],
-      ...(process.env['FAULTS_MUTANT'] !== undefined && { FAULTS_MUTANT: process.env['FAULTS_MUTANT'] }),
-      KEY: rig.barrierToken,
-      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
-      ...Object.fromEntries(settings.map(([name, value]) => [`APISIX_DRAIN_${name}`, value]))
+      ...(process.env['FAULTS_MUTANT'] !== undefined && { FAULTS_MUTANT: process.env['FAULTS_MUTANT'] })
     }
   })
   const gone = once(child, 'close')

@@ -35,7 +35,7 @@ export interface Rig extends Pods, Holders {
   readonly gateways: readonly Gateway[]
   /** The token that gateways and agent share. */
   readonly barrierToken: string
-  /** The agents' settings, as environment variables without the prefix. */
+  /** The agents' settings (see `configFile`). */
   readonly settings: Readonly<Record<string, string>>
   /** The agent that hooks call: the one started last. */
   readonly agent: TestAgent
@@ -91,7 +91,7 @@ export interface RigOptions {
   /** The addresses of node names; the test may change it. Default: this machine's resolver. */
   readonly names?: Names
   readonly applyDelay?: ApplyDelay
-  /** As the environment would set them, without the prefix: `{ DRAIN_SETTLE: '2s' }`. */
+  /** Settings in one level: `{ DRAIN_SETTLE: '2s' }`. */
   readonly config?: Readonly<Record<string, string>>
   readonly loop?: AgentDiffers
   /** The clock of each agent that is started. */
@@ -195,7 +195,7 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
     ...(barrier && {
       APISIX_BARRIER_PORT: String(PORTS.barrier),
       APISIX_BARRIER_SCHEME: 'http',
-      APISIX_BARRIER_TOKEN_ENV: 'KEY'
+      APISIX_BARRIER_TOKEN: KEY
     }),
     ...options.config
   }

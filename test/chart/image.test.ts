@@ -36,6 +36,13 @@ describe('image', function () {
     // Only its owner can read a temporary folder, but anyone can read a folder of an image.
     chmodSync(folder, 0o755)
     writeFileSync(join(folder, 'kubeconfig'), NOWHERE)
+    writeFileSync(join(folder, 'key'), 'k')
+    const settings = {
+      kubernetes: { kubeconfig: join(folder, 'kubeconfig') },
+      apisix: { admin: { url: 'http://127.0.0.1:1', keyFile: join(folder, 'key') } },
+      serve: { host: '127.0.0.1', port: 0, dashboard: { enabled: true, auth: 'none' } }
+    }
+    writeFileSync(join(folder, 'config.yaml'), JSON.stringify(settings))
   })
   after(() => rmSync(folder, { recursive: true }))
 
@@ -43,14 +50,7 @@ describe('image', function () {
   const how = () => ({
     cwd: app,
     env: {
-      APISIX_DRAIN_APISIX_ADMIN_URL: 'http://127.0.0.1:1',
-      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
-      APISIX_DRAIN_KUBERNETES_KUBECONFIG: join(folder, 'kubeconfig'),
-      APISIX_DRAIN_SERVE_HOST: '127.0.0.1',
-      APISIX_DRAIN_SERVE_PORT: '0',
-      APISIX_DRAIN_SERVE_DASHBOARD_ENABLED: 'true',
-      APISIX_DRAIN_SERVE_DASHBOARD_AUTH: 'none',
-      KEY: 'k'
+      APISIX_DRAIN_CONFIG: join(folder, 'config.yaml')
     },
     // Runs as the image's user if possible: only root can change its user.
     ...(process.getuid?.() === 0 && { uid, gid })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { AckView } from '../../agent/report/snapshot/drain-view.ts'
 import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
-import { secretFromEnv } from '../../agent/config/config.ts'
+import { secretOf } from '../build/config.ts'
 import { violations } from './axe.ts'
 import { SHOTS } from './browser.ts'
 import { sceneOf } from './snapshots.ts'
@@ -151,7 +151,7 @@ describe('dashboard page', () => {
   })
 
   it('asks for the token, shows nothing before it is entered, and then opens the drain of the link (D13)', async () => {
-    const token = secretFromEnv('T', { T: 'right' })
+    const token = secretOf('right')
     const { url: root } = await start(scene(), { auth: { kind: 'token', token } })
     const url = `${root}/#drain=past-33`
     const { page, foreign } = await stage.open(url)

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { configFile } from '../build/config.ts'
 import { callHook } from '../build/hook.ts'
 import { startRig, type Rig } from '../build/rig.ts'
 
@@ -95,14 +96,9 @@ describe('feature: a flood on the hook port', () => {
     const [pod, stays] = [rig.pod('few'), rig.pod('few-stays')]
     rig.upstream('few', [pod, stays])
     await rig.applied()
-    const env = {
-      PATH: process.env['PATH'],
-      ...Object.fromEntries(Object.entries(rig.settings).map(([k, v]) => [`APISIX_DRAIN_${k}`, v])),
-      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
-      APISIX_DRAIN_LOG_LEVEL: 'info',
-      KEY: rig.barrierToken
-    }
-    const child = spawn('sh', ['-c', `ulimit -n 256 && exec "${process.execPath}" "${MAIN}"`], { env })
+    const config = configFile({ ...rig.settings, APISIX_ADMIN_KEY: rig.barrierToken })
+    const run = `ulimit -n 256 && exec "${process.execPath}" "${MAIN}" --config "${config}"`
+    const child = spawn('sh', ['-c', run], { env: { PATH: process.env['PATH'] } })
     let log = ''
     child.stdout.on('data', chunk => (log += String(chunk)))
     try {

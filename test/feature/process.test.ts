@@ -20,8 +20,7 @@ interface Ended {
 /** Runs the real program with these arguments, and waits for its end. Before that it awaits `during`, while the program runs. */
 async function program(args: string[], during?: (child: ChildProcess, out: () => string) => Promise<void>) {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, DRAIN_TEST_KEY: 'not-the-key' }
+    stdio: ['ignore', 'pipe', 'pipe']
   })
   const text = { out: '', err: '' }
   child.stdout.on('data', (chunk: Buffer) => (text.out += chunk.toString()))
@@ -106,7 +105,7 @@ describe('the program', () => {
 
   it('doctor names the remedy when the key is refused, and exits with 1', async () => {
     const apisix = settings['apisix'] as Record<string, unknown>
-    const admin = { url: world.gateways.admin.url, keyEnv: 'DRAIN_TEST_KEY' }
+    const admin = { url: world.gateways.admin.url, keyFile: await write('wrong-key', 'not-the-key') }
     const wrong = await write('wrong-key.yaml', { ...settings, apisix: { ...apisix, admin } })
     const { code, out } = await program(['doctor', '--config', wrong])
     expect(code).to.equal(1)
@@ -120,7 +119,7 @@ describe('the program', () => {
     )
     try {
       const apisix = settings['apisix'] as Record<string, unknown>
-      const admin = { url: server.url, keyEnv: 'DRAIN_TEST_KEY' }
+      const admin = { url: server.url, keyFile: await write('wrong-key', 'not-the-key') }
       const hostile = await write('hostile.yaml', { ...settings, apisix: { ...apisix, admin } })
       for (const json of [[], ['--json']]) {
         const { out } = await program(['doctor', '--config', hostile, ...json])

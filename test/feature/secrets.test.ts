@@ -19,6 +19,7 @@ import { createAdminApi } from '../../agent/gateway/apisix/admin-api.ts'
 import { createBarrierClient } from '../../agent/gateway/apisix/barrier-api.ts'
 import { adminOptions, barrierOptions } from '../../agent/start/wire.ts'
 import { startRaw, until } from '../build/apisix.ts'
+import { configFile, fileOf } from '../build/config.ts'
 import { callHook } from '../build/hook.ts'
 import { startRig } from '../build/rig.ts'
 
@@ -68,18 +69,17 @@ describe('feature: secrets are shown nowhere', () => {
           const secrets = [key, token, page]
           const lines: string[] = []
           const log = createLog({ level: 'trace' }, { write: line => void lines.push(line) })
-          const loaded = loadConfig(undefined, {
-            A: key,
-            B: token,
-            C: page,
-            APISIX_DRAIN_APISIX_ADMIN_URL: dead ? 'http://127.0.0.1:9' : server.url,
-            APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'A',
-            APISIX_DRAIN_APISIX_BARRIER_SCHEME: 'http',
-            APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: 'B',
-            APISIX_DRAIN_APISIX_BARRIER_PORT: dead ? '9' : new URL(server.url).port,
-            APISIX_DRAIN_SERVE_DASHBOARD_ENABLED: 'true',
-            APISIX_DRAIN_SERVE_DASHBOARD_TOKEN_ENV: 'C'
-          })
+          const loaded = loadConfig(
+            configFile({
+              APISIX_ADMIN_URL: dead ? 'http://127.0.0.1:9' : server.url,
+              APISIX_ADMIN_KEY: key,
+              APISIX_BARRIER_SCHEME: 'http',
+              APISIX_BARRIER_TOKEN: token,
+              APISIX_BARRIER_PORT: dead ? '9' : new URL(server.url).port,
+              SERVE_DASHBOARD_ENABLED: 'true',
+              SERVE_DASHBOARD_TOKEN: page
+            })
+          )
           if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
           const { config } = loaded
           const admin = createAdminApi(adminOptions(config.apisix.admin))
@@ -122,19 +122,20 @@ describe('feature: secrets are shown nowhere', () => {
       const kube = rig.kubernetes.token
       // The stand-ins' own key is not tested: it is so short that its forms would occur by chance.
       for (const key of [rig.barrierToken, wrong]) {
-        const env = {
-          PATH: process.env['PATH'],
-          ...Object.fromEntries(Object.entries(rig.settings).map(([k, v]) => [`APISIX_DRAIN_${k}`, v])),
-          KEY: key,
-          PAGE: page,
-          APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
-          APISIX_DRAIN_SERVE_DASHBOARD_ENABLED: 'true',
-          APISIX_DRAIN_SERVE_DASHBOARD_TOKEN_ENV: 'PAGE',
-          APISIX_DRAIN_LOG_LEVEL: 'trace'
-        }
+        const config = configFile({
+          ...rig.settings,
+          APISIX_ADMIN_KEY: key,
+          APISIX_BARRIER_TOKEN: key,
+          SERVE_DASHBOARD_ENABLED: 'true',
+          SERVE_DASHBOARD_TOKEN: page,
+          LOG_LEVEL: 'trace'
+        })
         const secrets = [kube, page, ...(key === wrong ? [wrong] : [])]
         const run = (...args: string[]) => {
-          const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+          const child = spawn(process.execPath, [MAIN, ...args, '--config', config], {
+            env: { PATH: process.env['PATH'] },
+            stdio: ['ignore', 'pipe', 'pipe']
+          })
           let text = ''
           for (const stream of [child.stdout, child.stderr])
             stream.on('data', chunk => (text += String(chunk)))
@@ -179,17 +180,17 @@ describe('feature: secrets are shown nowhere', () => {
 
   it('not if the file of a secret is unusable, nor if a secret was written into the configuration by mistake', async () => {
     const planted = 'hunter2-planted-by-mistake'
-    const file = join(folder, 'config.yaml')
+    const [file, keyFile] = [join(folder, 'config.yaml'), fileOf('edd1')]
     const mistakes = [
       { apisix: { admin: { url: 'http://a:1', key: planted } } },
-      { apisix: { admin: { url: `http://admin:${planted}@a:1`, keyEnv: 'KEY' } } },
-      { apisix: { admin: { url: 'http://a:1', keyEnv: 'KEY' }, barrier: { token: planted } } },
-      { apisix: { admin: { url: 'http://a:1', keyEnv: 'KEY' } }, serve: { dashboard: { token: planted } } },
-      { apisix: { admin: { url: 'http://a:1', keyEnv: 'KEY' } }, log: { level: planted } }
+      { apisix: { admin: { url: `http://admin:${planted}@a:1`, keyFile } } },
+      { apisix: { admin: { url: 'http://a:1', keyFile }, barrier: { token: planted } } },
+      { apisix: { admin: { url: 'http://a:1', keyFile } }, serve: { dashboard: { token: planted } } },
+      { apisix: { admin: { url: 'http://a:1', keyFile } }, log: { level: planted } }
     ]
     for (const mistake of mistakes) {
       await writeFile(file, stringify(mistake))
-      const loaded = loadConfig(file, { KEY: 'edd1' })
+      const loaded = loadConfig(file)
       expect(loaded.ok).to.equal(false)
       if (!loaded.ok) expectNone(loaded.problems.join('\n'), [planted], JSON.stringify(mistake))
     }
@@ -272,26 +273,25 @@ describe('feature: each secret goes where it was meant', () => {
     const settings = {
       ...rig.settings,
       APISIX_ADMIN_URL: admin.url,
-      APISIX_ADMIN_KEY_ENV: 'KEY',
+      APISIX_ADMIN_KEY: SECRETS.key,
       APISIX_CONTROL_PORT: String(control),
       APISIX_BARRIER_PORT: String(port),
-      APISIX_BARRIER_TOKEN_ENV: 'BARRIER',
+      APISIX_BARRIER_TOKEN: SECRETS.barrier,
       APISIX_BARRIER_CA_FILE: join(folder, 'ca.crt'),
       APISIX_BARRIER_SERVER_NAME: 'barrier.test',
       SERVE_DASHBOARD_ENABLED: 'true',
-      SERVE_DASHBOARD_TOKEN_ENV: 'PAGE'
+      SERVE_DASHBOARD_TOKEN: SECRETS.page
     }
     const env = {
       PATH: process.env['PATH'],
-      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`APISIX_DRAIN_${name}`, value])),
       ...Object.fromEntries(proxies.map(name => [name, proxy.url])),
       NODE_USE_ENV_PROXY: '1',
-      NODE_TLS_REJECT_UNAUTHORIZED: '0',
-      KEY: SECRETS.key,
-      BARRIER: SECRETS.barrier,
-      PAGE: SECRETS.page
+      NODE_TLS_REJECT_UNAUTHORIZED: '0'
     }
-    const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+    const child = spawn(process.execPath, [MAIN, '--config', configFile(settings)], {
+      env,
+      stdio: ['ignore', 'ignore', 'inherit']
+    })
     ends.push(() => void child.kill('SIGKILL'))
     for (const { calls } of [...Object.values(gateways), ...controls])
       await until('the agent called each of them twice', () => calls() > 1)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
-import { parse } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { checkRbac } from '../../agent/doctor/rights/check-rbac.ts'
 import { packageChart } from '../../scripts/release.ts'
 import { versions } from '../../scripts/version.ts'
@@ -143,21 +143,17 @@ onEachKubernetes('helm on a real API server', version => {
       const { data } = json as { data: Readonly<Record<string, string>> }
       writeFileSync(join(folder, file), Buffer.from(data[key] ?? '', 'base64'))
     }
-    writeFileSync(
-      join(folder, 'config.yaml'),
-      data['config.yaml']
-        .replaceAll('/run/secrets/apisix-drain', folder)
-        .replace(/url: .*/, 'url: http://127.0.0.1:1')
-        .replace(/^inject:\n(?: .*\n)+/m, '')
+    const { inject: _, ...settings } = parse(
+      data['config.yaml'].replaceAll('/run/secrets/apisix-drain', folder)
     )
+    settings.kubernetes = { ...settings.kubernetes, kubeconfig: api.kubeconfigFor(token) }
+    settings.apisix.admin.url = 'http://127.0.0.1:1'
+    Object.assign(settings.serve, { host: '127.0.0.1', port: 0 })
+    writeFileSync(join(folder, 'config.yaml'), stringify(settings))
     const child = spawn(process.execPath, ['agent/main.ts', 'run', '--config', join(folder, 'config.yaml')], {
       cwd: ROOT,
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        APISIX_DRAIN_KUBERNETES_KUBECONFIG: api.kubeconfigFor(token),
-        APISIX_DRAIN_SERVE_HOST: '127.0.0.1',
-        APISIX_DRAIN_SERVE_PORT: '0'
-      }
+      env: {}
     })
     const ended = once(child, 'exit')
     const holder = async () => {

@@ -67,14 +67,14 @@ export const MISTAKES: readonly Mistake[] = [
     args: [],
     file: 'apisix: { admin: { key: edd1c9f0 } }\n',
     exit: 2,
-    says: [/apisix\.admin\.key: a secret is not written into the configuration; use keyFile or keyEnv/]
+    says: [/apisix\.admin\.key: a secret is not written into the configuration; use keyFile/]
   },
   {
     title: 'the Secret of the key is not mounted',
     args: [],
-    env: () => ({
-      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: undefined,
-      APISIX_DRAIN_APISIX_ADMIN_KEY_FILE: '/nowhere/admin-key'
+    settings: () => ({
+      APISIX_ADMIN_KEY: undefined,
+      APISIX_ADMIN_KEY_FILE: '/nowhere/admin-key'
     }),
     exit: 2,
     says: [/apisix\.admin\.keyFile: cannot take the secret from \/nowhere\/admin-key: there is no such file/]
@@ -82,23 +82,23 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'no URL of the Admin API',
     args: [],
-    env: () => ({ APISIX_DRAIN_APISIX_ADMIN_URL: undefined }),
+    settings: () => ({ APISIX_ADMIN_URL: undefined }),
     exit: 2,
     says: [/apisix\.admin\.url: is required, such as "http/]
   },
   {
     title: 'the URL of the Admin API has a path',
     args: [],
-    env: ({ rig }) => ({ APISIX_DRAIN_APISIX_ADMIN_URL: `${rig.admin.url}/apisix/admin` }),
+    settings: ({ rig }) => ({ APISIX_ADMIN_URL: `${rig.admin.url}/apisix/admin` }),
     exit: 2,
     says: [/apisix\.admin\.url: leave out everything after the port/]
   },
   {
     title: 'the port of the agent is in use',
     args: [],
-    env: ({ ports }) => ({
-      APISIX_DRAIN_SERVE_HOST: '127.0.0.1',
-      APISIX_DRAIN_SERVE_PORT: String(ports.page)
+    settings: ({ ports }) => ({
+      SERVE_HOST: '127.0.0.1',
+      SERVE_PORT: String(ports.page)
     }),
     exit: 1,
     says: [/could not start: .*EADDRINUSE/, /serve\.port/]
@@ -106,7 +106,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'the Admin key is wrong',
     args: ['doctor'],
-    env: () => ({ KEY: 'not-the-key' }),
+    settings: () => ({ APISIX_ADMIN_KEY: 'not-the-key' }),
     exit: 1,
     says: [/FAIL +admin-api: .*-> 401/, /credentials\.admin, or .*secretName, or .*admin_key/],
     once: /refused us/
@@ -114,7 +114,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'the host name of the Admin API is misspelled',
     args: ['doctor'],
-    env: () => ({ APISIX_DRAIN_APISIX_ADMIN_URL: 'http://apisix-admim.invalid:9180' }),
+    settings: () => ({ APISIX_ADMIN_URL: 'http://apisix-admim.invalid:9180' }),
     exit: 1,
     says: [/\((ENOTFOUND|EAI_AGAIN)\)/, /the host name has no address: correct it in apisix\.admin\.url/],
     once: /ENOTFOUND|EAI_AGAIN/
@@ -122,7 +122,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'the port of the Admin API is wrong',
     args: ['doctor'],
-    env: ({ ports }) => ({ APISIX_DRAIN_APISIX_ADMIN_URL: `http://127.0.0.1:${ports.closed}` }),
+    settings: ({ ports }) => ({ APISIX_ADMIN_URL: `http://127.0.0.1:${ports.closed}` }),
     exit: 1,
     says: [/ECONNREFUSED/, /check apisix\.admin\.url/],
     once: /ECONNREFUSED/
@@ -130,28 +130,28 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'https for an Admin API without TLS',
     args: ['doctor'],
-    env: ({ ports }) => ({ APISIX_DRAIN_APISIX_ADMIN_URL: `https://127.0.0.1:${ports.page}` }),
+    settings: ({ ports }) => ({ APISIX_ADMIN_URL: `https://127.0.0.1:${ports.page}` }),
     exit: 1,
     says: [/EPROTO|WRONG_VERSION/, /write http instead of https in apisix\.admin\.url/]
   },
   {
     title: 'the CA of the Admin API is not given',
     args: ['doctor'],
-    env: ({ ports }) => ({ APISIX_DRAIN_APISIX_ADMIN_URL: `https://127.0.0.1:${ports.tls}` }),
+    settings: ({ ports }) => ({ APISIX_ADMIN_URL: `https://127.0.0.1:${ports.tls}` }),
     exit: 1,
     says: [/SELF_SIGNED/, /give the PEM of that CA in apisix\.admin\.caFile/]
   },
   {
     title: 'the URL of the Admin API leads to a login page',
     args: ['doctor'],
-    env: ({ ports }) => ({ APISIX_DRAIN_APISIX_ADMIN_URL: `http://127.0.0.1:${ports.page}` }),
+    settings: ({ ports }) => ({ APISIX_ADMIN_URL: `http://127.0.0.1:${ports.page}` }),
     exit: 1,
     says: [/check that apisix\.admin\.url points to one and not to a proxy or a login page/]
   },
   {
     title: 'the kubeconfig leads to kubectl proxy (HTTP/1.1)',
     args: ['doctor'],
-    env: ({ kubeconfigs }) => ({ APISIX_DRAIN_KUBERNETES_KUBECONFIG: kubeconfigs.http1 }),
+    settings: ({ kubeconfigs }) => ({ KUBERNETES_KUBECONFIG: kubeconfigs.http1 }),
     exit: 1,
     says: [/does not offer HTTP\/2, which the agent needs/, /skip +rbac/],
     once: /HTTP\/2/
@@ -159,7 +159,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'nothing listens at the address of the kubeconfig',
     args: ['doctor'],
-    env: ({ kubeconfigs }) => ({ APISIX_DRAIN_KUBERNETES_KUBECONFIG: kubeconfigs.closed }),
+    settings: ({ kubeconfigs }) => ({ KUBERNETES_KUBECONFIG: kubeconfigs.closed }),
     exit: 1,
     says: [/ECONNREFUSED/, /check server of the kubeconfig/],
     once: /ECONNREFUSED/
@@ -167,7 +167,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'the kubeconfig has the CA of another cluster',
     args: ['doctor'],
-    env: ({ kubeconfigs }) => ({ APISIX_DRAIN_KUBERNETES_KUBECONFIG: kubeconfigs.otherCa }),
+    settings: ({ kubeconfigs }) => ({ KUBERNETES_KUBECONFIG: kubeconfigs.otherCa }),
     exit: 1,
     says: [/give the PEM of that CA in certificate-authority of the kubeconfig/],
     once: /does not trust/
@@ -175,32 +175,32 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'a namespace of the configuration does not exist',
     args: ['doctor'],
-    env: () => ({ APISIX_DRAIN_KUBERNETES_NAMESPACES: 'shpo' }),
+    settings: () => ({ KUBERNETES_NAMESPACES: 'shpo' }),
     exit: 1,
     says: [/FAIL +namespaces: .*shpo, which does not exist/, /correct kubernetes\.namespaces/]
   },
   {
     title: 'the selector finds no gateway',
     args: ['doctor'],
-    env: () => ({ APISIX_DRAIN_APISIX_GATEWAYS_SELECTOR: 'app=apisixx' }),
+    settings: () => ({ APISIX_GATEWAYS_SELECTOR: 'app=apisixx' }),
     exit: 1,
     says: [/no gateway is known, in .* with labels app=apisixx/, /correct apisix\.gateways/]
   },
   {
     title: 'agent and plugin have different tokens',
     args: ['doctor'],
-    env: () => ({ BARRIER: 'not-the-token' }),
+    settings: () => ({ APISIX_BARRIER_TOKEN: 'not-the-token' }),
     exit: 1,
-    says: [/FAIL +barrier: .*401/, /apisix\.barrier\.tokenFile or tokenEnv/],
+    says: [/FAIL +barrier: .*401/, /apisix\.barrier\.tokenFile/],
     once: /refused our token/
   },
   {
     title: 'the plugin is not used',
     args: ['doctor'],
-    env: () => ({
-      APISIX_DRAIN_APISIX_BARRIER_PORT: undefined,
-      APISIX_DRAIN_APISIX_BARRIER_SCHEME: undefined,
-      APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: undefined
+    settings: () => ({
+      APISIX_BARRIER_PORT: undefined,
+      APISIX_BARRIER_SCHEME: undefined,
+      APISIX_BARRIER_TOKEN: undefined
     }),
     exit: 0,
     says: [/warn +barrier: the plugin is not used/, /set apisix\.barrier/]
@@ -235,7 +235,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     title: 'status while no agent runs',
     args: ['status'],
-    env: ({ ports }) => ({ APISIX_DRAIN_SERVE_PORT: String(ports.closed) }),
+    settings: ({ ports }) => ({ SERVE_PORT: String(ports.closed) }),
     exit: 2,
     says: [/no agent answers at/, /--url/]
   }

@@ -1,14 +1,15 @@
+import type { Settings } from '../build/config.ts'
 import type { Rig } from '../build/rig.ts'
 
 /** One mistake of an operator, and the output that must explain it. */
 export interface Mistake {
   readonly title: string
   readonly args: readonly string[]
-  /** Variables that differ from a valid environment; `undefined` removes a variable. */
-  readonly env?: (place: Place) => Readonly<Record<string, string | undefined>>
+  /** Settings that differ from a valid configuration; `undefined` removes one. */
+  readonly settings?: (place: Place) => Settings
   /** Makes the mistake in the cluster. */
   readonly prepare?: (place: Place) => void
-  /** A file of configuration, written for this command. */
+  /** The whole file of configuration. */
   readonly file?: string
   readonly exit: number
   /** The output of the command must match each of these: the setting, and the change. */

@@ -12,6 +12,7 @@ import { parse, stringify } from 'yaml'
 import { endAll, type Ends } from '../../sandbox/ends.ts'
 import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { GATEWAY_NAMESPACE } from '../../sandbox/manifests.ts'
+import { configFile } from '../build/config.ts'
 import { startRig } from '../build/rig.ts'
 import type { Mistake, Place } from './mistake.ts'
 
@@ -74,24 +75,20 @@ export async function play(mistake: Mistake): Promise<Printed> {
     const settings = {
       KUBERNETES_KUBECONFIG: kubeconfig,
       APISIX_ADMIN_URL: rig.admin.url,
-      APISIX_ADMIN_KEY_ENV: 'KEY',
+      APISIX_ADMIN_KEY: rig.barrierToken,
       APISIX_CONTROL_PORT: new URL(rig.gateways[0]?.urls.control ?? '').port,
       APISIX_BARRIER_PORT: new URL(rig.gateways[0]?.urls.barrier ?? '').port,
       APISIX_BARRIER_SCHEME: 'http',
-      APISIX_BARRIER_TOKEN_ENV: 'BARRIER',
+      APISIX_BARRIER_TOKEN: rig.barrierToken,
       APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
       SERVE_PORT: '0',
       SERVE_DASHBOARD_ENABLED: 'true',
-      SERVE_DASHBOARD_AUTH: 'none'
+      SERVE_DASHBOARD_AUTH: 'none',
+      ...mistake.settings?.(place)
     }
     const file = join(directory, 'config.yaml')
-    if (mistake.file !== undefined) await writeFile(file, mistake.file)
-    return await run([...mistake.args, ...(mistake.file === undefined ? [] : ['--config', file])], {
-      KEY: rig.barrierToken,
-      BARRIER: rig.barrierToken,
-      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`APISIX_DRAIN_${name}`, value])),
-      ...mistake.env?.(place)
-    })
+    await writeFile(file, mistake.file ?? readFileSync(configFile(settings)))
+    return await run(mistake.args.includes('--config') ? mistake.args : [...mistake.args, '--config', file])
   } finally {
     await endAll(ends)
   }
@@ -103,10 +100,9 @@ async function listen(server: NetServer): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
-  const given = Object.entries(env).filter(([, value]) => value !== undefined)
+async function run(args: readonly string[]) {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env['PATH'], ...Object.fromEntries(given) },
+    env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: LONGEST_MS,
     killSignal: 'SIGKILL'

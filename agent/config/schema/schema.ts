@@ -41,13 +41,10 @@ const admin = z.strictObject({
       description: 'Where the Admin API listens, without a path. It has no safe default, so it is required.',
       example: 'http://apisix-admin.apisix:9180'
     }),
-  keyFile: text().optional().meta({
+  keyFile: text().meta({
     description: 'File that holds the admin key, such as a mounted Secret. Read again when it is rotated.',
     example: '/run/secrets/apisix-drain/admin-key'
   }),
-  keyEnv: text()
-    .optional()
-    .describe('Environment variable that holds the admin key. Exactly one of keyFile and keyEnv is needed.'),
   caFile: text()
     .optional()
     .describe(
@@ -77,13 +74,10 @@ const barrier = z.strictObject({
     .enum(['https', 'http'])
     .default('https')
     .describe('Scheme of the Barrier listener. With `http` everybody who reads that traffic has the token.'),
-  tokenFile: text().optional().meta({
+  tokenFile: text().meta({
     description: 'File that holds the bearer token of the Barrier listener. Read again when it is rotated.',
     example: '/run/secrets/apisix-drain/barrier-token'
   }),
-  tokenEnv: text()
-    .optional()
-    .describe('Environment variable that holds that token. Exactly one of tokenFile and tokenEnv is needed.'),
   caFile: text()
     .optional()
     .describe('PEM file with the CA of an https Barrier listener. Read again when it is replaced.'),
@@ -99,13 +93,14 @@ const barrier = z.strictObject({
   )
 })
 
+/** The selector that matches the pods of the official chart. */
+export const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
+
 const gateways = z.strictObject({
   namespace: text().optional().describe('Namespace of the gateway pods. Without it: all namespaces.'),
   selector: text()
-    .optional()
-    .describe(
-      'Label selector of the gateway pods. Default: `app.kubernetes.io/name=apisix`, as the official chart sets it.'
-    ),
+    .default(CHART_SELECTOR)
+    .describe('Label selector of the gateway pods. The default is what the official chart sets.'),
   static: z
     .array(z.strictObject({ name: text(), host: text() }))
     .min(1)
@@ -158,14 +153,10 @@ const dashboard = z.strictObject({
       'Who may see it: whoever shows the token, or (`none`) everybody who can reach the port. Choose `none` only where something in front of the agent asks who is there.'
     ),
   tokenFile: text().optional().meta({
-    description: 'File that holds the token of the dashboard. Read again when it is rotated.',
+    description:
+      'File that holds the token of the dashboard, needed with `auth: token`. Read again when it is rotated.',
     example: '/run/secrets/apisix-drain/dashboard-token'
   }),
-  tokenEnv: text()
-    .optional()
-    .describe(
-      'Environment variable that holds that token. With `auth: token` exactly one of the two is needed.'
-    ),
   origins: z
     .array(z.url({ protocol: /^https?$/, error: 'must be an origin such as https://drain.example.org' }))
     .default([])

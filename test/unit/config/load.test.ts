@@ -6,6 +6,7 @@ import { stringify } from 'yaml'
 import { loadConfig, printConfig } from '../../../agent/config/load.ts'
 import { pemFromFile } from '../../../agent/config/config.ts'
 import { selfSigned } from '../../../sandbox/kubernetes/tls.ts'
+import { fileOf } from '../../build/config.ts'
 import { rowsOf } from '../../build/rows.ts'
 
 /** A CA that signs nothing. */
@@ -21,14 +22,15 @@ describe('config', () => {
     writeFileSync(path, text)
     return path
   }
-  const ADMIN = 'apisix: { admin: { url: "http://apisix:9180", keyEnv: KEY } }'
-  const env = { KEY: 's3cret' }
-  const problems = (text: string, variables: Record<string, string> = env) => {
-    const loaded = loadConfig(file(text), variables)
+  const ADMIN = 'apisix: { admin: { url: "http://apisix:9180", keyFile: KEY } }'
+  const KEY = fileOf('s3cret')
+  const load = (text: string, flags = {}) => loadConfig(file(text.replaceAll(/\bKEY\b/g, KEY)), flags)
+  const problems = (text: string) => {
+    const loaded = load(text)
     return loaded.ok ? [] : loaded.problems
   }
-  const config = (text: string, variables: Record<string, string> = env) => {
-    const loaded = loadConfig(file(text), variables)
+  const config = (text: string) => {
+    const loaded = load(text)
     if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
     return loaded.config
   }
@@ -62,7 +64,7 @@ describe('config', () => {
     const found = config(`
 kubernetes: { kubeconfig: ${file('{}', 'kubeconfig')}, namespaces: [shop] }
 apisix:
-  admin: { url: "https://apisix:9180/", keyEnv: KEY, caFile: ${ca}, timeout: 2s }
+  admin: { url: "https://apisix:9180/", keyFile: KEY, caFile: ${ca}, timeout: 2s }
   control: { enabled: false }
   barrier: { scheme: https, tokenFile: ${token}, caFile: ${ca}, serverName: barrier.test, ttl: 1m }
   gateways: { static: [{ name: edge, host: 192.0.2.10 }] }
@@ -89,7 +91,7 @@ log: { level: debug }
   it('serves the dashboard only if it is enabled, and only to those who may see it', () => {
     const dashboard = (text: string) => config(`${ADMIN}\nserve: { dashboard: ${text} }`).serve.dashboard
     expect(config(ADMIN).serve.dashboard).to.equal(undefined)
-    expect(dashboard('{ enabled: false, tokenEnv: KEY }')).to.equal(undefined)
+    expect(dashboard('{ enabled: false, tokenFile: KEY }')).to.equal(undefined)
     expect(dashboard('{ enabled: true, auth: none, origins: ["https://ops.example/"] }')).to.deep.equal({
       auth: { kind: 'none' },
       origins: ['https://ops.example']
@@ -99,22 +101,19 @@ log: { level: debug }
   })
 
   it('lists all problems of single settings at once, and shows no value', () => {
-    const found = problems(
-      `
+    const found = problems(`
 apisix:
   admin: { url: "ftp://apisix", key: hunter2, timout: 3s, origins: 5 }
   control: { enabled: false }
 drain: { reserve: 3, settle: 1 s }
 log: { level: loud }
 srve: {}
-`,
-      { APISIX_DRAIN_SERVE_PRT: '4' }
-    )
+`)
     expect(found).to.have.members([
-      'environment variable APISIX_DRAIN_SERVE_PRT: no such setting, did you mean APISIX_DRAIN_SERVE_PORT?',
+      'apisix.admin.keyFile: is required, such as "/run/secrets/apisix-drain/admin-key"',
       'apisix.admin.url: must be an http:// or https:// URL',
       'apisix.admin.origins: no such setting; origins belongs to serve.dashboard.origins',
-      'apisix.admin.key: a secret is not written into the configuration; use keyFile or keyEnv',
+      'apisix.admin.key: a secret is not written into the configuration; use keyFile',
       'apisix.admin.timout: no such setting, did you mean timeout?',
       'drain.reserve: write a duration: a number and a unit, such as 3s, 250ms or 2m',
       'drain.settle: write a duration: a number and a unit, such as 3s, 250ms or 2m',
@@ -126,9 +125,10 @@ srve: {}
 
   it('reports a missing setting that has no default, with an example', () => {
     expect(problems('')).to.have.members([
-      'apisix.admin.url: is required, such as "http://apisix-admin.apisix:9180"'
+      'apisix.admin.url: is required, such as "http://apisix-admin.apisix:9180"',
+      'apisix.admin.keyFile: is required, such as "/run/secrets/apisix-drain/admin-key"'
     ])
-    expect(problems('# only a comment')).to.have.length(1)
+    expect(problems('# only a comment')).to.have.length(2)
   })
 
   interface Refused {
@@ -138,14 +138,14 @@ srve: {}
   }
   for (const { case: name, given, says } of rowsOf('refused.yaml', import.meta.url) as readonly Refused[])
     it(`refuses ${name}`, () => {
-      const apisix = { admin: { url: 'http://a:1', keyEnv: 'KEY' }, ...given.apisix }
+      const apisix = { admin: { url: 'http://a:1', keyFile: 'KEY' }, ...given.apisix }
       const found = problems(stringify({ ...given, apisix }))
       expect(found, found.join('\n')).to.have.length(1)
       expect(found[0]).to.match(new RegExp(says))
     })
 
   it('refuses a file that is missing, no YAML, or no mapping, and names the place', () => {
-    const missing = loadConfig(join(folder, 'nowhere.yaml'), env)
+    const missing = loadConfig(join(folder, 'nowhere.yaml'))
     expect(missing.ok ? [] : missing.problems).to.have.length(1)
     expect(missing.ok ? [] : missing.problems[0]).to.match(
       /nowhere.yaml: cannot be read \(ENOENT\); check --config/
@@ -158,69 +158,26 @@ srve: {}
     expect(problems('apisix: 7')[0]).to.match(/^apisix: expected object/)
   })
 
-  describe('environment', () => {
-    it('wins over the file, sets each kind of setting, and creates sections', () => {
-      const found = config(ADMIN, {
-        ...env,
-        APISIX_DRAIN_DRAIN_SETTLE: '20s',
-        APISIX_DRAIN_SERVE_PORT: '7',
-        APISIX_DRAIN_DRAIN_DRY_RUN: 'true',
-        APISIX_DRAIN_KUBERNETES_NAMESPACES: 'shop, bank,',
-        APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: 'KEY',
-        APISIX_DRAIN_APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
-      })
-      expect(found.drain).to.include({ settleMs: 20_000, dryRun: true })
-      expect(found.serve.port).to.equal(7)
-      expect(found.kubernetes.namespaces).to.deep.equal(['shop', 'bank'])
-      expect(found.apisix.barrier?.token.source).to.equal('<from env KEY>')
-      expect(found.apisix.barrier?.scheme, 'http only where somebody says it (S3)').to.equal('https')
-      expect(found.apisix.gateways).to.deep.include({ kind: 'static' })
+  it('is named by a variable, if not by the command line; without a file nothing is guessed', () => {
+    expect(loadConfig(undefined)).to.deep.equal({
+      ok: false,
+      problems: ['no configuration is given: name its file with --config or in APISIX_DRAIN_CONFIG']
     })
-
-    it('is enough by itself, and can name the file', () => {
-      const alone = loadConfig(undefined, {
-        APISIX_DRAIN_APISIX_ADMIN_URL: 'http://a:1',
-        APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'APISIX_DRAIN_ADMIN_KEY',
-        APISIX_DRAIN_ADMIN_KEY: 'k'
-      })
-      expect(alone.ok).to.equal(true)
-      expect(loadConfig(undefined, { ...env, APISIX_DRAIN_CONFIG: file(ADMIN) }).ok).to.equal(true)
-    })
-
-    it('ignores the variables that Kubernetes sets for a Service of our name', () => {
-      const found = config(ADMIN, {
-        ...env,
-        APISIX_DRAIN_SERVICE_HOST: '10.96.0.9',
-        APISIX_DRAIN_SERVICE_PORT: '8080',
-        APISIX_DRAIN_SERVICE_PORT_HTTP: '8080',
-        APISIX_DRAIN_PORT: 'tcp://10.96.0.9:8080',
-        APISIX_DRAIN_SERVE_PORT: 'tcp://10.96.0.9:8080',
-        APISIX_DRAIN_PORT_8080_TCP: 'tcp://10.96.0.9:8080',
-        APISIX_DRAIN_PORT_8080_TCP_PROTO: 'tcp',
-        APISIX_DRAIN_PORT_8080_TCP_ADDR: '10.96.0.9'
-      })
-      expect(found.serve.port).to.equal(8080)
-    })
-
-    it('leaves unreadable values for the schema to refuse', () => {
-      expect(problems(ADMIN, { ...env, APISIX_DRAIN_SERVE_PORT: '[' })).to.have.length(1)
-      expect(problems(ADMIN, { ...env, APISIX_DRAIN_SERVE_PORT: 'many' })[0]).to.match(
-        /^serve.port: expected/
-      )
-    })
+    process.env['APISIX_DRAIN_CONFIG'] = file(ADMIN.replace('KEY', KEY))
+    try {
+      expect(loadConfig(undefined).ok).to.equal(true)
+    } finally {
+      delete process.env['APISIX_DRAIN_CONFIG']
+    }
   })
 
   it('prints itself with defaults and without secrets', () => {
     const key = file('hunter2', 'key')
-    const barrier = 'barrier: { tokenEnv: KEY }, gateways: { namespace: apisix }'
-    const loaded = loadConfig(
-      file(`apisix: { admin: { url: "http://a:1", keyFile: ${key} }, ${barrier} }`),
-      env
-    )
+    const barrier = 'barrier: { tokenFile: KEY }, gateways: { namespace: apisix }'
+    const loaded = load(`apisix: { admin: { url: "http://a:1", keyFile: ${key} }, ${barrier} }`)
     if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
     const text = printConfig(loaded)
-    expect(text).to.include(`key: <from file ${key}>`)
-    expect(text).to.include('token: <from env KEY>')
+    expect(text).to.include(`keyFile: ${key}`).and.include(`tokenFile: ${KEY}`)
     expect(text).to.include('reserve: 7s')
     expect(text).to.include('namespace: apisix')
     expect(text).not.to.match(/hunter2|s3cret/)
@@ -229,7 +186,7 @@ srve: {}
   })
 
   it('accepts --dry-run on the command line', () => {
-    const loaded = loadConfig(file(ADMIN), env, { dryRun: true })
+    const loaded = load(ADMIN, { dryRun: true })
     expect(loaded.ok && loaded.config.drain.dryRun).to.equal(true)
   })
 
@@ -246,7 +203,7 @@ srve: {}
 
   it('refuses a CA that is not PEM or is damaged, and names the problem', () => {
     const text = (ca: string) =>
-      `apisix: { admin: { url: "https://a:1", keyEnv: KEY, caFile: ${file(ca, 'ca.pem')} } }`
+      `apisix: { admin: { url: "https://a:1", keyFile: KEY, caFile: ${file(ca, 'ca.pem')} } }`
     const at = join(folder, 'ca.pem')
     expect(problems(text('0000'))).to.deep.equal([
       `apisix.admin.caFile: cannot take the CA from ${at}: it holds no PEM certificate (-----BEGIN CERTIFICATE-----)`
@@ -277,7 +234,7 @@ srve: {}
   })
 
   it('accepts the generated example, apart from the key file that is not here', () => {
-    const loaded = loadConfig(join(import.meta.dirname, '../../../config.example.yaml'), {})
+    const loaded = loadConfig(join(import.meta.dirname, '../../../config.example.yaml'))
     expect(loaded.ok ? [] : loaded.problems).to.deep.equal([
       'apisix.admin.keyFile: cannot take the secret from /run/secrets/apisix-drain/admin-key: there is no such file'
     ])

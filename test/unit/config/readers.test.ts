@@ -69,19 +69,20 @@ describe('settings', () => {
 function everything(gateways: string): object {
   const folder = mkdtempSync(join(tmpdir(), 'config-'))
   try {
-    const path = join(folder, 'config.yaml')
+    const [path, KEY] = [join(folder, 'config.yaml'), join(folder, 'key')]
+    writeFileSync(KEY, 's3cret')
     writeFileSync(
       path,
       `
 apisix:
-  admin: { url: "http://apisix:9180", keyEnv: KEY }
-  barrier: { tokenEnv: KEY }
+  admin: { url: "http://apisix:9180", keyFile: ${KEY} }
+  barrier: { tokenFile: ${KEY} }
   gateways: ${gateways}
-serve: { dashboard: { enabled: true, tokenEnv: KEY } }
+serve: { dashboard: { enabled: true, tokenFile: ${KEY} } }
 inject: { file: inject.yaml }
 `
     )
-    const loaded = loadConfig(path, { KEY: 's3cret' })
+    const loaded = loadConfig(path)
     if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
     return loaded.config
   } finally {

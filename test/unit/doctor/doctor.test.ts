@@ -172,7 +172,7 @@ describe('doctor: wired to the agent’s clients', () => {
     const settings = config({
       APISIX_ADMIN_URL: url,
       APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]',
-      APISIX_BARRIER_TOKEN_ENV: 'KEY',
+      APISIX_BARRIER_TOKEN: 'edd1',
       KUBERNETES_NAMESPACES: 'forbidden'
     })
     const { findings } = await examine(doctorChecks(settings, clients([])), systemClock)

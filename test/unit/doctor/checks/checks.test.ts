@@ -127,7 +127,7 @@ describe('doctor', () => {
       readBarrier: async () => HEALTH,
       ...differs
     })
-    const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
+    const barrier = { APISIX_BARRIER_TOKEN: 'edd1' }
 
     it('are all polled', async () => {
       expect(await run(checkGateways(calls(), config(barrier)))).to.deep.equal([
@@ -226,7 +226,7 @@ describe('doctor', () => {
   })
 
   describe('gateways listed by hand', () => {
-    const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY', APISIX_CONTROL_ENABLED: 'false' }
+    const barrier = { APISIX_BARRIER_TOKEN: 'edd1', APISIX_CONTROL_ENABLED: 'false' }
     const listed = ['one', 'two'].map(name => staticGateway({ name, host: name }))
     const found = (readBarrier: GatewayCalls['readBarrier']) =>
       run(checkGateways({ list: async () => listed, readControl: rejects, readBarrier }, config(barrier)))

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { secretFromEnv } from '../../../../agent/config/config.ts'
+import { secretOf } from '../../../build/config.ts'
 import { loadAssets } from '../../../../agent/report/page/dashboard.ts'
 import { buildSnapshot } from '../../../../agent/report/show/build-snapshot.ts'
 import { createGuard } from '../../../../agent/report/page/guard.ts'
@@ -27,7 +27,7 @@ describe('dashboard', () => {
 
   const setUp = (enabled = true, built = true) => {
     const clock = manualClock()
-    const guard = createGuard({ kind: 'token', token: secretFromEnv('T', { T: 't0ken' }) }, clock)
+    const guard = createGuard({ kind: 'token', token: secretOf('t0ken') }, clock)
     const parts = serveParts(manualHolds(), clock, {
       snapshot: () => buildSnapshot(sources()),
       ...(enabled && {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { secretFromEnv } from '../../../../agent/config/config.ts'
+import { secretOf } from '../../../build/config.ts'
 import {
   createGuard,
   isOwnOrigin,
@@ -11,7 +11,7 @@ import { manualClock } from '../../../build/manual-clock.ts'
 describe('guard', () => {
   const setUp = (value = 's3cret') => {
     const clock = manualClock()
-    const guard = createGuard({ kind: 'token', token: secretFromEnv('T', { T: value }) }, clock)
+    const guard = createGuard({ kind: 'token', token: secretOf(value) }, clock)
     const bearer = (token: string) =>
       guard.admits({ authorization: `Bearer ${token}`, cookie: undefined, address: undefined })
     const session = (cookie: string) => guard.admits({ authorization: undefined, cookie, address: undefined })
