@@ -33,7 +33,6 @@ describe('getting started by the README', () => {
   const ran: Ran[] = []
   let folder = ''
   let web: Workload
-  let token = ''
 
   /** Returns the environment of every command. */
   const environment = () => ({
@@ -44,29 +43,21 @@ describe('getting started by the README', () => {
     // The suite's images have this registry in their names.
     R: 'docker.io/library'
   })
-  const exported: string[] = []
   const shell = async (command: string) => {
-    const script = [...exported, `{ ${command}\n} 2>&1`].join('\n')
     const options = { env: environment(), cwd: folder, maxBuffer: 2 ** 24 }
-    const bash = promisify(execFile)('bash', ['-eo', 'pipefail', '-c', script], options)
+    const bash = promisify(execFile)('bash', ['-eo', 'pipefail', '-c', `{ ${command}\n} 2>&1`], options)
     const failed = ({ stdout }: { stdout: string }) => {
       throw new Error(`${command}\n${stdout}`)
     }
     return (await bash.catch(failed)).stdout
   }
-  /** Runs one command of the README, and records its output. A variable that it exports is set for the next commands. */
-  const run = async (command: string) => {
-    const [, name] = /^export (\w+)=/.exec(command) ?? []
-    const output = await shell(name ? `${command}\nprintf %s "$${name}"` : command)
-    if (name) exported.push(`export ${name}='${output}'`)
-    if (name === 'TOKEN') token = output
-    // Helm prints the folders that the links lead to, so both prefixes are removed.
-    const printed = output.replaceAll(`${folder}/`, '').replaceAll(`${ROOT}/`, '')
-    ran.push({ command, output: name ? '' : printed })
-  }
-  const inStep = async (number: number, except = /port-forward|^export R=/) => {
-    const step = steps()[number - 1]
-    for (const command of step?.commands ?? []) if (!except.test(command)) await run(command)
+  /** Runs the commands of one step of the README, and records what they print. */
+  const inStep = async (number: number) => {
+    for (const command of steps()[number - 1]?.commands ?? []) {
+      const output = await shell(command)
+      // Helm prints the folders that the links lead to, so both prefixes are removed.
+      ran.push({ command, output: output.replaceAll(`${folder}/`, '').replaceAll(`${ROOT}/`, '') })
+    }
   }
 
   before(async () => {
@@ -118,7 +109,9 @@ describe('getting started by the README', () => {
   })
 
   it('shows the drains on the dashboard, and answers the hooks of the second restart with proof', async () => {
-    const forward = steps()[4]?.commands.at(-1) ?? ''
+    const notes = ran.map(({ output }) => output).join('')
+    const [forward = '', show = ''] = notes.match(/kubectl.* (?:port-forward|get secret) .*/g) ?? []
+    const token = await shell(show)
     const forwarding = spawn('bash', ['-ec', `exec ${forward}`], { env: environment(), stdio: 'ignore' })
     try {
       await inStep(5)
@@ -142,7 +135,6 @@ describe('getting started by the README', () => {
     expect(await shell(steps()[3]?.commands.at(-1) ?? '')).to.match(
       /started-\S+ \(2 pods\): our hook replaces a sleep of 5s, /
     )
-    ran.push({ command: forward, output: '' })
     if (process.env['UPDATE']) writeFileSync(PAGE, firstDrainPage(steps(), ran))
   })
 })

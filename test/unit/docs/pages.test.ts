@@ -120,12 +120,12 @@ describe('getting started', () => {
     it(`reads the key of the Admin API from the values of APISIX: ${written}`, () => {
       const [command = ''] = steps()[1]?.commands ?? []
       const values = `apisix:\n  admin:\n    credentials:\n      admin: ${written}\n      viewer: other\n`
-      const script = `helm() { printf %s "$VALUES"; }\n${command}\nprintf %s "$ADMIN_KEY"`
+      const script = `helm() { printf %s "$VALUES"; }\nkubectl() { printf %s "\${!#}"; }\n${command}`
       const { stdout } = spawnSync('bash', ['-c', script], {
         encoding: 'utf8',
         env: { VALUES: values, PATH }
       })
-      expect(stdout).to.equal(written.replaceAll(/["']/g, ''))
+      expect(stdout).to.equal(`--from-literal=admin-key=${written.replaceAll(/["']/g, '')}`)
     })
 })
 
