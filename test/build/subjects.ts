@@ -11,7 +11,7 @@ import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/
 import { proveByReads } from '../../agent/rules/proof/observed.ts'
 import { prove } from '../../agent/rules/proof/proof.ts'
 import { answer, budgetProblems, deadlineOf } from '../../agent/rules/drain/answer.ts'
-import type { EndpointFact, PodFact } from '../../agent/rules/drain/facts.ts'
+import type { EndpointFact, PodFact, PodUid } from '../../agent/rules/drain/facts.ts'
 import { begin, step } from '../../agent/rules/drain/step.ts'
 import type { Holder, PlanSettings } from '../../agent/rules/plan/holder.ts'
 import { plan } from '../../agent/rules/plan/plan.ts'
@@ -202,7 +202,7 @@ function planning(
     pods?: Record<string, Facts & { began?: number; ports?: readonly number[] }>
     /** Addresses of pods that are gone. */
     ended?: readonly string[]
-    settings?: Partial<PlanSettings>
+    settings?: Partial<Omit<PlanSettings, 'unsure'>> & { unsure?: readonly PodUid[] }
   },
   _now: number
 ) {
@@ -220,7 +220,7 @@ function planning(
     host => given.ended?.includes(host) ?? false
   )
   const drains = drainsOf(pods.flatMap(({ drain }) => (drain ? [drain] : [])))
-  const settings = { dryRun: false, ...given.settings }
+  const settings = { dryRun: false, ...given.settings, unsure: new Set(given.settings?.unsure) }
   const { changes, kept } = plan(world, drains, settings)
   return {
     remove: changes.map(change => `${change.holder.key}: ${change.nodes.map(node => node.key).join(' ')}`),
