@@ -77,9 +77,7 @@ interface Answer {
 }
 
 /** The exchange took longer than `timeoutMs`. */
-class TooSlow extends Error {
-  override readonly name = 'TooSlow'
-}
+class TooSlow extends Error {}
 
 interface Exchange {
   /**
@@ -125,7 +123,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const { promise, resolve, reject } = Promise.withResolvers<Answer>()
       call.signal?.throwIfAborted()
       const request = send(call)
-      const late = setTimeout(() => reject(new TooSlow(`more than ${call.timeoutMs} ms`)), call.timeoutMs)
+      // An answer that came while this process could not run is read first: timers fire before sockets are read.
+      const slow = () => reject(new TooSlow(`more than ${call.timeoutMs} ms`))
+      const late = setTimeout(() => setImmediate(slow), call.timeoutMs)
       const abort = () => reject(call.signal?.reason as Error)
       call.signal?.addEventListener('abort', abort, { once: true })
       request.on('error', reject)

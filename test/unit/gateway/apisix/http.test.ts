@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createNet, type AddressInfo, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
 import { networkMeaning } from '../../../../agent/config/config.ts'
@@ -79,6 +80,27 @@ describe('calls to the Barrier API', () => {
     expect((await failure(put(endless))).code).to.equal('BARRIER_TOO_LARGE')
   })
 
+  it('get an answer that came in time, though this process could not run until later', async () => {
+    const gateway = new Worker(
+      `const { parentPort } = require('node:worker_threads')
+      const server = require('node:http').createServer((_, response) => response.end('{"fit":true}'))
+      server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`,
+      { eval: true }
+    )
+    http = createHttp({ api: 'BARRIER', keepAlive: true, maxBytes: 1000 })
+    ends.push(
+      () => http.close(),
+      () => void gateway.terminate()
+    )
+    const url = `http://127.0.0.1:${String(await once(gateway, 'message'))}`
+    await put(url)
+    const asked = put(url, { timeoutMs: 100 })
+    await new Promise(resolve => setImmediate(resolve))
+    // The gateway is a thread of its own, and answers meanwhile.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
+    expect(await asked).to.deep.equal({ fit: true })
+  })
+
   const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
   /** Writes the text byte by byte, for ever. */
   const drip = (text: string) => (socket: Socket) => {
@@ -136,7 +158,8 @@ describe('calls to the Barrier API', () => {
           () => open.forEach(socket => socket.destroy())
         )
         const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-        const error = await failure(http.json({ method: 'GET', url, timeoutMs: 150, fresh }))
+        const timeoutMs = code === 'BARRIER_TIMEOUT' ? 150 : 20_000
+        const error = await failure(http.json({ method: 'GET', url, timeoutMs, fresh }))
         expect(error.code).to.equal(code)
         await until('the connection is closed', () => open.size === 0)
       })
