@@ -1,4 +1,8 @@
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
+import { readSecret } from '../../../agent/hook/app.ts'
 import {
   eventually,
   httpNode,
@@ -8,6 +12,7 @@ import {
   TOKEN,
   type TestGateway
 } from '../sandbox/apisix/fixture.ts'
+import { until } from '../../build/apisix.ts'
 import type { EntryOut } from '../../plugin/barrier.ts'
 
 const entry = (more: Record<string, unknown> = {}): Record<string, unknown> => ({
@@ -39,7 +44,57 @@ describe('the Barrier API, in the VM', () => {
     expect(told(await put(entry()))[0]?.state).to.equal('draining')
   })
 
+  it('lets an entry expire', async () => {
+    apisix.gateway.barrier?.entries.put({
+      uid: 'pod-a',
+      ip: '127.0.0.1',
+      port: undefined,
+      state: 'sealed',
+      ttl: 1
+    })
+    expect(apisix.gateway.barrier?.entries.look('127.0.0.1', 80)).to.equal('sealed')
+    await eventually(() => apisix.gateway.barrier?.entries.look('127.0.0.1', 80) === 'free')
+    expect((await apisix.barrier('GET', 'state')).body['entries']).to.deep.equal([])
+  })
+
+  it('avoids a denied node on retries too', async () => {
+    const [bad, denied, good] = [
+      all.add(await httpNode(incoming => incoming.socket.resetAndDestroy())),
+      all.add(await httpNode()),
+      all.add(await httpNode())
+    ]
+    await apisix.route({ [bad.address]: 1, [denied.address]: 1, [good.address]: 1 })
+    await put(entry({ port: denied.port }))
+    for (let n = 0; n < 12; n += 1)
+      expect((await send(`${apisix.gateway.urls.proxy}/`)).body).to.equal(good.address)
+    expect([bad.seen.length > 0, denied.seen.length]).to.deep.equal([true, 0])
+    await eventually(() => apisix.facts.length === 12)
+    expect(apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)).to.deep.equal({
+      requests: 0,
+      long: 0
+    })
+  })
+
   const ask = (wait: number, uids = ['pod-a']) => apisix.barrier('POST', 'inflight', { uids, wait })
+
+  it('counts an upgraded connection as long-lived, until it closes', async () => {
+    const node = all.add(await httpNode())
+    node.server.on('upgrade', (_, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+      socket.pipe(socket)
+      socket.on('error', () => {})
+    })
+    await apisix.route({ [node.address]: 1 })
+    const client = await upgrade(apisix.gateway.urls.proxy)
+    await put(entry())
+    expect(told(await ask(0))[0]?.inflight).to.include({ requests: 0, long: 1, upgraded: 1 })
+    expect(told(await ask(5))[0]?.inflight.long).to.equal(1)
+    client.write('ping')
+    const [echo] = (await once(client, 'data')) as [Buffer]
+    expect(echo.toString()).to.equal('ping')
+    client.destroy()
+    await until('it is closed', async () => told(await ask(0))[0]?.inflight.long === 0)
+  })
 
   it('waits no longer than it is asked to, and not for unknown uids', async () => {
     let finish = () => {}
@@ -55,6 +110,12 @@ describe('the Barrier API, in the VM', () => {
     await request
     expect((await ask(10_000, ['nobody'])).status).to.equal(400)
     expect((await ask(30, ['nobody'])).body).to.deep.include({ entries: [], unknown: ['nobody'] })
+  })
+
+  it('refuses bad input, storing nothing', async () => {
+    for (const bad of [entry({ ip: 'localhost' }), entry({ ttl: 3601 })])
+      expect((await put(bad)).status).to.equal(400)
+    expect(apisix.gateway.barrier?.entries.size).to.equal(0)
   })
 
   it('refuses bodies that are not JSON, other paths and methods, long bodies, and a wrong token', async () => {
@@ -73,6 +134,27 @@ describe('the Barrier API, in the VM', () => {
     ]
     expect(replies.map(({ status }) => status)).to.deep.equal([400, 404, 405, 413, 401])
     for (const { body } of replies) expect(JSON.parse(body)).to.have.property('error_msg')
+  })
+
+  it('fetches the current entries at its start, and is ready only then', async () => {
+    let release = (): void => {}
+    const tokens: (string | undefined)[] = []
+    const agent = createServer((incoming, response) => {
+      tokens.push(incoming.headers.authorization)
+      release = () => response.end(JSON.stringify({ entries: [entry()] }))
+    })
+    await new Promise<void>(resolve => agent.listen(0, '127.0.0.1', resolve))
+    all.add({ close: () => agent.close() })
+    const { port } = agent.address() as { port: number }
+    const fetchEntries = { url: `http://127.0.0.1:${port}`, timeoutMs: 5000 }
+    const starting = all.add(await testGateway({ fetchEntries }))
+    const status = async () => (await starting.barrier('GET', 'ready')).status
+    await eventually(() => tokens.length === 1)
+    expect(await status()).to.equal(503)
+    release()
+    await eventually(async () => (await status()) === 200)
+    expect(starting.gateway.barrier?.entries.look('127.0.0.1', 80)).to.equal('draining')
+    expect(tokens).to.deep.equal([`Bearer ${readSecret(TOKEN)}`])
   })
 
   it("keeps off the shortcut of APISIX's plugin ai; a worker that takes it is unfit", async () => {
@@ -100,3 +182,10 @@ describe('the Barrier API, in the VM', () => {
     )
   })
 })
+
+const upgrade = async (url: string): Promise<Duplex> => {
+  const outgoing = request(url, { agent: false, headers: { connection: 'Upgrade', upgrade: 'echo' } })
+  outgoing.end()
+  const [, socket] = (await once(outgoing, 'upgrade')) as [unknown, Duplex]
+  return socket
+}
