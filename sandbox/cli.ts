@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../agent/config/problems.ts'
 import { TRAFFICS, type Traffic } from './load/options.ts'
 import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
@@ -214,8 +213,7 @@ const wrong = (problems: readonly string[]): Command => ({ kind: 'wrong', proble
 
 function flagProblem(name: string, rawName: string, value: string | undefined): string[] {
   if (!Object.hasOwn(FLAGS, name)) {
-    const meant = nearest(name, Object.keys(FLAGS))
-    return [`unknown option ${rawName}${meant ? `: did you mean --${meant}?` : ': see --help'}`]
+    return [`unknown option ${rawName}: see --help`]
   }
   const takesValue = FLAGS[name as Flag].type === 'string'
   if (takesValue && (value === undefined || value === '')) return [`${rawName} needs a value: see --help`]

@@ -16,8 +16,6 @@ type GatewaySource =
 
 export interface DashboardConfig {
   readonly auth: { readonly kind: 'none' } | { readonly kind: 'token'; readonly token: Secret }
-  /** Further allowed origins, as a browser writes them: scheme, host and port. */
-  readonly origins: readonly string[]
 }
 
 /**
@@ -72,14 +70,10 @@ export function resolve(settings: Settings, problems: string[]) {
     log
   }
 
-  function dashboard({ auth, tokenFile = '', origins }: Settings['serve']['dashboard']): DashboardConfig {
-    return {
-      auth:
-        auth === 'none'
-          ? { kind: 'none' }
-          : { kind: 'token', token: secret('serve.dashboard.tokenFile', tokenFile) },
-      origins: origins.map(origin => new URL(origin).origin)
-    }
+  function dashboard({ auth, tokenFile = '' }: Settings['serve']['dashboard']): DashboardConfig {
+    return auth === 'none'
+      ? { auth: { kind: 'none' } }
+      : { auth: { kind: 'token', token: secret('serve.dashboard.tokenFile', tokenFile) } }
   }
 
   function secret(setting: string, file: string): Secret {

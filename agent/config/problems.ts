@@ -5,7 +5,7 @@ import { CHART_SELECTOR, schema, type Settings } from './schema/schema.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * The problems that the schema found, one line each: the setting, the problem, and the probable intent. Values are not shown,
+ * The problems that the schema found, one line each: the setting, the problem, and what there is instead. Values are not shown,
  * because a value may be a secret.
  */
 export function schemaProblems(issues: readonly Issue[]): string[] {
@@ -55,36 +55,8 @@ function unknownKey(path: readonly string[]): string {
   if (inline && siblings.includes(inline)) {
     return `${dotted}: a secret is not written into the configuration; use ${inline}`
   }
-  const here = nearest(name, siblings)
-  if (here) return `${dotted}: no such setting, did you mean ${here}?`
   const elsewhere = configRows.find(row => row.path.at(-1) === name)
-  return `${dotted}: no such setting${elsewhere ? `; ${name} belongs to ${elsewhere.path.join('.')}` : ''}`
-}
-
-/** Edit distance (Levenshtein) of two short words. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replace = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replace, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
-}
-
-const plain = (word: string) => word.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
-
-/** The known word that the user probably meant: at most a third of it differs. Case and punctuation do not count. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
-  let best: { readonly word: string; readonly far: number } | undefined
-  for (const candidate of known) {
-    const far = distance(plain(word), plain(candidate))
-    if (far <= Math.max(1, candidate.length / 3) && (!best || far < best.far)) best = { word: candidate, far }
-  }
-  return best?.word
+  return `${dotted}: no such setting; ${elsewhere ? `${name} belongs to ${elsewhere.path.join('.')}` : `there are ${siblings.join(', ')}`}`
 }
 
 /** Kubernetes' default grace. Settings that leave no time for a drain within this grace are a mistake. */

@@ -11,7 +11,7 @@ import { createConnection, type Connection } from '../kubernetes/transport/conne
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { podsIn, servicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, leasePlace } from '../start/wire.ts'
-import { checkGateways, checkOthers, checkAdmin, checkSync } from './checks/check-gateways.ts'
+import { checkGateways, checkOthers, checkAdmin } from './checks/check-gateways.ts'
 import { fail, wordsOf, createClusterLists, type Check, type Finding } from './checks/cluster-lists.ts'
 import { checkInjection, checkPods } from './checks/check-pods.ts'
 import { checkKubernetes, checkNamespaces, checkRbac } from './rights/check-rbac.ts'
@@ -56,7 +56,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     kubernetes.namespaces.length > 0 && {
       name: 'namespaces',
       after: ['kubernetes', 'rbac'],
-      check: checkNamespaces(ask, survey, kubernetes.namespaces)
+      check: checkNamespaces(ask, kubernetes.namespaces)
     },
     inject && {
       name: 'injection',
@@ -68,11 +68,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       name: 'others',
       after: ['rbac', 'gateways'],
       check: checkOthers(survey, signal => gatewayCalls.list(signal))
-    },
-    config.sync.allow.length > 0 && {
-      name: 'sync',
-      after: ['kubernetes', 'rbac'],
-      check: checkSync(survey, config.sync.allow)
     },
     {
       name: 'pods',

@@ -53,7 +53,7 @@ function createPage({ config, snapshot: own, clock, log }: PageOptions): Page | 
     parts: { guard, assets },
     snapshot,
     open({ server }) {
-      stream = createStream({ server, guard, origins: config.origins, snapshot, clock, log })
+      stream = createStream({ server, guard, snapshot, clock, log })
     },
     poke: () => stream?.poke(),
     async close() {
@@ -135,7 +135,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   metrics.buildInfo.set({ version, node: process.version }, 1)
   const readiness = createReadiness()
   const cluster = startWatches(config, clock, log)
-  const events = config.kubernetes.events ? eventsOf(cluster, clock, log) : undefined
+  const events = eventsOf(cluster, clock, log)
   const meters = metered(metrics, clock)
   const answers = createAnswers(hostname())
   const sources = startSources({ config, clock, log, meters, cluster, events, answers, inventoryEveryMs })
@@ -160,7 +160,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       logDrains(log.child({ part: 'drain' })),
       views.observer,
       upkeepObserver(sources, sources.writer, () => clock.now()),
-      ...(events ? [emitEvents(events, sources.leader, clock)] : [])
+      emitEvents(events, sources.leader, clock)
     ]
   })
   const page = createPage({
@@ -200,7 +200,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     report: reportReadiness(readiness, sources),
     async stop() {
       loop.stop()
-      await events?.stop()
+      await events.stop()
       await stopSources(sources)
     }
   }

@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../config/problems.ts'
 
 /** The options of `plugin values`. */
 export interface PluginValuesFlags {
@@ -184,10 +183,8 @@ function optionProblem(
   return undefined
 }
 
-function unknown(what: string, word: string, known: readonly string[]): string {
-  const meant = nearest(word, known)
-  return `there is no ${what} ${word}${meant ? `, did you mean ${meant}?` : `; there are ${known.join(', ')}`}`
-}
+const unknown = (what: string, word: string, known: readonly string[]): string =>
+  `there is no ${what} ${word}; there are ${known.join(', ')}`
 
 /** Problems for a person at a terminal, on stderr. */
 export function formatProblems(problems: readonly string[]): string {

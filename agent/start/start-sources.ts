@@ -44,8 +44,7 @@ interface SourceOptions {
   readonly log: Log
   readonly meters: Metered
   readonly cluster: Cluster
-  /** Absent if the agent emits none. */
-  readonly events: Events | undefined
+  readonly events: Events
   /** What agents tell each other by the entries. */
   readonly answers: ToldAnswers
   readonly inventoryEveryMs: number | undefined
@@ -170,7 +169,7 @@ interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader'
   readonly asking: Asking
   readonly log: Log
   readonly drains: DrainStore
-  readonly events: Pick<Events, 'addNotSynced'> | undefined
+  readonly events: Pick<Events, 'addNotSynced'>
 }
 
 /** The parts that look at holders apart from drains. */
@@ -196,7 +195,7 @@ export function startUpkeep(options: UpkeepOptions): UpkeepParts {
       const facts = { service: serviceName(service) }
       if (why === undefined) return log.info(facts, 'service can be synced')
       log.error({ ...facts, why }, 'service is not synced')
-      if (leader.leads()) events?.addNotSynced(service, why)
+      if (leader.leads()) events.addNotSynced(service, why)
     }
   })
   return { sync, ghosts }

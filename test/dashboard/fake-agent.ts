@@ -32,7 +32,6 @@ export async function startFakeAgent(
   const stream = createStream({
     server,
     guard,
-    origins: [],
     snapshot: () => snapshot,
     clock: systemClock,
     log: parts.log

@@ -27,7 +27,7 @@ export const MISTAKES: readonly Mistake[] = [
     title: 'a command is misspelled',
     args: ['docter'],
     exit: 2,
-    says: [/^there is no command docter, did you mean doctor\? \(see --help\)\n$/]
+    says: [/^there is no command docter; there are run, doctor, status, plugin \(see --help\)\n$/]
   },
   {
     title: 'an option of another command',
@@ -53,7 +53,7 @@ export const MISTAKES: readonly Mistake[] = [
     args: [],
     file: 'drain: { reserv: 5s }\n',
     exit: 2,
-    says: [/drain\.reserv: no such setting, did you mean reserve\?/]
+    says: [/drain\.reserv: no such setting; there are reserve, /]
   },
   {
     title: 'a duration without a unit',

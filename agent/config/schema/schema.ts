@@ -156,13 +156,7 @@ const dashboard = z.strictObject({
     description:
       'File that holds the token of the dashboard, needed with `auth: token`. Read again when it is rotated.',
     example: '/run/secrets/apisix-drain/dashboard-token'
-  }),
-  origins: z
-    .array(z.url({ protocol: /^https?$/, error: 'must be an origin such as https://drain.example.org' }))
-    .default([])
-    .describe(
-      'Further origins from which `/api/stream` may be opened, if a proxy in front changes the Host header.'
-    )
+  })
 })
 
 const serve = z.strictObject({
@@ -192,13 +186,7 @@ const kubernetes = z.strictObject({
   account: text()
     .default('/var/run/secrets/kubernetes.io/serviceaccount')
     .describe('Folder with the token and the CA of the account that Kubernetes gives a pod.'),
-  namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
-  events: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Write one Kubernetes Event on every pod that was drained: how it went, or why it was not proved.'
-    )
+  namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.')
 })
 
 const ghosts = z.strictObject({

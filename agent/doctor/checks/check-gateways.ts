@@ -6,7 +6,6 @@ import type { GatewayFact } from '../../rules/drain/facts.ts'
 import { COVER_L4 } from '../../rules/proof/proof.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
 import { fail, ok, warn, type ClusterLists, type Check, type Finding, wordsOf } from './cluster-lists.ts'
-import { allowedBy, settleClaims } from '../../rules/members/members.ts'
 import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
 
 export interface GatewayCalls {
@@ -33,7 +32,7 @@ interface Outcome {
   readonly change: string
 }
 
-/** One finding names at most this many gateways or Services. */
+/** One finding names at most this many gateways. */
 const NAMED = 5
 
 /** Checks that gateways exist, and that what is configured works in each: a gateway that is not Ready or ends is only a warning. */
@@ -182,30 +181,6 @@ const namesOf = (names: readonly string[]): string =>
   names.length > NAMED
     ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`
     : names.join(', ')
-
-const SYNC = 'sync'
-
-/**
- * Checks that each Service that claims an upstream gets it.
- *
- * @param allow `sync.allow`
- */
-export function checkSync(survey: Pick<ClusterLists, 'services'>, allow: readonly string[]): Check {
-  return async signal => {
-    const services = await survey.services(signal)
-    const { claims, problems } = settleClaims(services.asking(), allowedBy(allow))
-    if (problems.size === 0) return [ok(SYNC, `${claims.size} upstreams follow Services`)]
-    const named = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
-    const more = problems.size > NAMED ? ` (and ${problems.size - NAMED} more)` : ''
-    return [
-      warn(
-        SYNC,
-        `Services that no upstream follows: ${named.join(' | ')}${more}`,
-        'correct the annotations of these Services, or sync.allow'
-      )
-    ]
-  }
-}
 
 const NAME = 'admin-api'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { LeasePlace } from '../../kubernetes/lead/elector.ts'
-import { fail, ok, warn, type Check, type Finding, type ClusterLists } from '../checks/cluster-lists.ts'
+import { fail, ok, warn, type Check, type Finding } from '../checks/cluster-lists.ts'
 
 /** One call to the API server. Resolves with any status; rejects if there is no answer. `transport/connection.ts` implements it. */
 type AskKubernetes = (
@@ -36,35 +36,15 @@ const refused = (name: string): Finding =>
 
 const NAMESPACES = 'namespaces'
 
-/** Checks that each configured namespace exists. If the agent may not read a namespace, it is a warning if no pod is in it. */
-export function checkNamespaces(
-  ask: AskKubernetes,
-  survey: Pick<ClusterLists, 'pods'>,
-  namespaces: readonly string[]
-): Check {
+/** Checks that each configured namespace exists. Whether the agent may ask is a matter of `checkRbac`. */
+export function checkNamespaces(ask: AskKubernetes, namespaces: readonly string[]): Check {
   return async signal => {
-    const findings = await Promise.all(namespaces.map(namespace => look(namespace, signal)))
-    const problems = findings.filter(finding => finding !== undefined)
-    return problems.length > 0 ? problems : [ok(NAMESPACES, `${namespaces.join(', ')}: in use`)]
-  }
-
-  async function look(namespace: string, signal: AbortSignal): Promise<Finding | undefined> {
-    const { status } = await ask('GET', `/api/v1/namespaces/${namespace}`, undefined, signal)
-    if (status === 200) return undefined
-    if (status === 404) {
-      return fail(
-        NAMESPACES,
-        `the configuration names namespace ${namespace}, which does not exist`,
-        'correct kubernetes.namespaces'
-      )
-    }
-    const { store } = await survey.pods(signal)
-    for (const pod of store.values()) if (pod.namespace === namespace) return undefined
-    return warn(
-      NAMESPACES,
-      `no pod is in namespace ${namespace}, and the agent may not ask whether it exists`,
-      'check kubernetes.namespaces'
-    )
+    const asked = namespaces.map(name => ask('GET', `/api/v1/namespaces/${name}`, undefined, signal))
+    const answers = await Promise.all(asked)
+    const missing = namespaces.filter((_, i) => answers[i]?.status === 404)
+    if (missing.length === 0) return [ok(NAMESPACES, `${namespaces.join(', ')}: none is missing`)]
+    const what = `the configuration names ${missing.join(', ')}, which does not exist`
+    return [fail(NAMESPACES, what, 'correct kubernetes.namespaces')]
   }
 }
 

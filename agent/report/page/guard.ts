@@ -87,14 +87,8 @@ function sessionOf(cookies: string | undefined): string | undefined {
  * Whether a page of this origin may open the stream. A browser sends cookies with the WebSocket of any site, so this check keeps other
  * sites out. Clients other than browsers send no Origin.
  */
-export function isOwnOrigin(
-  origin: string | undefined,
-  host: string | undefined,
-  others: readonly string[]
-): boolean {
-  if (origin === undefined || others.includes(origin)) return true
-  return URL.canParse(origin) && new URL(origin).host === host
-}
+export const isOwnOrigin = (origin: string | undefined, host: string | undefined): boolean =>
+  origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
 
 /** Whether two secrets are equal. The time does not show how much of a guess was right. */
 export function isSameSecret(a: string, b: string): boolean {

@@ -10,8 +10,6 @@ import { snapshotText } from './dashboard.ts'
 interface StreamOptions {
   readonly server: Server
   readonly guard: Guard
-  /** Origins whose pages may open the stream, in addition to the agent's own. */
-  readonly origins: readonly string[]
   /** Called only when a client needs it; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
   readonly clock: Clock
@@ -57,7 +55,7 @@ const GOING_AWAY = 1001
  * gets no snapshot before it has read the last one.
  */
 export function createStream(options: StreamOptions): Stream {
-  const { server, guard, origins, snapshot, clock, log } = options
+  const { server, guard, snapshot, clock, log } = options
   const limits = { ...LIMITS, ...options.limits }
   const sockets = new WebSocketServer({
     noServer: true,
@@ -77,7 +75,7 @@ export function createStream(options: StreamOptions): Stream {
     if (!guard.admits(shown)) {
       return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
     }
-    if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
+    if (!isOwnOrigin(headers.origin, headers.host)) return '403 Forbidden'
     return closed || clients.size >= limits.maxClients || !snapshot() ? '503 Service Unavailable' : undefined
   }
 

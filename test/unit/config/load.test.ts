@@ -92,10 +92,7 @@ log: { level: debug }
     const dashboard = (text: string) => config(`${ADMIN}\nserve: { dashboard: ${text} }`).serve.dashboard
     expect(config(ADMIN).serve.dashboard).to.equal(undefined)
     expect(dashboard('{ enabled: false, tokenFile: KEY }')).to.equal(undefined)
-    expect(dashboard('{ enabled: true, auth: none, origins: ["https://ops.example/"] }')).to.deep.equal({
-      auth: { kind: 'none' },
-      origins: ['https://ops.example']
-    })
+    expect(dashboard('{ enabled: true, auth: none }')).to.deep.equal({ auth: { kind: 'none' } })
     const { auth } = dashboard(`{ enabled: true, tokenFile: ${file('d4sh\n', 'dashboard')} }`)!
     expect(auth.kind === 'token' && auth.token.read()).to.equal('d4sh')
   })
@@ -103,7 +100,7 @@ log: { level: debug }
   it('lists all problems of single settings at once, and shows no value', () => {
     const found = problems(`
 apisix:
-  admin: { url: "ftp://apisix", key: hunter2, timout: 3s, origins: 5 }
+  admin: { url: "ftp://apisix", key: hunter2, timout: 3s, enabled: 5 }
   control: { enabled: false }
 drain: { reserve: 3, settle: 1 s }
 log: { level: loud }
@@ -112,13 +109,13 @@ srve: {}
     expect(found).to.have.members([
       'apisix.admin.keyFile: is required, such as "/run/secrets/apisix-drain/admin-key"',
       'apisix.admin.url: must be an http:// or https:// URL',
-      'apisix.admin.origins: no such setting; origins belongs to serve.dashboard.origins',
+      'apisix.admin.enabled: no such setting; enabled belongs to apisix.control.enabled',
       'apisix.admin.key: a secret is not written into the configuration; use keyFile',
-      'apisix.admin.timout: no such setting, did you mean timeout?',
+      'apisix.admin.timout: no such setting; there are url, keyFile, caFile, timeout',
       'drain.reserve: write a duration: a number and a unit, such as 3s, 250ms or 2m',
       'drain.settle: write a duration: a number and a unit, such as 3s, 250ms or 2m',
       'log.level: must be one of trace, debug, info, warn, error, fatal',
-      'srve: no such setting, did you mean serve?'
+      'srve: no such setting; there are kubernetes, apisix, drain, serve, leader, sync, ghosts, inject, log'
     ])
     expect(found.join()).not.to.include('hunter2')
   })

@@ -5,15 +5,13 @@ import {
   checkGateways,
   checkOthers,
   type GatewayCalls,
-  checkAdmin,
-  checkSync
+  checkAdmin
 } from '../../../../agent/doctor/checks/check-gateways.ts'
 import { createClusterLists, type Check } from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { checkKubernetes, checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
 import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-store.ts'
 import { config } from '../../../build/config.ts'
 import { GATEWAY } from '../../../build/gateway.ts'
-import { service } from '../../../build/sync-world.ts'
 
 describe('doctor', () => {
   const run = async (check: Check) => {
@@ -249,30 +247,5 @@ describe('doctor', () => {
       const lines = await found(async host => fit(host === 'one' ? `i${asked++ % 2}` : 'i9'))
       expect(lines[2]).to.match(/^fail barrier: one: several gateways answer at its address/)
     })
-  })
-})
-
-const find = (asking: readonly ReturnType<typeof service>[], allow: readonly string[]) => {
-  const survey = {
-    services: () => Promise.resolve({ asking: () => asking }),
-    inventory: () => Promise.resolve({ holders: () => new Map() })
-  }
-  return checkSync(survey as never, allow)(new AbortController().signal)
-}
-
-describe('doctor: sync', () => {
-  const web = service('web', { upstream: 'web' })
-
-  it('counts the upstreams that follow a Service', async () => {
-    const [finding] = await find([web], ['shop/w*'])
-    expect(finding).to.include({ level: 'ok', what: '1 upstreams follow Services' })
-  })
-
-  it('names each Service that has no upstream, with the reason', async () => {
-    const [finding] = await find([web, service('api', { upstream: 'web' })], ['shop/w*'])
-    expect(finding?.level).to.equal('warn')
-    expect(finding?.what).to.include('shop/web: upstreams/web follows shop/api')
-    const [refused] = await find([web], ['shop/api'])
-    expect(refused?.what).to.include('sync.allow does not let namespace shop fill upstreams/web')
   })
 })

@@ -16,7 +16,7 @@ describe('sandbox: as a process', () => {
     const { status, stdout, stderr } = run('--rats', '5')
     expect(status).to.equal(2)
     expect(stdout).to.equal('')
-    expect(stderr).to.contain('did you mean --rate?')
+    expect(stderr).to.contain(': see --help')
   })
 
   it('plays a late and a dead ingress controller by default, if there is one', () => {
