@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { eventually } from '../plugin/eventually.ts'
 import { installAgent } from './agent.ts'
-import { HELPER } from './images/names.ts'
+import { APP, HELPER } from './images/names.ts'
 import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
 import { restart } from './rollout.ts'
 import { answered, endedInTime, kube, lostNothing, observing, PROVED } from './scenario.ts'
@@ -18,6 +18,18 @@ const VALUES = {
   'injection.helper.image.tag': TAG
 }
 const LABEL = 'apisix-drain.io/inject'
+
+/** Containers with ports beside an app that declares none. They end at once at SIGTERM. */
+const BESIDE = [
+  ['exporter', 9100],
+  ['mesh', 15_001]
+].map(([name, port]) => ({
+  name,
+  image: APP,
+  imagePullPolicy: 'Never',
+  ports: [{ containerPort: port }],
+  env: Object.entries({ PORT: String(port), AT_TERM: 'exit' }).map(([name, value]) => ({ name, value }))
+}))
 
 const update = (web: Workload) => restart(world(), web)
 
@@ -40,15 +52,16 @@ function areAddedTo(
   name: string,
   options: Partial<WorkloadOptions> = {}
 ): void {
-  const replicas = 3
-  const scenario = { name, options: { ...options, replicas, arm: 'none' as const }, ends: replicas }
+  const { replicas = 3, beside = [] } = options
+  const load = { answerMs: 100, rate: replicas > 3 ? 250 : 100 }
+  const scenario = { name, options: { ...options, replicas, arm: 'none' as const }, ends: replicas, load }
   const seen = observing(side, { ...scenario, act: update })
   it(`are added to ${what}, and lose no request`, async () => {
     const observed = await seen()
     lostNothing(observed)
     endedInTime(observed, replicas)
     answered(observed, PROVED)
-    expect(observed.hooks).to.have.length(replicas)
+    expect(observed.hooks).to.have.length(replicas * (1 + beside.length))
     for (const { ms } of observed.hooks) expect(ms).to.be.below(FALLBACK_MS)
   })
 }
@@ -65,7 +78,8 @@ describe('hooks injected by the webhook', () => {
 describe('hooks injected by the policy', () => {
   const side = together(3)
   injecting('policy')
-  areAddedTo(side, 'a Deployment', 'by-policy')
+  const many = { replicas: 8, container: { ports: [] }, beside: BESIDE }
+  areAddedTo(together(1), 'every container of eight pods at 250 requests a second', 'by-policy', many)
   areAddedTo(side, 'a native sidecar', 'sidecar-by-policy', { asSidecar: true })
 
   const own = observing(side, {

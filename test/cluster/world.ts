@@ -61,6 +61,8 @@ export interface WorkloadLoad {
   /** How long the app takes for each answer, in ms; default 0. */
   readonly answerMs?: number
   readonly uploads?: boolean
+  /** Requests a second; default 100. */
+  readonly rate?: number
 }
 
 /** The time from an endpoint's change to the owner's write. It is a stress, as in the sandbox: the real controller 1.8 needs 0.1 s. */
@@ -161,9 +163,10 @@ async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Ar
       const { pod } = (await (await fetch(`${proxy}${path}`)).json()) as { pod: string }
       return pod
     },
-    startLoad({ answerMs = 0, uploads = false } = {}) {
+    startLoad({ answerMs = 0, uploads = false, rate = LOAD.rate } = {}) {
       const load = forkLoad({
         ...LOAD,
+        rate,
         targets: gateways.proxies,
         path: `${path}?ms=${answerMs}`,
         traffic: uploads ? 'all' : 'no-uploads'
