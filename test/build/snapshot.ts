@@ -56,7 +56,7 @@ export function sources(differs: Partial<Snapshot> = {}): Omit<Snapshot, 'versio
       reach: { admin: 'http://127.0.0.1:9180', control: { port: 9090 }, barrier: null },
       vouch: { ok: true },
       apisix: { mode: 'etcd' },
-      leader: { leads: true, holder: 'agent-0', lease: 'apisix/apisix-drain', why: '' },
+      leader: { leads: true, holder: 'agent-0', why: '' },
       missingParts: []
     },
     watches: [{ kind: 'pods', state: 'live', lastEventAt: 1_000_001, objects: 1, problem: '' }],
@@ -68,16 +68,13 @@ export function sources(differs: Partial<Snapshot> = {}): Omit<Snapshot, 'versio
         why: 'our plugin is not configured',
         control: { lastSuccessAt: 1_000_050, lastAttemptAt: 1_000_050, problem: '' },
         barrier: null,
-        instance: null,
         plugin: null,
         counts: null,
-        workers: [],
-        applied: {}
+        workers: []
       }
     ],
     inventory: {
       lastSuccessAt: 1_000_000,
-      lastAttemptAt: 1_000_000,
       problem: '',
       holders: 1,
       nodes: 2,

@@ -41,7 +41,6 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
     inventory: {
       ...QUIET.inventory,
       lastSuccessAt: now - 900,
-      lastAttemptAt: now - 900,
       holders,
       hooks: HOOKS
     },
@@ -75,15 +74,13 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
     why: '',
     control: fresh,
     barrier: fresh,
-    instance: `b0c1d2e3f4a5960${i}`,
     plugin: '0.3.0',
     counts: { moved: 120 + 7 * i, succeeded: 2, refused: i, bypasses: 3 },
     workers: [0, 1, 2, 3].map(id => ({
       id,
       revision: 4115 - (i === 2 && id === 3 ? 2 : 0),
       appliedAt: now - 40_000
-    })),
-    applied: { upstreams: 4115 - (i === 2 ? 2 : 0), routes: 4096 }
+    }))
   }
 }
 

@@ -12,7 +12,6 @@ import {
 } from '../snapshot/snapshot.ts'
 import type { DrainMore, DrainView, Moments } from '../snapshot/drain-view.ts'
 import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
-import { slowestOf } from '../../rules/members/behind.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
@@ -73,10 +72,9 @@ export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach 
 }
 
 /** Who leads, as the page shows it. */
-export const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot['agent']['leader'] => ({
+export const leaderView = ({ leads, holder, why }: Leadership): Snapshot['agent']['leader'] => ({
   leads,
   holder: holder ?? null,
-  lease: lease ?? null,
   why
 })
 
@@ -109,28 +107,19 @@ export function gatewayView(
           problem: state.problem || unfit
         }
       : null,
-    instance: state?.status?.instance ?? null,
     plugin: state?.status?.plugin ?? null,
     counts: state?.status ? countsOf(state.status) : null,
     workers: (state?.status?.workers ?? []).map(worker => ({
       id: worker.id ?? -1,
       revision: worker.revision ?? 0,
       appliedAt: worker.applied ? worker.applied * 1000 : null
-    })),
-    applied: appliedIn(state?.status?.workers ?? [])
+    }))
   }
 }
 
 const countsOf = ({ counts }: BarrierGateway): PluginCounts => {
   const { moved, succeeded, refused, bypasses } = counts
   return { moved, succeeded, refused, bypasses }
-}
-
-/** By kind of object, the revision of the slowest worker that serves. */
-function appliedIn(workers: BarrierGateway['workers']): Readonly<Record<string, number>> {
-  const serving = workers.filter(({ exiting }) => exiting !== true)
-  const kinds = new Set(serving.flatMap(({ revisions }) => Object.keys(revisions)))
-  return Object.fromEntries([...kinds].map(kind => [kind, slowestOf(serving, kind)]))
 }
 
 type OnSuccessors = NonNullable<HolderView['onSuccessors']>

@@ -2,14 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
 import type { Drain, Grade, Proven, Ack } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
-import {
-  drainName,
-  idleLagOf,
-  lagOf,
-  type AckView,
-  type DrainView,
-  type DrainLag
-} from '../snapshot/drain-view.ts'
+import { drainName, lagOf, type AckView, type DrainView, type DrainLag } from '../snapshot/drain-view.ts'
 import type { Totals } from '../snapshot/snapshot.ts'
 import { EVIDENCE } from '../metrics/metric-registry.ts'
 import { z } from 'zod'
@@ -113,7 +106,7 @@ export function withProof(history: History, drain: DrainView): History {
   const grade = drain.verdict?.grade ?? null
   if (ms === null || at === null || grade === null || isNotRouted(drain)) return history
   const { uid, namespace, owner } = drain
-  const sample = { at, ms, idleMs: idleLagOf(drain.moments), grade, uid, namespace, owner }
+  const sample = { at, ms, grade, uid, namespace, owner }
   // A pod that was taken back after a proof can be proved again.
   const others = history.lags.filter(lag => lag.uid !== uid)
   return { ...history, lags: onTop(sample, others, LIMITS.lags) }

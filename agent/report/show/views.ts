@@ -167,7 +167,6 @@ export function createViews(options: ViewsOptions): Views {
         })),
         inventory: {
           lastSuccessAt: inventory.readAt() ?? null,
-          lastAttemptAt: inventory.readAt() ?? null,
           problem: inventory.problem(),
           holders: holders.length,
           nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0),

@@ -77,8 +77,6 @@ export interface LagSample {
   readonly at: Millis
   /** The sync lag, in ms: until no new request came. */
   readonly ms: number
-  /** Until the last request had ended, in ms; `null` if nothing counts them. Arrivals have none. */
-  readonly idleMs?: number | null
   readonly grade: Grade
 }
 

@@ -7,7 +7,7 @@ import type { Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
-export const SNAPSHOT_VERSION = 5
+export const SNAPSHOT_VERSION = 6
 
 export interface GatewayView {
   readonly id: string
@@ -22,9 +22,7 @@ export interface GatewayView {
   /** When each of its two interfaces last answered, and the problem of the last try (empty = none). */
   readonly control: Freshness | null
   readonly barrier: Freshness | null
-  /** Filled if the plugin reports it, as are `plugin` and `workers`. */
-  readonly instance: string | null
-  /** The version of the plugin. */
+  /** The version of the plugin; filled if it reports it, as are `workers`. */
   readonly plugin: string | null
   /** Requests that the plugin has decided on since the gateway started; `null` without the plugin. */
   readonly counts: PluginCounts | null
@@ -33,8 +31,6 @@ export interface GatewayView {
     readonly revision: number
     readonly appliedAt: Millis | null
   }[]
-  /** The revision that the gateway's slowest worker has applied, by kind of object. Empty without the plugin. */
-  readonly applied: Readonly<Record<string, number>>
 }
 
 export interface PluginCounts {
@@ -81,7 +77,7 @@ export interface WorkloadView {
   readonly pods: number
 }
 
-interface InventoryView extends Freshness {
+interface InventoryView extends Omit<Freshness, 'lastAttemptAt'> {
   readonly holders: number
   readonly nodes: number
   readonly hooks: HooksView
@@ -127,8 +123,6 @@ interface LeaderView {
   readonly leads: boolean
   /** The holder of the Lease; `null` if none is known. */
   readonly holder: string | null
-  /** `namespace/name`; `null` without an election. */
-  readonly lease: string | null
   readonly why: string
 }
 

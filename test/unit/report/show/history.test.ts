@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { EMPTY, LIMITS, withAck, withPast, withProof } from '../../../../agent/report/show/record.ts'
 import {
+  idleLagOf,
   lagOf,
   latestDecision,
   type DrainView,
@@ -57,14 +58,15 @@ describe('history', () => {
       EMPTY,
       shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
     )
-    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: null, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, grade: 'barrier' }])
     expect(withProof(EMPTY, shown({ confirmedAt: null }, null)).lags).to.deep.equal([])
   })
 
   it('separates the seal from the end of the last request (D3)', () => {
     const moments = { decidedAt: 1_000_000, seenAt: 1_000_001, sealedAt: 1_000_042, confirmedAt: 1_009_000 }
     const { lags } = withProof(EMPTY, shown({ ...moments, idleAt: 1_009_000 }))
-    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: 8999, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, grade: 'barrier' }])
+    expect(idleLagOf({ ...moments, idleAt: 1_009_000 })).to.equal(8999)
   })
 
   it('has no lag of a pod that no gateway routed to, and forgets it if it has no hook (D4)', () => {
