@@ -24,6 +24,9 @@ export const ADMIN_FAULTS = {
   'Admin API: 503 to writes': inject({ fault: { kind: 'status', status: 503 }, method: 'PATCH' }),
   'Admin API: 401': inject({ fault: { kind: 'status', status: 401 } }),
   'Admin API: other key': inject({ fault: WRONG_KEY }),
+  'Admin API: 200 with rubbish': inject({
+    fault: { kind: 'status', status: 200, body: '{"list":[{}],"key":1}' }
+  }),
   'Admin API: hangs': inject({ fault: { kind: 'hang' } }),
   'Admin API: slow': inject({ fault: { kind: 'slow', ms: 300 } }),
   // A listing is `SLOW_LISTING_MS` old when it arrives.
