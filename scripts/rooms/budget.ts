@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 50040,
+  'tests: lines': 50039,
   'tests: files': 423,
   'Markdown: bytes': 238612,
   settings: 37,

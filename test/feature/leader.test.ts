@@ -94,7 +94,6 @@ describe('feature: one of two agents leads', () => {
     expect(agent.leader).to.deep.equal({
       leads: false,
       holder: holder(rig),
-      lease: 'default/drain',
       why: 'another agent holds the Lease'
     })
   })

@@ -131,7 +131,7 @@ describe('feature: apisix-drain status', () => {
       expect(await code).to.equal(2)
       expect(said.err).to.equal('')
       expect((JSON.parse(said.out) as { problems: string[] }).problems[0]).to.match(
-        /^apisix\.admin\.url: is required/
+        /^no configuration is given: name its file/
       )
     })
 })
