@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 21761,
+  'agent: lines': 21757,
   'agent: files': 110,
   'agent/base: lines': 591,
   'agent/base: files': 4,
@@ -18,13 +18,13 @@ export const BUDGET: Figures = {
   'agent/round: files': 13,
   'agent/upkeep: lines': 498,
   'agent/upkeep: files': 2,
-  'agent/report: lines': 3232,
+  'agent/report: lines': 3229,
   'agent/report: files': 16,
   'agent/hook: lines': 1279,
   'agent/hook: files': 6,
   'agent/start: lines': 1022,
   'agent/start: files': 5,
-  'agent/doctor: lines': 1826,
+  'agent/doctor: lines': 1825,
   'agent/doctor: files': 9,
   'page: lines': 3940,
   'page: files': 31,
@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 50039,
+  'tests: lines': 50038,
   'tests: files': 423,
   'Markdown: bytes': 238612,
   settings: 37,

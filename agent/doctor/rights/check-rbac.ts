@@ -34,17 +34,16 @@ const refused = (name: string): Finding =>
     'check kubernetes.kubeconfig and its context, or the ServiceAccount of the pod'
   )
 
-const NAMESPACES = 'namespaces'
-
-/** Checks that each configured namespace exists. Whether the agent may ask is a matter of `checkRbac`. */
+/** Checks that each configured namespace exists. What the agent may not see is no evidence that it does. */
 export function checkNamespaces(ask: AskKubernetes, namespaces: readonly string[]): Check {
   return async signal => {
     const asked = namespaces.map(name => ask('GET', `/api/v1/namespaces/${name}`, undefined, signal))
     const answers = await Promise.all(asked)
-    const missing = namespaces.filter((_, i) => answers[i]?.status === 404)
-    if (missing.length === 0) return [ok(NAMESPACES, `${namespaces.join(', ')}: none is missing`)]
-    const what = `the configuration names ${missing.join(', ')}, which does not exist`
-    return [fail(NAMESPACES, what, 'correct kubernetes.namespaces')]
+    const at = (status: number) => namespaces.filter((_, i) => answers[i]?.status === status)
+    if (at(200).length === namespaces.length) return [ok('namespaces', `${namespaces.join(', ')}: in use`)]
+    const what = `the configuration names ${at(404).join(', ')}, which does not exist`
+    if (at(404).length > 0) return [fail('namespaces', what, 'correct kubernetes.namespaces')]
+    return [warn('namespaces', 'the agent may not see whether each exists', 'let it get namespaces (rbac)')]
   }
 }
 

@@ -60,9 +60,13 @@ function gatewayGauges(
   gatewaySuccess.reset()
   gatewayUnfit.reset()
   for (const evidence of EVIDENCE) gatewayEvidence.set({ evidence }, 0)
-  // A gateway that never answered has the time 0.
-  const answered = (api: string, gateway: string, at: number = 0) =>
-    gatewaySuccess.set({ api, gateway }, at / 1000)
+  const oldest = new Map<string, number>()
+  // A gateway that never answered has the time 0. Of several with one name, the worst counts.
+  const answered = (api: string, gateway: string, at: number = 0) => {
+    const worst = Math.min(at, oldest.get(`${api} ${gateway}`) ?? at)
+    oldest.set(`${api} ${gateway}`, worst)
+    gatewaySuccess.set({ api, gateway }, worst / 1000)
+  }
   for (const one of gateways) {
     const { available } = gatewayView(one, sources, control)
     gatewayEvidence.inc({ evidence: available ?? 'none' })
@@ -85,14 +89,7 @@ function pluginCounts(
     const status = barrier?.state(id)?.status
     if (!status) continue
     const { moved, succeeded, refused, bypasses, errors } = status.counts
-    const counts = {
-      moved,
-      succeeded,
-      refused,
-      bypassed: bypasses,
-      late: status.held.late,
-      error: errors
-    }
+    const counts = { moved, succeeded, refused, bypassed: bypasses, late: status.held.late, error: errors }
     for (const decision of DECISIONS) pluginRequests.inc({ gateway, decision }, counts[decision] ?? 0)
   }
 }
