@@ -3,15 +3,7 @@ import { createServer, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
 import { readSecret } from '../../../agent/hook/app.ts'
-import {
-  eventually,
-  httpNode,
-  opened,
-  send,
-  testGateway,
-  TOKEN,
-  type TestGateway
-} from '../sandbox/apisix/fixture.ts'
+import { httpNode, opened, send, testGateway, TOKEN, type TestGateway } from '../sandbox/apisix/fixture.ts'
 import { until } from '../../build/apisix.ts'
 import type { EntryOut } from '../../plugin/barrier.ts'
 
@@ -53,7 +45,7 @@ describe('the Barrier API, in the VM', () => {
       ttl: 1
     })
     expect(apisix.gateway.barrier?.entries.look('127.0.0.1', 80)).to.equal('sealed')
-    await eventually(() => apisix.gateway.barrier?.entries.look('127.0.0.1', 80) === 'free')
+    await until('it ended', () => apisix.gateway.barrier?.entries.look('127.0.0.1', 80) === 'free')
     expect((await apisix.barrier('GET', 'state')).body['entries']).to.deep.equal([])
   })
 
@@ -68,7 +60,7 @@ describe('the Barrier API, in the VM', () => {
     for (let n = 0; n < 12; n += 1)
       expect((await send(`${apisix.gateway.urls.proxy}/`)).body).to.equal(good.address)
     expect([bad.seen.length > 0, denied.seen.length]).to.deep.equal([true, 0])
-    await eventually(() => apisix.facts.length === 12)
+    await until('twelve facts', () => apisix.facts.length === 12)
     expect(apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)).to.deep.equal({
       requests: 0,
       long: 0
@@ -101,7 +93,7 @@ describe('the Barrier API, in the VM', () => {
     const node = all.add(await httpNode((_, response) => (finish = () => response.end())))
     await apisix.route({ [node.address]: 1 })
     const request = send(`${apisix.gateway.urls.proxy}/`)
-    await eventually(() => node.seen.length === 1)
+    await until('the node has it', () => node.seen.length === 1)
     await put(entry())
     const began = performance.now()
     expect(told(await ask(0.05))[0]?.inflight.requests).to.equal(1)
@@ -149,10 +141,10 @@ describe('the Barrier API, in the VM', () => {
     const fetchEntries = { url: `http://127.0.0.1:${port}`, timeoutMs: 5000 }
     const starting = all.add(await testGateway({ fetchEntries }))
     const status = async () => (await starting.barrier('GET', 'ready')).status
-    await eventually(() => tokens.length === 1)
+    await until('the worker asked', () => tokens.length === 1)
     expect(await status()).to.equal(503)
     release()
-    await eventually(async () => (await status()) === 200)
+    await until('it answers', async () => (await status()) === 200)
     expect(starting.gateway.barrier?.entries.look('127.0.0.1', 80)).to.equal('draining')
     expect(tokens).to.deep.equal([`Bearer ${readSecret(TOKEN)}`])
   })
@@ -163,7 +155,9 @@ describe('the Barrier API, in the VM', () => {
     const statusAfterChange = async () => {
       await apisix.admin('PUT', 'routes/r', { uri: '/*', upstream })
       const { workers } = apisix.gateway
-      await eventually(() => workers.every(({ config }) => config.revision === apisix.store.revision))
+      await until('every worker has it', () =>
+        workers.every(({ config }) => config.revision === apisix.store.revision)
+      )
       return (await send(`${apisix.gateway.urls.proxy}/`)).status
     }
     const unfit = async () => String((await apisix.barrier('GET', 'state')).body['unfit'])

@@ -1,14 +1,8 @@
 import { request, type ClientRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { expect } from 'chai'
-import {
-  eventually,
-  httpNode,
-  opened,
-  testGateway,
-  type TestGateway,
-  type TestNode
-} from '../sandbox/apisix/fixture.ts'
+import { httpNode, opened, testGateway, type TestGateway, type TestNode } from '../sandbox/apisix/fixture.ts'
+import { until } from '../../build/apisix.ts'
 
 interface Reply {
   readonly status: number
@@ -67,7 +61,10 @@ describe('slow uploads, in the VM', () => {
   it('reach the node that was removed meanwhile', async () => {
     const answers = await upload(2, async () => {
       await apisix.admin('PATCH', 'upstreams/u', { nodes: { [old.address]: null } })
-      await eventually(() => apisix.gateway.workers[0]?.config.revision === apisix.store.revision)
+      await until(
+        'the worker has it',
+        () => apisix.gateway.workers[0]?.config.revision === apisix.store.revision
+      )
     })
     expect(bodies(answers)).to.deep.equal([old.address, other.address].toSorted())
   })
@@ -78,7 +75,7 @@ describe('slow uploads, in the VM', () => {
       expect(bodies(answers)).to.deep.equal([other.address, other.address])
       expect(old.seen).to.deep.equal([])
       expect(apisix.gateway.barrier?.counts.moved).to.equal(1)
-      await eventually(() => apisix.facts.length === 2)
+      await until('two facts', () => apisix.facts.length === 2)
       expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
     })
 })

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Fault } from '../../../../sandbox/apisix/faults.ts'
-import { adminOfEachTest, eventually, type Reply } from './fixture.ts'
+import { adminOfEachTest, type Reply } from './fixture.ts'
+import { until } from '../../../build/apisix.ts'
 import { rowsOf } from '../../../build/rows.ts'
 
 /** Faults that no other test would miss if they did nothing: an Admin API without a fault passes their tests too. */
@@ -19,7 +20,7 @@ describe('sandbox/apisix Admin API: faults', () => {
       () => (answered = true),
       () => {}
     )
-    await eventually(() => JSON.stringify(nodes()) === '{"b":1}')
+    await until('the nodes are written', () => JSON.stringify(nodes()) === '{"b":1}')
     expect((await ask('GET', 'upstreams/u')).status).to.equal(200)
     expect(answered).to.equal(false)
   })

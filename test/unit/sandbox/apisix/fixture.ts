@@ -221,7 +221,9 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
     route: async (nodes, extra = {}) => {
       await self.admin('PUT', 'upstreams/u', { type: 'roundrobin', nodes, ...extra })
       await self.admin('PUT', 'routes/r', { uri: '/*', upstream_id: 'u' })
-      await eventually(() => gateway.workers.every(worker => worker.config.revision === store.revision))
+      await until('every worker has it', () =>
+        gateway.workers.every(worker => worker.config.revision === store.revision)
+      )
     },
     barrier: async (method, path, body) => {
       const answer = await fetch(`${gateway.urls.barrier}/v1/barrier/${path}`, {
@@ -238,7 +240,3 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
   }
   return self
 }
-
-/** Calls `until` with the arguments in the other order. */
-export const eventually = (holds: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> =>
-  until(what, holds)

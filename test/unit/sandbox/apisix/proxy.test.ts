@@ -1,8 +1,8 @@
 import { expect } from 'chai'
+import { until } from '../../../build/apisix.ts'
 import { rowsOf } from '../../../build/rows.ts'
 import {
   deadAddress,
-  eventually,
   httpNode,
   opened,
   rawNode,
@@ -74,7 +74,7 @@ describe('sandbox/apisix proxy answers a client as APISIX does', () => {
     })
     await apisix.route({ [all.add(node).address]: 1 })
     expect(await send(url())).to.deep.equal({ status: 200, body: 'hello', truncated: true })
-    await eventually(() => apisix.facts.length === 1)
+    await until('one fact', () => apisix.facts.length === 1)
     expect(apisix.facts[0]?.truncated).to.equal(true)
   })
 })

@@ -5,7 +5,7 @@ import { podStore } from '../../../../sandbox/kubelet/pod-store.ts'
 import type { PodRecord } from '../../../../sandbox/kubelet/record.ts'
 import { createStore, type Store } from '../../../../sandbox/kubernetes/store.ts'
 import { now } from '../../../../sandbox/now.ts'
-import { ranMs, until } from '../../../build/apisix.ts'
+import { ranMs } from '../../../build/apisix.ts'
 import type { Container, Hook, Pod } from '../../../../sandbox/kubernetes/objects.ts'
 
 /** A command that ends at once at TERM. A shell starts faster than Node. */
@@ -100,6 +100,3 @@ export function ranBetween(from: number, to: number): number {
   const origin = now() - performance.now()
   return ranMs(from - origin, to - origin)
 }
-
-/** Calls `until` with a longer limit, because this process does not see the stalls of other processes. */
-export const eventually = (what: string, holds: () => boolean): Promise<void> => until(what, holds, 60_000)
