@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+import { readFile } from 'node:fs/promises'
 import { builtFrom } from '../../sandbox/ends.ts'
-import { GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
+import type { PodRecord } from '../../sandbox/kubelet/record.ts'
+import { APP, GATEWAY_NAMESPACE, NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
 import { now } from '../../sandbox/now.ts'
 import type { SandboxMode } from '../../sandbox/owner/start.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
@@ -16,40 +16,70 @@ export interface ExcessCase {
   readonly allReady: boolean
 }
 
-/** What users feel: how long a hook waits after nothing needs its pod any more. */
+/** What users feel: how long the agent lets a hook wait after nothing needs its pod any more. */
 export interface ExcessResult {
   readonly requests: number
   readonly failed: number
-  /** From the later of (the hook's start, the end of the pod's last request) to the end of the hook. */
-  readonly excessMs: Spread
-  /** A hook of the same form that the agent answers at once, under the same load. */
-  readonly floorMs: Spread
+  /** In rolling updates, where a pod starts for each that ends: on two cores its start takes the CPU of the gateways and of the agent. */
+  readonly updateMs: Spread
+  /** In a scale-down, one pod at a time: no pod starts. */
+  readonly downMs: Spread
 }
 
-const FLOORS = 40
-const run = promisify(execFile)
+const REPLICAS = 10
 
-/** Makes these rolling updates of ten pods, in a new world. A replacement is there before a pod ends. */
+/** Makes these rolling updates of ten pods, in a new world, and then ends all but two of them. A replacement is there before a pod ends. */
 export async function excess({ mode, allReady }: ExcessCase, rollouts: number): Promise<ExcessResult> {
   return await builtFrom(async (ends, close) => {
     const preStop = HOOKS['drain-barrier']
-    const world = await startWorld({ replicas: 10, gateways: 3, workers: 2, seed: 1, mode, preStop })
+    const world = await startWorld({ replicas: REPLICAS, gateways: 3, workers: 2, seed: 1, mode, preStop })
     ends.push(() => world.close())
     if (!allReady) notReady(world)
-    await world.startAgent()
+    const agent = await world.startAgent()
     const load = world.startLoad({ rate: 100, traffic: 'no-uploads', timeoutMs: 15_000, seed: 1 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 100)
-    const floorMs = await floors(world)
     const { kubelet, kubernetes } = world
     for (let n = 0; n < rollouts; n += 1) await rollOut({ store: kubernetes.store, kubelet })
+    const inUpdates = endedPods(world).length
+    for (let replicas = REPLICAS - 1; replicas > 1; replicas -= 1) {
+      const ended = endedPods(world).length
+      kubernetes.store.modify('deployments', NAMESPACE, APP, now => ({
+        ...now,
+        spec: { ...now.spec, replicas }
+      }))
+      await waitFor('one pod is gone', () => endedPods(world).length > ended)
+    }
     const { requests, failed } = await load.stop()
-    const excessMs = kubelet
-      .records()
-      .flatMap(({ hooks, answeredAt }) =>
-        hooks.map(({ startedAt, endedAt }) => endedAt - Math.max(startedAt, Math.min(answeredAt, endedAt)))
-      )
+    const took = excessOf(endedPods(world), await readFile(agent.logFile, 'utf8'))
     await close()
-    return { requests, failed, excessMs: spread(excessMs), floorMs: spread(floorMs) }
+    return {
+      requests,
+      failed,
+      updateMs: spread(took.slice(0, inUpdates)),
+      downMs: spread(took.slice(inUpdates))
+    }
+  })
+}
+
+/** In the order of their ends. */
+const endedPods = ({ kubelet }: World): readonly PodRecord[] =>
+  kubelet
+    .records()
+    .filter(({ goneAt }) => goneAt !== undefined)
+    .toSorted((a, b) => (a.goneAt ?? 0) - (b.goneAt ?? 0))
+
+/** From the later of the hook's arrival and the end of the pod's last request to the agent's answer, in ms. */
+function excessOf(pods: readonly PodRecord[], log: string): readonly number[] {
+  const offset = Date.now() - now()
+  const answers = new Map<string, { readonly at: number; readonly elapsedMs: number }>()
+  for (const line of log.split('\n').filter(text => text.includes('"hook answered"'))) {
+    const { uid, time, elapsedMs } = JSON.parse(line) as { uid: string; time: string; elapsedMs: number }
+    answers.set(uid, { at: Date.parse(time) - offset, elapsedMs })
+  }
+  return pods.map(({ uid, name, answeredAt }) => {
+    const answer = answers.get(uid)
+    if (!answer) throw new Error(`the agent did not answer the hook of ${name}`)
+    return Math.max(0, Math.min(answer.elapsedMs, answer.at - answeredAt))
   })
 }
 
@@ -58,14 +88,4 @@ function notReady({ kubernetes: { store }, gateways }: World): void {
   const status = runningStatus(host, new Date().toISOString())
   const conditions = status.conditions.map(one => (one.type === 'Ready' ? { ...one, status: 'False' } : one))
   store.patchStatus('pods', GATEWAY_NAMESPACE, name, { ...status, conditions })
-}
-
-async function floors({ agentUrl }: World): Promise<readonly number[]> {
-  const took: number[] = []
-  for (let n = 0; n < FLOORS; n += 1) {
-    const from = now()
-    await run('sh', ['-c', `curl -fsS --noproxy '*' "${agentUrl}/healthz" || sleep 5`])
-    took.push(now() - from)
-  }
-  return took
 }

@@ -5,7 +5,7 @@ import type { Traffic } from '../../sandbox/load/options.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
-import { startNaive, type NaiveWay } from './naive.ts'
+import { startNaive } from './naive.ts'
 import { spread, type Spread } from './stats.ts'
 
 /** The preStop hooks to compare. Each is measured by a rolling update of ten pods under load. */
@@ -14,8 +14,6 @@ export const HOOK_ARMS = [
   'sleep-5',
   'sleep-15',
   'admin-answered',
-  'admin-and-50-ms',
-  'slice-polled',
   'drain-observed',
   'drain-barrier'
 ] as const
@@ -89,7 +87,7 @@ export async function hookRun(arm: HookArm, seed: number, situation: Situation =
   const ends: Ends = [() => world.close()]
   try {
     if (arm.startsWith('drain-')) await world.startAgent()
-    else if (isNaive(arm)) ends.push(await startNaive(arm, world))
+    else if (arm === 'admin-answered') ends.push(await startNaive(world))
     return await underLoad(world, seed, situation)
   } finally {
     await endAll(ends)
@@ -140,9 +138,6 @@ export function hookResult(arm: HookArm, runs: readonly HookRun[]): HookArmResul
   }
 }
 
-const isNaive = (arm: HookArm): arm is NaiveWay & HookArm =>
-  arm === 'admin-answered' || arm === 'admin-and-50-ms' || arm === 'slice-polled'
-
 const shell = (script: string): Hook => ({ exec: { command: ['sh', '-c', script] } })
 const ask = (url: string, path: string) =>
   shell(
@@ -155,8 +150,6 @@ export const HOOKS: Record<HookArm, ((agentUrl: string) => Hook) | undefined> = 
   'sleep-5': () => shell('sleep 5'),
   'sleep-15': () => shell('sleep 15'),
   'admin-answered': url => ask(url, '/'),
-  'admin-and-50-ms': url => ask(url, '/'),
-  'slice-polled': url => ask(url, '/'),
   'drain-observed': url => ask(url, NAMED),
   'drain-barrier': url => ask(url, NAMED)
 }

@@ -44,7 +44,6 @@ const LIMITS: readonly Limit[] = [
   },
   naive('no-hook'),
   naive('admin-answered'),
-  naive('admin-and-50-ms'),
   {
     what: 'overhead p50, ratio',
     section: 'overhead',

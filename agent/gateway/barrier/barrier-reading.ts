@@ -78,7 +78,6 @@ function agesOf(
   return { sealedAt, idleAt: before?.idleAt ?? idleAt }
 }
 
-/** The long-lived requests by kind. */
 const longLivedIn = ({
   upgraded = 0,
   sse = 0,
@@ -160,9 +159,8 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
 const POLL_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
- * The pause before the next poll of entries, in ms. These polls show bypasses, long-lived connections, and progress before the seal. An
- * answer with hundreds of entries costs CPU on both sides. While requests are in flight (`busy`), reports change all the time. That is
- * no reason to poll more often, so the shortest pause is then longer. `unchangedFor`: since a report or the desired entries last changed.
+ * The pause before the next poll of entries, in ms. `unchangedFor`: since a report or the desired entries last changed. Long answers cost CPU
+ * on both sides. While requests are in flight (`busy`), reports change all the time: no reason to poll more often.
  */
 export function pollPause(entries: number, busy: boolean, unchangedFor: number): number {
   const shortest = Math.max(busy ? POLL_MS.busy : POLL_MS.shortest, entries * POLL_MS.each)

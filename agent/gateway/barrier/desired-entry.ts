@@ -42,7 +42,7 @@ export function entryAt(desired: DesiredDrain, gatewayId: string): DesiredEntry 
   return sealIf ? { ...drain, sealIf } : { ...drain, state: 'draining' }
 }
 
-const sameList = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
+export const sameList = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
   a.length === b.length && a.every((one, i) => one === b[i])
 
 export const sameNodes = (

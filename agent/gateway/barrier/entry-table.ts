@@ -5,6 +5,7 @@ import {
   entriesOf,
   hasSuccessors,
   lostSuccessors,
+  sameList,
   sameNodes,
   samePut,
   successorsOf,
@@ -26,9 +27,8 @@ interface EntryTable {
   /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
   /**
-   * Whether a put has the field `successors`. An empty field removes the successors that another agent named, and this agent may only be
-   * late to see them. So it sends an empty field only after it has named successors itself, if the address of one is another pod's, or with
-   * a renewal if it knows that there are none.
+   * Whether a put has the field `successors`. An empty one removes what another agent named, and this agent may only be late to see it. So an
+   * empty one is sent only after this agent has named some, if the address of one is another pod's, or with a renewal if there are none.
    */
   tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
   /** The stops of containers of which the gateway holds entries, by uid. */
@@ -114,6 +114,10 @@ export function createEntryTable(
   let movedAt = now
 
   const isFrozen = (uid: PodUid): boolean => desired().get(uid)?.frozen === true
+  const isSealed = ({ uid }: DesiredEntry): boolean => readings.get(uid)?.entry === 'sealed'
+  /** Whether the gateway would seal by its last words. It refuses while workers take in a change, and they may say the same again soon. */
+  const isJudged = (entry: DesiredEntry): boolean =>
+    !!entry.sealIf && !isSealed(entry) && sameList(entry.sealIf, readings.get(entry.uid)?.word?.tags)
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
   const isTaken = ({ uid, isTaken: isAnothers }: DesiredEntry): boolean =>
     isAnothers !== undefined && named.get(uid)?.some(isAnothers) === true
@@ -143,11 +147,11 @@ export function createEntryTable(
     const isDue = (entry: DesiredEntry): boolean => {
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
-      if (!known || isOld(entry.uid, at) || isTaken(entry)) return true
+      if (!known || isOld(entry.uid, at) || isTaken(entry) || (!known.refused && isJudged(entry))) return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So a further successor waits for
       // the renewal if another entry names it. An ended one waits while it has an entry of its own: the plugin follows that entry's successors.
-      if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry))
+      if (isSealed(entry) && sameNodes(known.entry, entry))
         return (
           known.entry.stop?.text !== entry.stop?.text ||
           (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
@@ -230,9 +234,8 @@ export function createEntryTable(
         if (!hasSuccessors(entry)) followed.delete(uid)
         take(entry, states, { ...receipt, afterSeal: true })
         const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
-        const sealed = readings.get(uid)?.entry === 'sealed'
         const isComplete = refused || (answers.get(uid)?.at ?? Infinity) < answer.sentAt
-        stored.set(uid, { entry, sentAt, storedAt: receipt.at, sealed, refused, isComplete })
+        stored.set(uid, { entry, sentAt, storedAt: receipt.at, sealed: isSealed(entry), refused, isComplete })
         if (refused) readings.set(uid, unanswered(readings.get(uid), receipt.at, answer.why))
       }
     },
@@ -273,8 +276,7 @@ export function createEntryTable(
       const states = Map.groupBy(list, ({ uid }) => uid)
       let differs = false
       named.clear()
-      const successorsIn = ({ successors = {} }: BarrierState) => Object.values(successors).flat()
-      for (const [uid, found] of states) named.set(uid as PodUid, found.flatMap(successorsIn))
+      for (const [uid, found] of states) named.set(uid as PodUid, found.flatMap(successorsOf))
       for (const [uid, known] of stored) {
         // What was put after the question may be missing in the answer.
         if (known.refused || known.storedAt > askedAt || !desired().has(uid) || isFrozen(uid)) continue

@@ -88,6 +88,27 @@ describe('the entries of one gateway', () => {
     expect(table.isUntold(), 'it goes with the next try').equal(false)
   })
 
+  it('that a gateway refuses to seal are due again once its workers say the same as before', () => {
+    const says = (said: number) => {
+      const word = { said, asked: 2, places: 0, hidden: 0, sole: [], succeeded: [], others: [], cut: 0 }
+      return state({ state: 'draining', word: { ...word, ...(said === 2 && { tag: 't' }) } })
+    }
+    const { desired, table, put } = rig(entry({ state: 'draining' }))
+    put(0, [says(2)])
+    const seal = () => entry({ sealIf: ['t'] })
+    desired.set(A, seal())
+    put(1, [says(1)])
+    expect(table.due(2), 'it would refuse again').eql([])
+    table.reported([entry()], { entries: [says(2)] }, at(3), 2)
+    expect(table.due(3)).eql([seal()])
+    desired.set(A, seal())
+    expect(table.due(3), 'decided again meanwhile').eql([seal()])
+    put(4, [says(2)], [A])
+    expect(table.due(5), 'no room').eql([])
+    put(3000, [state()])
+    expect(table.due(3001)).eql([])
+  })
+
   it('do not change once another agent has sealed them', () => {
     const { desired, table, put } = rig(entry({ state: 'draining' }))
     put(0, [state({ state: 'draining' })])
