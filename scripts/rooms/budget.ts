@@ -34,9 +34,9 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 50036,
+  'tests: lines': 50035,
   'tests: files': 422,
-  'Markdown: bytes': 238586,
+  'Markdown: bytes': 238572,
   settings: 37,
   metrics: 31,
   'words in the glossary': 18

@@ -38,26 +38,19 @@ export async function excess({ mode, allReady }: ExcessCase, rollouts: number): 
     const agent = await world.startAgent()
     const load = world.startLoad({ rate: 100, traffic: 'no-uploads', timeoutMs: 15_000, seed: 1 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 100)
-    const { kubelet, kubernetes } = world
-    for (let n = 0; n < rollouts; n += 1) await rollOut({ store: kubernetes.store, kubelet })
+    const { store } = world.kubernetes
+    for (let n = 0; n < rollouts; n += 1) await rollOut({ store, kubelet: world.kubelet })
     const inUpdates = endedPods(world).length
     for (let replicas = REPLICAS - 1; replicas > 1; replicas -= 1) {
       const ended = endedPods(world).length
-      kubernetes.store.modify('deployments', NAMESPACE, APP, now => ({
-        ...now,
-        spec: { ...now.spec, replicas }
-      }))
+      store.modify('deployments', NAMESPACE, APP, it => ({ ...it, spec: { ...it.spec, replicas } }))
       await waitFor('one pod is gone', () => endedPods(world).length > ended)
     }
     const { requests, failed } = await load.stop()
     const took = excessOf(endedPods(world), await readFile(agent.logFile, 'utf8'))
     await close()
-    return {
-      requests,
-      failed,
-      updateMs: spread(took.slice(0, inUpdates)),
-      downMs: spread(took.slice(inUpdates))
-    }
+    const [update, down] = [took.slice(0, inUpdates), took.slice(inUpdates)]
+    return { requests, failed, updateMs: spread(update), downMs: spread(down) }
   })
 }
 

@@ -22,15 +22,13 @@ const WORDS =
   'each gateway has its workers report on 500 entries before they are sealed; agent, gateways, clients and the API server share the cores'
 const EVENT = 'agent, gateway, and the API server that sends the events share the cores'
 
-const CANNOT_TELL = 'no request was lost here, so this load does not tell this arm from the others'
-
 const naive = (arm: string): Limit => ({
   what: `${arm}: lost per 1,000 pods`,
   section: 'lost',
   row: { arm },
   column: 'lost per 1,000 pods, median',
   least: 1,
-  why: CANNOT_TELL
+  why: 'no request was lost here, so this load does not tell this arm from the others'
 })
 
 const LIMITS: readonly Limit[] = [

@@ -2,10 +2,7 @@ import { createServer } from 'node:http'
 import type { AdminAccess } from '../../sandbox/owner/put.ts'
 import type { World } from '../../sandbox/world.ts'
 
-interface Upstream {
-  readonly id: string
-  readonly nodes?: readonly { readonly host: string }[]
-}
+type Upstream = { readonly id: string; readonly nodes?: readonly { readonly host: string }[] }
 
 /**
  * A simple solution to compare with, at the agent's address: it answers the hook at the 200 of the Admin API, which proves nothing about the
@@ -38,7 +35,6 @@ async function removeNode(ip: string, admin: AdminAccess): Promise<void> {
   }
 }
 
-/** @throws Error on any status but 2xx */
 async function call(
   { url, key }: AdminAccess,
   method: string,

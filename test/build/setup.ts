@@ -1,7 +1,5 @@
-/**
- * A server ends a connection that is idle for 5 s. A test that could not run at that time would send its next request into it:
- * "other side closed". So each request has its own.
- */
+// A server ends a connection that is idle for 5 s. A test that could not run at that time would send its next request into it, and fail
+// with "other side closed". So each request has a connection of its own.
 const { fetch } = globalThis
 globalThis.fetch = (input, init) => {
   const headers = new Headers(init?.headers)

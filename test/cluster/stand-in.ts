@@ -4,7 +4,8 @@ import { join } from 'node:path'
 const ROOT = join(import.meta.dirname, '../..')
 /** Tests of rolling updates without a kubelet: the sandbox's stand-in runs the containers' commands and hooks as processes. */
 const SCENARIOS = ['test/feature/sandbox.test.ts', 'test/feature/modes.test.ts']
-const MOCHA = ['--no-config', '--timeout', '60000', '--reporter', './test/reporter.mjs']
+const ALWAYS = ['--reporter', './test/reporter.mjs', '--require', './test/build/setup.ts']
+const MOCHA = ['--no-config', '--timeout', '60000', ...ALWAYS]
 
 /** Runs the scenarios that need no kubelet. Returns the exit code. */
 export function runStandIn(): number {

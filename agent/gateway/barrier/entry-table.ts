@@ -116,7 +116,7 @@ export function createEntryTable(
   const isFrozen = (uid: PodUid): boolean => desired().get(uid)?.frozen === true
   const isSealed = ({ uid }: DesiredEntry): boolean => readings.get(uid)?.entry === 'sealed'
   /** Whether the gateway would seal by its last words. It refuses while workers take in a change, and they may say the same again soon. */
-  const isJudged = (entry: DesiredEntry): boolean =>
+  const maySeal = (entry: DesiredEntry): boolean =>
     !!entry.sealIf && !isSealed(entry) && sameList(entry.sealIf, readings.get(entry.uid)?.word?.tags)
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
   const isTaken = ({ uid, isTaken: isAnothers }: DesiredEntry): boolean =>
@@ -147,7 +147,7 @@ export function createEntryTable(
     const isDue = (entry: DesiredEntry): boolean => {
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
-      if (!known || isOld(entry.uid, at) || isTaken(entry) || (!known.refused && isJudged(entry))) return true
+      if (!known || isOld(entry.uid, at) || isTaken(entry) || (!known.refused && maySeal(entry))) return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So a further successor waits for
       // the renewal if another entry names it. An ended one waits while it has an entry of its own: the plugin follows that entry's successors.

@@ -155,9 +155,7 @@ describe('the Barrier API, in the VM', () => {
     const statusAfterChange = async () => {
       await apisix.admin('PUT', 'routes/r', { uri: '/*', upstream })
       const { workers } = apisix.gateway
-      await until('every worker has it', () =>
-        workers.every(({ config }) => config.revision === apisix.store.revision)
-      )
+      await until('applied', () => workers.every(({ config }) => config.revision === apisix.store.revision))
       return (await send(`${apisix.gateway.urls.proxy}/`)).status
     }
     const unfit = async () => String((await apisix.barrier('GET', 'state')).body['unfit'])

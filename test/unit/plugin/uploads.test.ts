@@ -61,10 +61,7 @@ describe('slow uploads, in the VM', () => {
   it('reach the node that was removed meanwhile', async () => {
     const answers = await upload(2, async () => {
       await apisix.admin('PATCH', 'upstreams/u', { nodes: { [old.address]: null } })
-      await until(
-        'the worker has it',
-        () => apisix.gateway.workers[0]?.config.revision === apisix.store.revision
-      )
+      await until('applied', () => apisix.gateway.workers[0]?.config.revision === apisix.store.revision)
     })
     expect(bodies(answers)).to.deep.equal([old.address, other.address].toSorted())
   })

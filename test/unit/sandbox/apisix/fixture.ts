@@ -221,9 +221,7 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
     route: async (nodes, extra = {}) => {
       await self.admin('PUT', 'upstreams/u', { type: 'roundrobin', nodes, ...extra })
       await self.admin('PUT', 'routes/r', { uri: '/*', upstream_id: 'u' })
-      await until('every worker has it', () =>
-        gateway.workers.every(worker => worker.config.revision === store.revision)
-      )
+      await until('applied', () => gateway.workers.every(({ config }) => config.revision === store.revision))
     },
     barrier: async (method, path, body) => {
       const answer = await fetch(`${gateway.urls.barrier}/v1/barrier/${path}`, {

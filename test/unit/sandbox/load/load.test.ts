@@ -43,7 +43,7 @@ const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOption
 /** Sends load until at least `requests` have ended. */
 async function load(target: string, requests = 30, differs: Partial<LoadOptions> = {}): Promise<LoadResult> {
   const running = startLoad(options(target, differs))
-  await until(`${requests} requests`, () => running.counts().requests >= requests)
+  await until(`${requests} requests`, () => running.counts().requests >= requests, 60_000)
   return await running.stop()
 }
 
@@ -63,12 +63,12 @@ describe('sandbox/load', () => {
       held.push(() => response.end())
     })
     const running = startLoad(options(url, { rate: 100, traffic: 'quick' }))
-    await until('a quarter second is pending', () => running.counts().pending === 25)
+    await until('a quarter second is pending', () => running.counts().pending === 25, 60_000)
     await wait(1000)
     expect(running.counts()).to.include({ requests: 0, pending: 25 })
     const answeredAt = performance.now()
     const answers = setInterval(() => held.splice(0).forEach(answer => answer()), 1)
-    await until('90 more arrived', () => arrived >= 115)
+    await until('90 more arrived', () => arrived >= 115, 60_000)
     expect(arrived - 25).to.be.at.most((performance.now() - answeredAt) / 10 + 26)
     await running.stop()
     clearInterval(answers)
