@@ -36,7 +36,7 @@ export const BUDGET: Figures = {
   'sandbox in Lua: files': 12,
   'tests: lines': 50035,
   'tests: files': 422,
-  'Markdown: bytes': 238572,
+  'Markdown: bytes': 238271,
   settings: 37,
   metrics: 31,
   'words in the glossary': 18
