@@ -265,7 +265,7 @@ async function readStatus({ url, token }: StatusTarget): Promise<StatusReport | 
 function refusalOf(url: string, code: number): Problem | undefined {
   const because = (problem: string, change: string) => ({ problem: `the agent at ${url} ${problem}`, change })
   if (code === 200) return undefined
-  if (code === 401 || code === 429) {
+  if (code === 401) {
     return because(
       'refuses the token',
       'name the file of its token with --token-file, or use its configuration'

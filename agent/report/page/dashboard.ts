@@ -1,5 +1,5 @@
 import type { Context, Hono } from 'hono'
-import { SESSION_COOKIE, SESSION_SECONDS, normaliseAddress, type Guard, type Connection } from './guard.ts'
+import { SESSION_COOKIE, SESSION_SECONDS, type Guard, type Connection } from './guard.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -43,13 +43,8 @@ export function addDashboard(
   { guard, assets }: DashboardParts,
   snapshot: () => Snapshot | undefined
 ): void {
-  const addressOf = (c: Context<Env>) => normaliseAddress(c.env.incoming.socket.remoteAddress ?? '')
   const admits = (c: Context<Env>) =>
-    guard.admits({
-      authorization: c.req.header('authorization'),
-      cookie: c.req.header('cookie'),
-      address: addressOf(c)
-    })
+    guard.admits({ authorization: c.req.header('authorization'), cookie: c.req.header('cookie') })
   const page = (c: Context<Env>, name: string, status: number) => {
     const asset = assets?.get(name)
     return asset
@@ -57,18 +52,10 @@ export function addDashboard(
       : new Response(NOT_BUILT, { status: 503, headers: { ...PROTECTION, 'content-type': 'text/plain' } })
   }
 
-  /** The refusal of a sender that was not admitted. */
-  const refused = (c: Context<Env>, otherwise: () => Response): Response => {
-    const wait = guard.waitSeconds(addressOf(c))
-    return wait > 0 ? tooMany(wait) : otherwise()
-  }
-
-  app.get('/', c => (admits(c) ? page(c, 'index.html', 200) : refused(c, () => page(c, 'login.html', 401))))
+  app.get('/', c => (admits(c) ? page(c, 'index.html', 200) : page(c, 'login.html', 401)))
   app.post('/login', async c => {
     const given = new URLSearchParams(await c.req.text()).get('token') ?? ''
-    const wait = guard.waitSeconds(addressOf(c))
-    if (wait > 0) return tooMany(wait)
-    const session = guard.login(given.trim(), addressOf(c))
+    const session = guard.login(given.trim())
     if (session === undefined) return page(c, 'login-failed.html', 401)
     // Relative, like the page's own links.
     return new Response(null, {
@@ -81,7 +68,7 @@ export function addDashboard(
     const asset = name.endsWith('.html') ? undefined : assets?.get(name)
     return asset ? send(c, asset, 200, FOR_EVER) : c.notFound()
   })
-  app.get('/api/state', c => (admits(c) ? state(snapshot()) : refused(c, unauthorized)))
+  app.get('/api/state', c => (admits(c) ? state(snapshot()) : unauthorized()))
 }
 
 const unauthorized = (): Response =>
@@ -89,12 +76,6 @@ const unauthorized = (): Response =>
     { error: 'unauthorized', why: 'send the token of the dashboard: Authorization: Bearer …' },
     { status: 401, headers: { 'www-authenticate': 'Bearer' } }
   )
-
-const tooMany = (seconds: number): Response =>
-  new Response(`Too many wrong tokens from your address: try again in ${seconds} s.\n`, {
-    status: 429,
-    headers: { ...PROTECTION, 'content-type': 'text/plain', 'retry-after': String(seconds) }
-  })
 
 function send(c: Context<Env>, { body, gzip, type }: Asset, status: number, caching: string): Response {
   const zipped = gzip && /\bgzip\b/.test(c.req.header('accept-encoding') ?? '') ? gzip : undefined

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { normaliseAddress, isOwnOrigin, type Guard, type Shown } from './guard.ts'
+import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { snapshotText } from './dashboard.ts'
 
@@ -71,10 +71,7 @@ export function createStream(options: StreamOptions): Stream {
   const refusal = (request: IncomingMessage): string | undefined => {
     const { headers, url = '' } = request
     if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
-    const shown = shownBy(request)
-    if (!guard.admits(shown)) {
-      return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
-    }
+    if (!guard.admits(shownBy(request))) return '401 Unauthorized'
     if (!isOwnOrigin(headers.origin, headers.host)) return '403 Forbidden'
     return closed || clients.size >= limits.maxClients || !snapshot() ? '503 Service Unavailable' : undefined
   }
@@ -120,7 +117,7 @@ export function createStream(options: StreamOptions): Stream {
   const ping = (): void => {
     for (const [client, known] of clients) {
       if (!known.answered) drop(client, 'it did not answer a ping')
-      else if (!guard.remains(known.shown)) drop(client, 'its token was rotated, or its session has expired')
+      else if (!guard.admits(known.shown)) drop(client, 'its token was rotated, or its session has expired')
       else {
         known.answered = false
         client.ping()
@@ -159,8 +156,7 @@ export function createStream(options: StreamOptions): Stream {
   }
 }
 
-const shownBy = ({ headers, socket }: IncomingMessage): Shown => ({
+const shownBy = ({ headers }: IncomingMessage): Shown => ({
   authorization: headers.authorization,
-  cookie: headers.cookie,
-  address: normaliseAddress(socket.remoteAddress ?? '')
+  cookie: headers.cookie
 })

@@ -208,9 +208,9 @@ describe('stream', () => {
 
   const ENDED = ['its token was rotated, or its session has expired']
 
-  it('ends the streams of a token that was rotated, and counts no guess (D11)', async () => {
+  it('ends the streams of a token that was rotated (D11)', async () => {
     const { clock, guard, lines, secret, stream, dial } = await setUp({ pingMs: 10_000 })
-    const session = { authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` }
+    const session = { authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken')}` }
     const clients = [dial(), dial(session)]
     for (const client of clients) await listenTo(client).next()
     const gone = clients.map(client => once(client, 'close'))
@@ -221,14 +221,11 @@ describe('stream', () => {
     await Promise.all(gone)
     expect(stream.clients()).to.equal(1)
     expect(lines.map(line => line['why'])).to.deep.equal([...ENDED, ...ENDED])
-    for (let i = 0; i < 20; i++)
-      guard.remains({ authorization: 'Bearer t0ken', cookie: undefined, address: 'x' })
-    expect(guard.waitSeconds('x')).to.equal(0)
   })
 
   it('ends the stream of a session that expires (D11)', async () => {
     const { clock, guard, lines, stream, dial } = await setUp({ pingMs: SESSION_SECONDS * 1000 })
-    const client = dial({ authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` })
+    const client = dial({ authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken')}` })
     await listenTo(client).next()
     const gone = once(client, 'close')
     clock.advance(SESSION_SECONDS * 1000)
