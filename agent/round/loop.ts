@@ -4,7 +4,13 @@ import type { Drain, Drains, DrainSettings } from '../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../rules/drain/facts.ts'
 import { begin, step } from '../rules/drain/step.ts'
 import type { Log } from '../base/log.ts'
-import { createOldGateways, createAddressOwnership, vouch, vouchForEntries } from './ownership.ts'
+import {
+  createOldGateways,
+  createAddressOwnership,
+  listGateways,
+  vouch,
+  vouchForEntries
+} from './ownership.ts'
 import { createDesired } from './entries/desired.ts'
 import { sealLookAt } from './entries/seal-decision.ts'
 import { createWishes } from './entries/succession.ts'
@@ -73,7 +79,7 @@ const NOTHING: Plan = { changes: [], kept: [] }
  * difference.
  */
 export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions): Loop {
-  const { cluster, inventory, writer, probe, barrier, leader } = sources
+  const { cluster, inventory, writer, probe, gateways, leader } = sources
   const world = worldFrom(sources, settings.podRanges)
   const statuses = createStatuses()
   const ownership = createAddressOwnership(settings.someNamespacesOnly, () => cluster.serverBehindMs())
@@ -114,12 +120,12 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   let planned: Plan = NOTHING
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
+  let gatewaysAt: Millis | undefined
 
-  const ends = [cluster, inventory, writer, probe, leader, barrier].flatMap(
-    part => part?.onChange(wake) ?? []
-  )
+  const ends = [cluster, inventory, writer, leader, gateways].map(part => part.onChange(wake))
 
   function round(now: Millis): void {
+    gatewaysAt = listGateways(sources, now, log)
     const looks = observe({
       sources,
       world,
@@ -179,7 +185,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Gives the plan to the parts that carry it out, and waits for none of them. */
   function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    probe?.gateways(cluster.gateways())
     if (settings.proof.by === 'observed')
       probe?.want([...next].flatMap(([uid, drain]) => wantedReads(drain, looks.get(uid)?.evidence) ?? []))
     for (const kept of wanted.kept) writer.keep(kept)
@@ -194,7 +199,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     store.replace(next, entries.current(), now)
     lookedAt = now
-    const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
+    const times = [relistAt, gatewaysAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining' && drain.phase !== 'expired') continue
       times.push(drain.deadline, drain.since + statuses.of(drain.uid).sleepMs)

@@ -3,9 +3,8 @@ import { isOver } from '../rules/drain/eligible.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 import type { Fates } from './entries/desired.ts'
 import { areLive, isNeeded, type Part } from '../kubernetes/reflect/watch-status.ts'
-import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { gatewayEndsAt, type Heard } from '../rules/proof/observed.ts'
+import { gatewayEndsAt } from '../rules/proof/observed.ts'
 import type { Vouch } from './hold/hooks.ts'
 import type { Sources } from './gather/sources.ts'
 
@@ -118,43 +117,25 @@ export function vouchForEntries(sources: Sources, failing: boolean, looked: bool
   return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
 }
 
-/** How often gateways are checked without an event, in ms: a silent gateway ends by time alone. */
+/** How often a gateway that is not Ready is checked without an event, in ms: its silence makes none. */
 const LOOK_MS = 1000
 
-/** Removes gateways that are not Ready, or vanished, from the list as soon as they can route no request. Returns a function that stops the checks. */
-export function watchVanished(
-  { cluster, barrier, probe }: Pick<Sources, 'cluster' | 'barrier' | 'probe'>,
-  clock: Clock,
+/**
+ * Takes gateways that are not Ready, or vanished, from the list as soon as they can route no request. Gives the others to the lanes.
+ *
+ * @returns when to look again
+ */
+export function listGateways(
+  { cluster, gateways }: Pick<Sources, 'cluster' | 'gateways'>,
+  now: Millis,
   log: Log
-): () => void {
-  const heard = (id: string): Heard[] => {
-    const state = barrier?.state(id)
-    const read = probe?.freshness(id)
-    const control = {
-      lastSuccessAt: read?.lastSuccessAt ?? undefined,
-      lastAttemptAt: read?.lastAttemptAt ?? undefined,
-      refused: read?.refused ?? false
-    }
-    return state ? [state, control] : [control]
+): Millis | undefined {
+  const ends = cluster.gateways().map(one => ({ one, at: gatewayEndsAt(one, gateways.heard(one.id)) }))
+  for (const { one, at } of ends) {
+    if (at > now) continue
+    log.info({ gateway: one.name }, 'a gateway that is not Ready can route no request any more')
+    cluster.gatewayEnded(one.id)
   }
-  const look = (): void => {
-    for (const gateway of cluster.gateways()) {
-      if (gatewayEndsAt(gateway, heard(gateway.id)) > clock.now()) continue
-      log.info({ gateway: gateway.name }, 'a gateway that is not Ready can route no request any more')
-      cluster.gatewayEnded(gateway.id)
-    }
-  }
-  let cancel = () => {}
-  const schedule = (): void => {
-    cancel = clock.alarm(clock.now() + LOOK_MS, () => {
-      look()
-      schedule()
-    })
-  }
-  schedule()
-  const ends = [probe, barrier].flatMap(part => part?.onChange(look) ?? [])
-  return () => {
-    cancel()
-    for (const end of ends) end()
-  }
+  gateways.list(cluster.gateways())
+  return ends.some(({ at }) => at < Infinity) ? now + LOOK_MS : undefined
 }

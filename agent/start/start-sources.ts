@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
-import { createBarrierKeeper } from '../gateway/barrier/barrier.ts'
+import { createGateways } from '../gateway/barrier/gateways.ts'
 import type { ToldAnswers } from '../gateway/barrier/entry-table.ts'
-import { createProbe } from '../round/gather/probe.ts'
 import { createDrainStore, worldFrom, type DrainStore, type Sources } from '../round/gather/sources.ts'
 import { createAdminApi } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals, type Events } from '../report/tell/events.ts'
+import { createBarrierClient } from '../gateway/apisix/barrier-api.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
 import { createListSource } from '../gateway/inventory/lists.ts'
@@ -26,7 +26,6 @@ import {
   type Asking,
   type UpkeepParts
 } from '../upkeep/upkeep.ts'
-import { watchVanished } from '../round/ownership.ts'
 import type { Metered } from '../report/metrics/round-metrics.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
@@ -93,17 +92,21 @@ export function startSources(options: SourceOptions): StartedSources {
   })
   const drains = createDrainStore(worldFrom({ cluster, inventory }, syncSettings.podRanges))
   const asking = createAsking({ cluster, clock, log: part('writer') })
-  const barrier =
-    apisix.barrier &&
-    createBarrierKeeper({
-      api: barrierOptions(apisix.barrier),
-      wrap: api => meters('barrier', api),
-      clock,
-      log: part('barrier'),
+  const client = apisix.barrier && createBarrierClient(barrierOptions(apisix.barrier))
+  const gateways = createGateways({
+    barrier: client && {
+      api: { ...client, at: host => meters('barrier', client.at(host)) },
       knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
       answers,
-      ttlMs: apisix.barrier.ttlMs
-    })
+      ttlMs: apisix.barrier?.ttlMs
+    },
+    read: apisix.control.enabled
+      ? meters('control', { read: createControlReader(controlOptions(apisix.control, clock)) }).read
+      : undefined,
+    clock,
+    log: part('gateway')
+  })
+  const { barrier, probe } = gateways
   const { ghosts, sync } = startUpkeep({
     config,
     cluster,
@@ -127,20 +130,13 @@ export function startSources(options: SourceOptions): StartedSources {
     wishes: (target, found) => sync?.wishes(target, found) ?? [],
     stillEnding: createStillEnding({ cluster, asking, drains, resumedAt })
   })
-  const probe = apisix.control.enabled
-    ? createProbe({
-        read: meters('control', { read: createControlReader(controlOptions(apisix.control, clock)) }).read,
-        clock,
-        log: part('probe')
-      })
-    : undefined
-  const stopVanished = watchVanished({ cluster, barrier, probe }, clock, part('watch'))
   inventory.start()
   return {
     cluster,
     drains,
     inventory,
     writer,
+    gateways,
     probe,
     mode,
     barrier,
@@ -148,7 +144,6 @@ export function startSources(options: SourceOptions): StartedSources {
     ghosts,
     sync,
     hangUp() {
-      stopVanished()
       absence.stop()
       admin.close()
     }
@@ -157,10 +152,10 @@ export function startSources(options: SourceOptions): StartedSources {
 
 /** Stops all watches, reads and writes. Resolves when none is under way. */
 export async function stopSources(sources: StartedSources): Promise<void> {
-  const { cluster, inventory, writer, probe, barrier, leader } = sources
+  const { cluster, inventory, writer, gateways, leader } = sources
   // Needs the connection, which is closed next.
   await leader.release()
-  await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe?.stop(), barrier?.stop()])
+  await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), gateways.stop()])
   sources.hangUp()
 }
 

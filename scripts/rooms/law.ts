@@ -31,7 +31,7 @@ export const LAW = {
   'gateway/apisix': 'the clients of Admin API, Control API and the barrier; nodes as APISIX writes them',
   'gateway/inventory': 'the holders that exist, and how APISIX is run',
   'gateway/write': 'takes nodes out of holders and puts them in',
-  'gateway/barrier': 'keeps the entries in each gateway, and reads its reports',
+  'gateway/barrier': 'a lane for each gateway: its entries, reports, lists',
   'round/hold': 'the hooks that wait, and the refusals',
   'round/gather': 'gathers the evidence of each drain',
   'round/entries': 'the entries that the gateways should hold, and the pods that take over',

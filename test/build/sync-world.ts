@@ -1,5 +1,6 @@
 import { alone } from '../../agent/kubernetes/lead/elector.ts'
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/rules/drain/facts.ts'
+import { createGateways } from '../../agent/gateway/barrier/gateways.ts'
 import { createInventory } from '../../agent/gateway/inventory/inventory.ts'
 import { createWriter } from '../../agent/gateway/write/writer.ts'
 import { createLoop, type Loop } from '../../agent/round/loop.ts'
@@ -164,6 +165,7 @@ function startSyncAgent({
       cluster,
       inventory,
       writer,
+      gateways: createGateways({ clock, log }),
       probe: undefined,
       barrier: undefined,
       leader

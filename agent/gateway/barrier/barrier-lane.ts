@@ -28,8 +28,8 @@ interface LaneOptions {
   readonly mayChange: () => boolean
   /** The revision as of which the entries are desired. */
   readonly asOf: () => AsOf
-  /** Takes each list of a gateway's entries. */
-  readonly listed: (gatewayId: string, list: readonly BarrierState[]) => void
+  /** Takes the first list of a gateway's entries. */
+  readonly inherit: (list: readonly BarrierState[]) => void
   /** Called after each answer and each failure. */
   readonly tell: () => void
 }
@@ -44,6 +44,8 @@ const MOST_POLLED = 1000
  * All calls to the barrier of one gateway, so a slow gateway delays only its own lane. Three loops work on one table of entries: one puts and
  * removes, one long-polls requests in flight, one polls the rest. A fourth reads the gateway's state and its list of entries.
  */
+export type BarrierLane = ReturnType<typeof openBarrierLane>
+
 export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
   const { clock, ttlMs, answers, mayChange, asOf, tell } = options
   const { id, name } = first
@@ -225,6 +227,7 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     look()
   }
 
+  let isListed = false
   let lastRead: string | undefined
   let trouble = ''
   const reader = readGatewayState({
@@ -236,7 +239,8 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     listed(list, askedAt) {
       // An entry may be missing because it was evicted, or because another agent removed it.
       if (table.compare(list, askedAt)) wakeup.wake()
-      options.listed(id, list)
+      if (!isListed) options.inherit(list)
+      isListed = true
       stops = stopsIn(list, askedAt)
       if (stops.size > 0) tell()
       answers.read(list, askedAt)

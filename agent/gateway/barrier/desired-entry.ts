@@ -166,8 +166,8 @@ export function stopsIn(list: readonly BarrierState[], askedAt: Millis): Map<Pod
 }
 
 interface Inheritance {
-  /** Takes the list of a gateway's entries. Only the first list of each gateway counts. */
-  read(id: string, list: readonly BarrierState[]): void
+  /** Takes the first list of a gateway's entries. */
+  read(list: readonly BarrierState[]): void
   /** The entries that were read since the last call. */
   take(): readonly InheritedEntry[]
   /** Their addresses, also each once: the pods of such entries have ended. */
@@ -180,28 +180,21 @@ interface Inheritance {
  * @param ttlMs the time to live with which agents put entries
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
-  const known = new Set<string>()
   let found = new Map<PodUid, InheritedEntry>()
   let hosts = new Set<string>()
 
-  const add = (entries: readonly BarrierState[]): void => {
-    for (const { uid, ip, port, state, ttl, successors = {}, stop } of entries) {
-      if (state !== 'sealed' || stop !== undefined || Object.keys(successors).length === 0) continue
-      const pod = uid as PodUid
-      const known = found.get(pod)
-      const putAt = Math.min(now() - Math.max(ttlMs - ttl * 1000, 0), known?.putAt ?? Infinity)
-      const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
-      found.set(pod, { uid: pod, nodes, putAt })
-      hosts.add(ip)
-    }
-    if (found.size > 0) tell()
-  }
-
   return {
-    read(id, list) {
-      if (known.has(id)) return
-      known.add(id)
-      add(list)
+    read(list) {
+      for (const { uid, ip, port, state, ttl, successors = {}, stop } of list) {
+        if (state !== 'sealed' || stop !== undefined || Object.keys(successors).length === 0) continue
+        const pod = uid as PodUid
+        const known = found.get(pod)
+        const putAt = Math.min(now() - Math.max(ttlMs - ttl * 1000, 0), known?.putAt ?? Infinity)
+        const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
+        found.set(pod, { uid: pod, nodes, putAt })
+        hosts.add(ip)
+      }
+      if (found.size > 0) tell()
     },
     take() {
       const taken = [...found.values()]

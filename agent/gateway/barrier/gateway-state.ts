@@ -1,18 +1,19 @@
 import type { Clock } from '../../base/clock.ts'
 import { isConnectionRefused, isOtherWire } from '../../base/errors.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
+import type { Heard } from '../../rules/proof/observed.ts'
 import type { BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
 
-/** A gateway's report on itself and its workers, and the age of the report. */
-export interface GatewayState {
-  readonly status: BarrierGateway | undefined
-  readonly lastSuccessAt: Millis | undefined
-  readonly lastAttemptAt: Millis | undefined
+/** What one interface of a gateway last answered. */
+export interface Freshness extends Heard {
   /** Why the last try failed, or empty. */
   readonly problem: string
-  /** Nothing listens at the address. */
-  readonly refused: boolean
+}
+
+/** A gateway's report on itself and its workers, and the age of the report. */
+export interface GatewayState extends Freshness {
+  readonly status: BarrierGateway | undefined
   /** How far the gateway's clock is ahead of the agent's, in ms. */
   readonly aheadMs: number
 }

@@ -11,7 +11,7 @@ import {
   type HolderView
 } from '../snapshot/snapshot.ts'
 import type { DrainMore, DrainView, Moments } from '../snapshot/drain-view.ts'
-import type { BarrierGateway } from '../../gateway/apisix/barrier-wire.ts'
+import type { Freshness, GatewayState } from '../../gateway/barrier/gateway-state.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
@@ -99,14 +99,8 @@ export function gatewayView(
       : barrier
         ? state?.problem || unfit || 'its barrier was not read yet'
         : 'no barrier is configured',
-    control: read ?? null,
-    barrier: state
-      ? {
-          lastSuccessAt: state.lastSuccessAt ?? null,
-          lastAttemptAt: state.lastAttemptAt ?? null,
-          problem: state.problem || unfit
-        }
-      : null,
+    control: read ? freshness(read) : null,
+    barrier: state ? freshness({ ...state, problem: state.problem || unfit }) : null,
     plugin: state?.status?.plugin ?? null,
     counts: state?.status ? countsOf(state.status) : null,
     workers: (state?.status?.workers ?? []).map(worker => ({
@@ -117,7 +111,13 @@ export function gatewayView(
   }
 }
 
-const countsOf = ({ counts }: BarrierGateway): PluginCounts => {
+const freshness = ({ lastSuccessAt, lastAttemptAt, problem }: Freshness): GatewayView['control'] => ({
+  lastSuccessAt: lastSuccessAt ?? null,
+  lastAttemptAt: lastAttemptAt ?? null,
+  problem
+})
+
+const countsOf = ({ counts }: NonNullable<GatewayState['status']>): PluginCounts => {
   const { moved, succeeded, refused, bypasses } = counts
   return { moved, succeeded, refused, bypasses }
 }

@@ -72,7 +72,7 @@ function gatewayGauges(
     gatewayEvidence.inc({ evidence: available ?? 'none' })
     if (!one.ready) continue
     const gateway = one.name
-    if (probe) answered('control', gateway, probe.freshness(one.id)?.lastSuccessAt ?? 0)
+    if (probe) answered('control', gateway, probe.freshness(one.id)?.lastSuccessAt)
     if (!barrier) continue
     answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
     gatewayUnfit.inc({ gateway }, Number(available !== 'barrier'))

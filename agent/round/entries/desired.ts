@@ -80,7 +80,6 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
         if (entry && fate !== 'drop') entries.push(by(fate, entry))
       }
       const gateways = cluster.gateways()
-      barrier.gateways(gateways)
       // A worker would still choose the pod, or has not said that it would not. A silent gateway forgets the entry by itself.
       const isChosen = (uid: PodUid): boolean =>
         gateways.some(({ id }) => {

@@ -1,4 +1,4 @@
-import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
+import type { BarrierKeeper } from '../../gateway/barrier/gateways.ts'
 import { type DesiredDrain, stopText } from '../../gateway/barrier/desired-entry.ts'
 import { HOLD_ALL, judge, type Judged, type LetGo } from '../../rules/proof/proof.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'

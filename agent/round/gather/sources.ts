@@ -1,5 +1,4 @@
-import type { BarrierKeeper } from '../../gateway/barrier/barrier.ts'
-import type { Probe } from './probe.ts'
+import type { Gateways } from '../../gateway/barrier/gateways.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import type { ListSource } from '../../gateway/inventory/lists.ts'
 import type { Writer } from '../../gateway/write/writer.ts'
@@ -13,16 +12,13 @@ import type { Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 
 /** The parts that do I/O. Each has its own cache, which a round reads without waiting, so nothing slow can delay it. */
-export interface Sources {
+export interface Sources extends Pick<Gateways, 'barrier' | 'probe'> {
   readonly cluster: Cluster
   readonly inventory: Inventory
   readonly writer: Writer
-  /** Absent if the Control API is off. */
-  readonly probe: Probe | undefined
+  readonly gateways: Gateways
   /** The mode of APISIX, which decides whether anything may be written. */
   readonly mode: Pick<ListSource, 'current'>
-  /** Absent if no barrier is configured. */
-  readonly barrier: BarrierKeeper | undefined
   /** Whether this agent leads: some work is for only one of several agents. */
   readonly leader: Leader
 }

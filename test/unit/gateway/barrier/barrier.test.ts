@@ -1,11 +1,9 @@
 import { expect } from 'chai'
 
 import { systemClock } from '../../../../agent/base/clock.ts'
-import {
-  createBarrierKeeper,
-  type BarrierKeeper,
-  type Knowledge
-} from '../../../../agent/gateway/barrier/barrier.ts'
+import { createBarrierClient } from '../../../../agent/gateway/apisix/barrier-api.ts'
+import type { BarrierKeeper, Knowledge } from '../../../../agent/gateway/barrier/gateways.ts'
+import { createGateways, type Gateways } from '../../../../agent/gateway/barrier/gateways.ts'
 import type { DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
 import type { GatewayFact, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import type { Barrier } from '../../../../sandbox/apisix/barrier.ts'
@@ -43,6 +41,7 @@ const ONE_ENTRY = 788
 describe('barrier keeper', () => {
   let store: ReturnType<typeof createStore>
   const started: Gateway[] = []
+  let gateways: Gateways
   let keeper: BarrierKeeper
 
   type Served = Partial<GatewayOptions> & { readonly unfit?: string }
@@ -80,24 +79,16 @@ describe('barrier keeper', () => {
     }
   }
   type Differs = { ttlMs?: number; token?: string; timeoutMs?: number; knowledge?: Knowledge }
-  const begin = (port: number, differs: Differs = {}) =>
-    (keeper = createBarrierKeeper({
-      api: {
-        port,
-        scheme: 'http',
-        token: () => differs.token ?? 'token',
-        timeoutMs: differs.timeoutMs ?? 5000
-      },
-      clock: systemClock,
-      log: silent,
-      ...(differs.knowledge && { knowledge: differs.knowledge }),
-      ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
-    }))
+  const begin = (port: number, { token = 'token', timeoutMs = 5000, ...differs }: Differs = {}) => {
+    const api = createBarrierClient({ port, scheme: 'http', token: () => token, timeoutMs })
+    gateways = createGateways({ barrier: { api, ...differs }, clock: systemClock, log: silent })
+    keeper = gateways.barrier!
+  }
   /** Starts one gateway that the keeper knows. */
   const kept = async (differs: Differs = {}, served: Served = {}) => {
     const g = await serve('127.0.7.1', 0, served)
     begin(g.port, differs)
-    keeper.gateways([gateway('g1', '127.0.7.1')])
+    gateways.list([gateway('g1', '127.0.7.1')])
     return g
   }
   const reading = (name: string, id = 'g1') => keeper.reading(name as PodUid, id)
@@ -108,7 +99,7 @@ describe('barrier keeper', () => {
 
   beforeEach(() => void (store = createStore()))
   afterEach(async () => {
-    await keeper.stop()
+    await gateways.stop()
     await Promise.all(started.splice(0).map(gateway => gateway.close()))
     store.close()
   })
@@ -151,7 +142,7 @@ describe('barrier keeper', () => {
     await becomes('1', 'sealed')
     const seen = new Set<unknown>()
     let polls = 0
-    keeper.onChange(() => seen.add([reading('1')?.entry, reading('1')?.readAfterSeal].join(' ')) && polls++)
+    gateways.onChange(() => seen.add([reading('1')?.entry, reading('1')?.readAfterSeal].join(' ')) && polls++)
     worker.thaw()
     await until('further answers', () => polls >= 2)
     expect([...seen]).to.deep.equal(['sealed true'])
@@ -195,7 +186,7 @@ describe('barrier keeper', () => {
     const g = await serve('127.0.7.1')
     const other = await serve('127.0.7.2', g.port)
     begin(g.port)
-    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')])
+    gateways.list([gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')])
     keeper.desire([entry('1')])
     await until('both have spoken', () => ['g1', 'g2'].every(id => reading('1', id)?.word?.complete === true))
     keeper.desire([{ ...entry('1', 'sealed'), agreed: agreed('1') }])
@@ -256,7 +247,7 @@ describe('barrier keeper', () => {
     const before = reading('1')
     for (let i = 0; i < 5; i++) {
       keeper.desire([quiet('1')])
-      keeper.gateways([gateway('g1', '127.0.7.1')])
+      gateways.list([gateway('g1', '127.0.7.1')])
       await new Promise(resolve => setTimeout(resolve, 10))
     }
     expect(g.requests.filter(request => !request.startsWith('GET state'))).to.deep.equal([
@@ -345,7 +336,7 @@ describe('barrier keeper', () => {
       ttlMs: 3000,
       knowledge: { ...HERE, resumedAt: () => at.resumed, knownAt: () => at.known }
     })
-    keeper.gateways([gateway('g1', '127.0.7.1')])
+    gateways.list([gateway('g1', '127.0.7.1')])
     const held = quiet('1', 'sealed')
     keeper.desire([held, quiet('2', 'sealed')])
     await until('it has both', () => g.barrier.entries.size === 2)
@@ -382,12 +373,12 @@ describe('barrier keeper', () => {
   it('pushes all entries to a gateway again when its readiness changes', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
-    keeper.gateways([gateway('g1', '127.0.7.1', { ready: false })])
+    gateways.list([gateway('g1', '127.0.7.1', { ready: false })])
     keeper.desire([quiet('1')])
     await until('it has it', () => g.puts() === 1)
-    keeper.gateways([gateway('g1', '127.0.7.1')])
+    gateways.list([gateway('g1', '127.0.7.1')])
     await until('it is told again', () => g.puts() === 2)
-    keeper.gateways([])
+    gateways.list([])
     expect(reading('1'), 'of a removed gateway').to.equal(undefined)
   })
 
@@ -396,7 +387,7 @@ describe('barrier keeper', () => {
     const hangs = await serve('127.0.7.2', g.port)
     hangs.api.faults.inject({ fault: { kind: 'hang' } })
     begin(g.port, { timeoutMs: 1000 })
-    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('hangs', '127.0.7.2'), gateway('none', '127.0.7.3')])
+    gateways.list([gateway('g1', '127.0.7.1'), gateway('hangs', '127.0.7.2'), gateway('none', '127.0.7.3')])
     keeper.desire([entry('1')])
     await becomes('1', 'draining')
     expect(reading('1', 'hangs')).to.equal(undefined)
@@ -412,10 +403,10 @@ describe('barrier keeper', () => {
     keeper.desire([entry('1')])
     await isRead('1')
     expect(reading('1')?.problem).to.contain('apisix.barrier.token').and.not.contain('not-this-one')
-    await keeper.stop()
+    await gateways.stop()
     const raw = await startRaw((_, response) => response.writeHead(404).end('<html>'))
     begin(raw.port)
-    keeper.gateways([gateway('g1', '127.0.0.1')])
+    gateways.list([gateway('g1', '127.0.0.1')])
     keeper.desire([entry('1')])
     await isRead('1')
     expect(reading('1')?.problem).to.contain('not the barrier')

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { BarrierApi } from '../../../../agent/gateway/apisix/barrier-api.ts'
 import { WIRE, type BarrierEntry, type BarrierState } from '../../../../agent/gateway/apisix/barrier-wire.ts'
-import { createBarrierKeeper } from '../../../../agent/gateway/barrier/barrier.ts'
+import { createGateways } from '../../../../agent/gateway/barrier/gateways.ts'
 import type { DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
 import type { Millis, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { silent } from '../../../build/apisix.ts'
@@ -73,15 +73,16 @@ async function costs(count: number, everyMs: number) {
     const { api, cost } = open()
     const own = new Map<PodUid, { readonly at: Millis; readonly text: string }>()
     const seen = new Set<number>()
-    const keeper = createBarrierKeeper({
-      api: { port: 1, scheme: 'http', token: () => '', timeoutMs: 5000 },
-      wrap: () => api,
+    const gateways = createGateways({
+      barrier: {
+        api: { at: () => api, close() {} },
+        answers: { own, read: list => list.forEach(({ uid, answer }) => answer && seen.add(Number(uid))) }
+      },
       clock,
-      log: silent,
-      answers: { own, read: list => list.forEach(({ uid, answer }) => answer && seen.add(Number(uid))) }
+      log: silent
     })
-    keeper.gateways([GATEWAY])
-    return { n, cost, own, seen, keeper }
+    gateways.list([GATEWAY])
+    return { n, cost, own, seen, gateways }
   })
   let drains: readonly DesiredDrain[] = []
   while (clock.now() < beginsAt(count) + LIFE.end + 1000) {
@@ -101,10 +102,10 @@ async function costs(count: number, everyMs: number) {
       return [{ uid, nodes: [`10.0.${i >> 8}.${i & 255}`], state, watch }]
     })
     const isSame = drains.length === before.length && drains.every((drain, i) => drain === before[i])
-    for (const { keeper } of agents) if (!isSame) keeper.desire(drains)
+    for (const { gateways } of agents) if (!isSame) gateways.barrier?.desire(drains)
     for (let i = 0; i < 3; i++) await new Promise(resolve => setImmediate(resolve))
   }
-  await Promise.all(agents.map(({ keeper }) => keeper.stop()))
+  await Promise.all(agents.map(({ gateways }) => gateways.stop()))
   for (const { n, seen } of agents) expect([...seen].filter(i => i % 2 !== n).length).to.equal(count / 2)
   return agents.map(({ cost }) => cost)
 }

@@ -1,15 +1,13 @@
 import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
-import type { BarrierReading } from '../../rules/proof/verdict.ts'
-import {
-  createBarrierClient,
-  type AsOf,
-  type BarrierApi,
-  type BarrierOptions
-} from '../apisix/barrier-api.ts'
+import type { Heard, Wanted } from '../../rules/proof/observed.ts'
+import type { BarrierReading, Observation } from '../../rules/proof/verdict.ts'
+import type { AsOf, BarrierClient } from '../apisix/barrier-api.ts'
 import type { BarrierEntry } from '../apisix/barrier-wire.ts'
-import { openBarrierLane } from './barrier-lane.ts'
+import type { ReadGateway, Sighting } from '../apisix/control-api.ts'
+import { openBarrierLane, type BarrierLane } from './barrier-lane.ts'
+import { openControlLane } from './control-lane.ts'
 import {
   createInheritance,
   entriesOf,
@@ -19,14 +17,52 @@ import {
   type InheritedStop
 } from './desired-entry.ts'
 import type { ToldAnswers } from './entry-table.ts'
-import { twinDoubt, type GatewayState } from './gateway-state.ts'
+import { twinDoubt, type Freshness, type GatewayState } from './gateway-state.ts'
+
+/** All gateways. One lane for each makes all calls to it, so a slow gateway delays only its own. */
+export interface Gateways {
+  /** Takes the complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
+  list(gateways: readonly GatewayFact[]): void
+  /** Absent if no barrier is configured. */
+  readonly barrier: BarrierKeeper | undefined
+  /** Absent if the Control API is off. */
+  readonly probe: Probe | undefined
+  /** The last results of the gateway's interfaces, the most conclusive first. */
+  heard(gatewayId: string): readonly Heard[]
+  /** Called after every answer and every failure. Returns a function that unsubscribes. */
+  onChange(listener: () => void): () => void
+  /** Resolves when no call is under way. */
+  stop(): Promise<void>
+}
+
+/** The reads of the gateways' Control APIs; see `openControlLane`. */
+export interface Probe {
+  want(list: readonly Wanted[]): void
+  hurry(): void
+  observation(uid: PodUid, gatewayId: string): Observation | undefined
+  sighting(gatewayId: string): Sighting | undefined
+  freshness(gatewayId: string): Freshness | undefined
+}
+
+interface GatewaysOptions {
+  readonly barrier?: BarrierKeeperOptions | undefined
+  /** Reads a gateway's Control API. */
+  readonly read?: ReadGateway | undefined
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The calls to one gateway. */
+interface Lane {
+  readonly ip: string
+  readonly barrier: BarrierLane | undefined
+  readonly control: ReturnType<typeof openControlLane> | undefined
+}
 
 /** Keeps the deny-list of every gateway as desired, and reads the gateways' reports. */
 export interface BarrierKeeper {
   /** Takes the complete list of drains. If the list no longer has a uid, its entries are deleted from every gateway. */
   desire(list: readonly DesiredDrain[]): void
-  /** Takes the complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
-  gateways(list: readonly GatewayFact[]): void
   /** The last reading of this drain's entry: the same object until the next answer or failure. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
   /** Why no answer for this gateway counts, even a fit one: its address may not lead to one gateway. Empty without such a doubt. */
@@ -47,22 +83,15 @@ export interface BarrierKeeper {
   handOver(signal: AbortSignal): Promise<void>
   /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
-  /** Called after every answer and every failure. Returns a function that unsubscribes. */
-  onChange(listener: () => void): () => void
-  stop(): Promise<void>
 }
 
 interface BarrierKeeperOptions {
-  readonly api: BarrierOptions
-  /** Wraps the client of each gateway, to measure it. */
-  readonly wrap?: (api: BarrierApi) => BarrierApi
-  readonly clock: Clock
-  readonly log: Logger
+  readonly api: BarrierClient
   /** How current the agent's knowledge was when entries were desired; default: always current. */
   readonly knowledge?: Knowledge
   readonly answers?: ToldAnswers
   /** How long an entry lasts without a renewal, in ms; default 60 000. The agent renews it after a third of this time. */
-  readonly ttlMs?: number
+  readonly ttlMs?: number | undefined
 }
 
 /**
@@ -80,34 +109,106 @@ export interface Knowledge {
 
 const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
 
-export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeeper {
-  const { api, wrap = api => api, clock, log, knowledge = ALWAYS_HERE, ttlMs = 60_000 } = options
-  const { answers = { own: new Map(), read() {} } } = options
-  const client = createBarrierClient(api)
+export function createGateways({ read, clock, log, ...options }: GatewaysOptions): Gateways {
   const listeners = createListeners()
   const tell = (): void => listeners.notify()
+  /** A lane ends when its gateway is gone, or has another address. */
+  const lanes = new Map<string, Lane>()
+  const closing = new Set<Promise<unknown>>()
+  const barrier =
+    options.barrier &&
+    createBarrierKeeper(options.barrier, {
+      clock,
+      log,
+      tell,
+      get: id => lanes.get(id)?.barrier,
+      all: () => [...lanes.values()].flatMap(lane => lane.barrier ?? [])
+    })
+  const controls = () => [...lanes.values()].flatMap(lane => lane.control ?? [])
+  const probe: Probe | undefined = read && {
+    want: list => controls().forEach(lane => lane.want(list)),
+    hurry: () => controls().forEach(lane => lane.hurry()),
+    observation: (uid, id) => lanes.get(id)?.control?.observation(uid),
+    sighting: id => lanes.get(id)?.control?.sighting(),
+    freshness: id => lanes.get(id)?.control?.freshness()
+  }
+
+  const list = (gateways: readonly GatewayFact[]): void => {
+    const current = new Map(gateways.map(gateway => [gateway.id, gateway]))
+    for (const [id, lane] of lanes) {
+      if (current.get(id)?.ip === lane.ip) continue
+      lanes.delete(id)
+      const work: Promise<unknown> = Promise.all([lane.barrier?.stop(), lane.control?.stop()]).finally(() =>
+        closing.delete(work)
+      )
+      closing.add(work)
+    }
+    for (const gateway of current.values()) {
+      const known = lanes.get(gateway.id)
+      if (known) known.barrier?.listed(gateway)
+      else
+        lanes.set(gateway.id, {
+          ip: gateway.ip,
+          barrier: barrier?.open(gateway),
+          control: read && openControlLane(gateway, { read, clock, log, tell })
+        })
+    }
+  }
+
+  return {
+    list,
+    barrier,
+    probe,
+    heard(id) {
+      const { barrier, control } = lanes.get(id) ?? {}
+      return [barrier?.state(), control?.freshness()].filter(one => one !== undefined)
+    },
+    onChange: listener => listeners.add(listener),
+    async stop() {
+      list([])
+      await Promise.all(closing)
+      options.barrier?.api.close()
+    }
+  }
+}
+
+/** The lanes of all gateways, and what they share. */
+interface BarrierLanes {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly tell: () => void
+  get(gatewayId: string): BarrierLane | undefined
+  all(): readonly BarrierLane[]
+}
+
+function createBarrierKeeper(
+  options: BarrierKeeperOptions,
+  lanes: BarrierLanes
+): BarrierKeeper & { open(gateway: GatewayFact): BarrierLane } {
+  const { api, knowledge = ALWAYS_HERE, ttlMs = 60_000 } = options
+  const { answers = { own: new Map(), read() {} } } = options
+  const { clock, log, tell } = lanes
   const inheritance = createInheritance(ttlMs, () => clock.now(), tell)
   let desired: readonly DesiredDrain[] = []
   let desiredBy = -Infinity
   let desiredAsOf: AsOf
 
   const mayChange = () => desiredBy >= knowledge.resumedAt()
-  const lanes = createLanes(gateway =>
-    openBarrierLane(gateway, {
-      apiAt: host => wrap(client.at(host)),
-      clock,
-      log,
-      ttlMs,
-      answers,
-      desired: () => desired,
-      mayChange,
-      asOf: () => desiredAsOf,
-      listed: (id, list) => inheritance.read(id, list),
-      tell
-    })
-  )
 
   return {
+    open: gateway =>
+      openBarrierLane(gateway, {
+        apiAt: host => api.at(host),
+        clock,
+        log,
+        ttlMs,
+        answers,
+        desired: () => desired,
+        mayChange,
+        asOf: () => desiredAsOf,
+        inherit: list => inheritance.read(list),
+        tell
+      }),
     desire(list) {
       const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
@@ -118,7 +219,6 @@ export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeepe
         lane.desire()
       }
     },
-    gateways: lanes.list,
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.reading(uid),
     doubt(gatewayId) {
       const known = lanes.get(gatewayId)
@@ -153,56 +253,6 @@ export function createBarrierKeeper(options: BarrierKeeperOptions): BarrierKeepe
       for (const lane of lanes.all()) lane.look()
       while (lanes.all().some(lane => lane.isUntold())) await clock.sleep(20, signal)
     },
-    state: gatewayId => lanes.get(gatewayId)?.state(),
-    onChange: listener => listeners.add(listener),
-    async stop() {
-      await lanes.stop()
-      client.close()
-    }
-  }
-}
-
-/** What a part of the agent keeps for one gateway, and the calls that it makes there. A slow gateway delays only its own lane. */
-interface Lane {
-  /** The gateway is listed again. */
-  readonly listed?: (gateway: GatewayFact) => void
-  stop(): Promise<unknown>
-}
-
-/** One lane for each gateway. It ends when the gateway is gone, or has another address. */
-interface Lanes<L> {
-  /** Takes the complete list of gateways. */
-  readonly list: (gateways: readonly GatewayFact[]) => void
-  get(gatewayId: string): L | undefined
-  all(): readonly L[]
-  /** Resolves when no lane has a call under way. */
-  readonly stop: () => Promise<void>
-}
-
-export function createLanes<L extends Lane>(open: (gateway: GatewayFact) => L): Lanes<L> {
-  const lanes = new Map<string, { readonly ip: string; readonly lane: L }>()
-  const closing = new Set<Promise<unknown>>()
-  const list = (gateways: readonly GatewayFact[]): void => {
-    const current = new Map(gateways.map(gateway => [gateway.id, gateway]))
-    for (const [id, { ip, lane }] of lanes) {
-      if (current.get(id)?.ip === ip) continue
-      lanes.delete(id)
-      const work: Promise<unknown> = lane.stop().finally(() => closing.delete(work))
-      closing.add(work)
-    }
-    for (const gateway of current.values()) {
-      const known = lanes.get(gateway.id)
-      if (known) known.lane.listed?.(gateway)
-      else lanes.set(gateway.id, { ip: gateway.ip, lane: open(gateway) })
-    }
-  }
-  return {
-    list,
-    get: id => lanes.get(id)?.lane,
-    all: () => [...lanes.values()].map(({ lane }) => lane),
-    async stop() {
-      list([])
-      await Promise.all(closing)
-    }
+    state: gatewayId => lanes.get(gatewayId)?.state()
   }
 }

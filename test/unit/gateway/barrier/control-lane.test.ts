@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 
 import { systemClock } from '../../../../agent/base/clock.ts'
-import { createControlReads, createProbe, type Probe } from '../../../../agent/round/gather/probe.ts'
+import { createControlReads } from '../../../../agent/gateway/barrier/control-lane.ts'
+import { createGateways, type Gateways, type Probe } from '../../../../agent/gateway/barrier/gateways.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import type { ReadGateway } from '../../../../agent/gateway/apisix/control-api.ts'
 import { silent, until } from '../../../build/apisix.ts'
@@ -72,12 +73,17 @@ describe('reads of one gateway', () => {
 
 describe('probe on several gateways', () => {
   const clean = () => Promise.resolve({ beganAt: systemClock.now(), holders: new Map() })
+  let gateways: Gateways
   let probe: Probe
-  afterEach(() => probe.stop())
+  afterEach(() => gateways.stop())
   const begin = (read: ReadGateway, ...ips: string[]) => {
-    probe = createProbe({ read, clock: systemClock, log: silent })
+    gateways = createGateways({ read, clock: systemClock, log: silent })
+    probe = gateways.probe!
+    list(...ips.map(ip => gateway(ip, ip)))
+  }
+  const list = (...all: GatewayFact[]) => {
+    gateways.list(all)
     probe.want([{ uid, nodes: ['10.0.0.1'], since: 0 }])
-    probe.gateways(ips.map(ip => gateway(ip, ip)))
   }
   const reads = (id: string) => probe.observation(uid, id)?.cleanReads ?? 0
 
@@ -131,7 +137,7 @@ describe('probe on several gateways', () => {
   it('forgets a removed gateway, and starts over if a gateway’s address changes', async () => {
     begin(clean, 'a', 'b')
     await until('reads', () => reads('a') > 0 && reads('b') > 0)
-    probe.gateways([gateway('b', 'elsewhere')])
+    list(gateway('b', 'elsewhere'))
     expect([probe.observation(uid, 'a'), reads('b')]).to.deep.equal([undefined, 0])
     await until('reads', () => reads('b') > 0)
   })
@@ -146,7 +152,7 @@ describe('probe without a drain', () => {
     const clock = manualClock()
     let reads = 0
     const failing = { isOn: false }
-    const probe = createProbe({
+    const gateways = createGateways({
       clock,
       log: silent,
       read: async () => {
@@ -161,67 +167,67 @@ describe('probe without a drain', () => {
         await turns()
       }
     }
-    return { probe, advance, failing, reads: () => reads }
+    return { gateways, probe: gateways.probe!, advance, failing, reads: () => reads }
   }
 
   it('reads each gateway at once, and then every 15 s', async () => {
-    const { probe, advance, reads } = rig()
-    probe.gateways([gateway('g')])
+    const { gateways, probe, advance, reads } = rig()
+    gateways.list([gateway('g')])
     await turns()
     expect(probe.sighting('g')?.holders.get('upstreams/web')).to.deep.equal(['10.0.0.1:80'])
     await advance(14_000)
     expect(reads()).to.equal(1)
     await advance(2000)
     expect(reads()).to.equal(2)
-    await probe.stop()
+    await gateways.stop()
   })
 
   it('has failed only until a read succeeds, which comes without a drain too (E6)', async () => {
-    const { probe, advance, failing } = rig()
+    const { gateways, probe, advance, failing } = rig()
     failing.isOn = true
-    probe.gateways([gateway('g')])
+    gateways.list([gateway('g')])
     await turns()
     expect(probe.freshness('g')?.problem).to.equal('timeout')
     failing.isOn = false
     await advance(16_000)
     expect(probe.freshness('g')?.problem).to.equal('')
-    await probe.stop()
+    await gateways.stop()
   })
 
   it('reads a dead gateway less and less often, also while a drain wants evidence', async () => {
-    const { probe, advance, failing, reads } = rig()
+    const { gateways, probe, advance, failing, reads } = rig()
     failing.isOn = true
+    gateways.list([gateway('g')])
     probe.want([{ uid, nodes: ['10.0.0.1'], since: 0 }])
-    probe.gateways([gateway('g')])
     await advance(60_000)
     const often = reads()
     await advance(60_000)
     expect(often).to.be.within(10, 45)
     expect(reads() - often).to.be.below(often)
-    expect(probe.freshness('g')).to.include({ problem: 'timeout', lastSuccessAt: null })
+    expect(probe.freshness('g')).to.include({ problem: 'timeout', lastSuccessAt: undefined })
     failing.isOn = false
     await advance(6000)
     const back = reads()
     await advance(10_000)
     expect(reads() - back, 'often again once it answers').to.be.above(5)
-    await probe.stop()
+    await gateways.stop()
   })
 
   it('reads every second while a drain waits', async () => {
-    const { probe, advance, reads } = rig()
-    probe.gateways([gateway('g')])
+    const { gateways, probe, advance, reads } = rig()
+    gateways.list([gateway('g')])
     await turns()
     probe.hurry()
     await advance(4000)
     expect(reads()).to.be.above(3)
     await advance(20_000)
     expect(reads()).to.be.below(10)
-    await probe.stop()
+    await gateways.stop()
   })
 
   it('begins at once when a drain wants evidence, and forgets a removed gateway', async () => {
-    const { probe, advance, reads } = rig()
-    probe.gateways([gateway('g')])
+    const { gateways, probe, advance, reads } = rig()
+    gateways.list([gateway('g')])
     await advance(5000)
     probe.want([{ uid, nodes: ['10.0.0.1'], since: 0 }])
     await turns()
@@ -229,8 +235,8 @@ describe('probe without a drain', () => {
     probe.want([])
     await advance(12_000)
     expect(reads()).to.equal(2)
-    probe.gateways([])
+    gateways.list([])
     expect(probe.sighting('g')).to.equal(undefined)
-    await probe.stop()
+    await gateways.stop()
   })
 })
