@@ -253,6 +253,10 @@ describe('A worker that connects a request without the plugin', () => {
       gateway = await Gateway.start({
         workers: 1,
         load,
+        balancer: `
+          if ngx.var.arg_around then
+            require("ngx.balancer").set_current_peer("${a.node.host}", ${a.node.port})
+          else apisix.http_balancer_phase() end`,
         before: `
           local apisix = require("apisix")
           local own = apisix.handle_upstream
@@ -266,6 +270,11 @@ describe('A worker that connects a request without the plugin', () => {
       expect((await send(`${url}/u?bare=1`)).status).to.equal(500)
       expect(gateway.errors()).to.match(/apisix\/balancer\.lua:\d+: attempt to index/)
       expect(gateway.errors()).to.not.match(/drain\/wrappers\.lua:\d+: attempt/)
-      if (load === 'hook') expect((await gateway.barrier.state()).counts.errors).to.equal(0)
+      if (load === 'none') return
+      expect((await gateway.barrier.state()).counts.errors).to.equal(0)
+      expect((await send(`${url}/u?around=1`)).status).to.equal(200)
+      expect((await gateway.barrier.state()).unfit.join())
+        .to.match(PAST)
+        .and.not.match(/nginx\.conf connected/)
     })
 })

@@ -11,8 +11,6 @@ local str_sub  = string.sub
 -- one more turn is needed only if the deny-list changes between two lines of code, or if APISIX
 -- picks a node that this request has tried before
 local MAX_TURNS = 20
--- ctx._drain_run: the request is in `run`, or has connected from there
-local INSIDE, THROUGH = 1, 2
 
 local _M = {}
 
@@ -34,6 +32,8 @@ function _M.make(own, deps)
     local kinds, begin, is_session = deps.kinds, deps.kinds.begin, not own.header
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
     local wrapped = {}
+    -- APISIX's `run` is under way and has not connected yet: no other request runs meanwhile
+    local in_run
 
 
     -- Calls a function of the plugin. @treturn boolean false if it failed @treturn its result
@@ -191,7 +191,7 @@ function _M.make(own, deps)
 
     function wrapped.run(route, ctx, plugin_funcs)
         local server = ctx.picked_server
-        ctx._drain_run = INSIDE
+        ctx._drain_run = true
         if server then
             if not admit(route, ctx, server) then
                 return
@@ -201,6 +201,7 @@ function _M.make(own, deps)
                 ctx._drain_began = kinds.now
             end
         end
+        in_run = true
         return own_run(route, ctx, plugin_funcs)
     end
 
@@ -222,15 +223,12 @@ function _M.make(own, deps)
 
     --- Replaces set_current_peer of ngx.balancer: Lua calls it for every connect.
     function wrapped.peer(host, port, ...)
-        local ctx = ngx.ctx.api_ctx
-        if ctx then
-            if ctx._drain_run == INSIDE then
-                ctx._drain_run = THROUGH
-            elseif str_sub(host, 1, 5) ~= "unix:" then
-                local caller = debug.getinfo(2, "S")
-                deps.passed_by(host .. ":" .. tostring(port), caller and caller.short_src or "?")
-                keep_counted(ctx, { host = host, port = port })
-            end
+        local ctx = not in_run and ngx.ctx.api_ctx
+        in_run = false
+        if ctx and str_sub(host, 1, 5) ~= "unix:" then
+            local caller = debug.getinfo(2, "S")
+            deps.passed_by(host .. ":" .. tostring(port), caller and caller.short_src or "?")
+            keep_counted(ctx, { host = host, port = port })
         end
         return own.peer(host, port, ...)
     end
@@ -260,6 +258,7 @@ function _M.make(own, deps)
 
 
     function wrapped.log()
+        in_run = false
         local ctx = ngx.ctx.api_ctx
         if ctx then
             if held[ctx] and ctx._drain and ngx.status == 502 then
