@@ -120,12 +120,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   let planned: Plan = NOTHING
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
-  let gatewaysAt: Millis | undefined
 
   const ends = [cluster, inventory, writer, leader, gateways].map(part => part.onChange(wake))
 
   function round(now: Millis): void {
-    gatewaysAt = listGateways(sources, now, log)
+    listGateways(sources, now, log)
     const looks = observe({
       sources,
       world,
@@ -199,7 +198,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     store.replace(next, entries.current(), now)
     lookedAt = now
-    const times = [relistAt, gatewaysAt, ...hooks.held().map(held => answered(held, looks, now))]
+    const times = [relistAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining' && drain.phase !== 'expired') continue
       times.push(drain.deadline, drain.since + statuses.of(drain.uid).sleepMs)

@@ -117,25 +117,16 @@ export function vouchForEntries(sources: Sources, failing: boolean, looked: bool
   return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
 }
 
-/** How often a gateway that is not Ready is checked without an event, in ms: its silence makes none. */
-const LOOK_MS = 1000
-
-/**
- * Takes gateways that are not Ready, or vanished, from the list as soon as they can route no request. Gives the others to the lanes.
- *
- * @returns when to look again
- */
+/** Takes gateways that are not Ready, or vanished, from the list as soon as they can route no request. Gives the others to the lanes. */
 export function listGateways(
   { cluster, gateways }: Pick<Sources, 'cluster' | 'gateways'>,
   now: Millis,
   log: Log
-): Millis | undefined {
-  const ends = cluster.gateways().map(one => ({ one, at: gatewayEndsAt(one, gateways.heard(one.id)) }))
-  for (const { one, at } of ends) {
-    if (at > now) continue
-    log.info({ gateway: one.name }, 'a gateway that is not Ready can route no request any more')
-    cluster.gatewayEnded(one.id)
+): void {
+  for (const gateway of cluster.gateways()) {
+    if (gatewayEndsAt(gateway, gateways.heard(gateway.id)) > now) continue
+    log.info({ gateway: gateway.name }, 'a gateway that is not Ready can route no request any more')
+    cluster.gatewayEnded(gateway.id)
   }
   gateways.list(cluster.gateways())
-  return ends.some(({ at }) => at < Infinity) ? now + LOOK_MS : undefined
 }

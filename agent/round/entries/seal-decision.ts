@@ -100,14 +100,13 @@ export function desiredEntry(drain: Drain, status: Status, context: EntryContext
   if (!isOpen)
     return { ...entry, state: 'sealed', watch: drain.phase === 'proven' && context.held.has(drain.uid) }
   const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
-  const { agreed, isUnanimous, isSealed, isLetGo, isLast } = agreement(drain, status, context, isLate)
+  const { agreed, isSealed, isLast } = agreement(drain, status, context, isLate)
   const isVain = isLast && context.now >= drain.since + context.lastHold(drain, status)
   if ((status.sealForced || isVain || context.now >= forcedAt) && !isShort) {
     status.sealForced ||= !isSealed
     return { ...entry, state: 'sealed', watch: true }
   }
-  status.sealing ||= isUnanimous && (isSealed || agreed.size > 0)
-  status.letGo ||= status.sealing && isLetGo
+  status.sealing ||= isSealed || agreed.size > 0
   return {
     ...entry,
     state: status.sealing ? 'sealed' : 'draining',
@@ -129,9 +128,8 @@ export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): M
 }
 
 /**
- * The gateways that may seal, by the words of their workers. The first seal needs the agreement of all gateways, because a gateway without
- * another choice needs the pod for its users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs
- * weaker evidence.
+ * The gateways that may seal, each by the words of its own workers: one without another choice needs the pod for its users, the others do
+ * not. A gateway whose barrier cannot be used does not count: it could not be sealed.
  */
 function agreement(
   { uid, pod, since }: Drain,
@@ -141,10 +139,6 @@ function agreement(
 ): {
   /** By gateway: the tags of the words that allow the seal. */
   readonly agreed: ReadonlyMap<string, readonly string[]>
-  /** No gateway has a reason against the seal. */
-  readonly isUnanimous: boolean
-  /** Some words allow the seal only because holders of other namespaces do not count any longer. */
-  readonly isLetGo: boolean
   /** Every gateway that can be asked is sealed. */
   readonly isSealed: boolean
   /** The only reason against the seal is that the pod is the last endpoint of a place. */
@@ -157,7 +151,6 @@ function agreement(
   const mayBeNamed = now < since + NAME_MS && status.hidden.size > 0
   let isSealed = true
   let isLast = true
-  let isLetGo = false
   for (const { id } of cluster.gateways()) {
     const reading = barrier.reading(uid, id)
     for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
@@ -176,11 +169,9 @@ function agreement(
       continue
     }
     agreed.set(id, judged.tags)
-    isLetGo ||= letGo !== HOLD_ALL && reading?.word !== undefined && 'why' in judge(reading.word, serves)
   }
   status.succeeded = [...succeeded].sort()
-  const isUnanimous = status.unsealed.size === 0
-  return { agreed, isUnanimous, isSealed, isLetGo, isLast: isLast && !isUnanimous }
+  return { agreed, isSealed, isLast: isLast && status.unsealed.size > 0 }
 }
 
 /**

@@ -42,10 +42,8 @@ export interface Status {
   readonly hidden: Map<string, HiddenPlace>
   /** How many nodes the entry denied in the last round. */
   denied: number
-  /** All gateways have allowed the seal once, so some may be sealed already. From then on each gateway seals by its own words. */
+  /** A gateway has allowed the seal, so some may be sealed already. */
   sealing: boolean
-  /** The seal did not wait for holders of other namespaces. */
-  letGo: boolean
   /** The entry was sealed although a gateway knew no other node: nothing may come in time, or the deadline is near. */
   sealForced: boolean
   /** When the agent saw the pod's deletion, a little before the round that began the drain. */
@@ -88,7 +86,6 @@ export function createStatuses(): Statuses {
         hidden: new Map(),
         denied: 0,
         sealing: false,
-        letGo: false,
         tookOver: false,
         sealForced: false,
         heardAt: undefined,

@@ -3,16 +3,7 @@ import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
 import type { Kept, Plan } from '../../rules/plan/plan.ts'
-import {
-  isOfOtherNamespace,
-  type Holder,
-  type HolderKey,
-  type World,
-  endingNodes,
-  nodesOf,
-  serves,
-  type Match
-} from '../../rules/plan/holder.ts'
+import { type HolderKey, type World, endingNodes, nodesOf, type Match } from '../../rules/plan/holder.ts'
 import { servicePortsOf } from '../../rules/plan/successors.ts'
 import type { Status, Place } from './drain-status.ts'
 import { isUnlisted } from '../../rules/proof/proof.ts'
@@ -99,7 +90,7 @@ export function gather(drain: Drain, status: Status, round: Gathering): Evidence
     inventoryAt,
     absentSince: status.absentSince,
     inventoryProblem: inventory.problem(),
-    holders: [...status.places.values()].map(place => report(drain, status, place, round)),
+    holders: [...status.places.values()].map(place => report(drain, place, round)),
     gateways: gateways.map(gateway => {
       const observation = probe?.observation(drain.uid, gateway.id)
       const reading = barrier?.reading(drain.uid, gateway.id)
@@ -167,21 +158,12 @@ function rememberDiscovered(drain: Drain, status: Status, { cluster, inventory }
   }
 }
 
-const letGoWords = ({ namespace = '' }: Holder): string =>
-  `it is of namespace ${namespace}, and lists no other node that serves`
-
-/** Whether a place of another namespace lists no node that serves, and the seal did not wait for such a node. */
-const isLetGo = (pod: PodFact, { letGo }: Status, { holder }: Place, { world, drains }: Gathering): boolean =>
-  letGo && isOfOtherNamespace(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
-
-function report(drain: Drain, status: Status, place: Place, round: Gathering): Evidence['holders'][number] {
+function report(drain: Drain, place: Place, round: Gathering): Evidence['holders'][number] {
   const { sources, kept } = round
   const { holder, node, removedAt } = place
   const common = { key: holder.key, observable: observable(holder) }
   if (removedAt !== undefined) return { ...common, state: 'removed', why: '', removedAt }
   const listed = { ...common, removedAt: undefined }
-  if (isLetGo(drain.pod, status, place, round))
-    return { ...listed, state: 'foreign', letGo: true, why: `not waited for: ${letGoWords(holder)}` }
   if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }
   const stays = kept.get(placeOf(holder.key, node, drain.uid))
   if (stays) return { ...listed, ...KEPT_STATE[stays.why] }

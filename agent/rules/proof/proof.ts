@@ -43,12 +43,7 @@ export function prove(
     reached: `every gateway (${gateways.length}) has sealed it and ${nothing} is in flight${evidence.sealForced ? FORCED : ''}`,
     places: placesOf(evidence),
     barred: assessed.length > 0 && assessed.every(({ sealed }) => sealed),
-    obstacles: [
-      ...evidence.holders
-        .filter(({ state, letGo }) => state === 'kept-last' || letGo)
-        .map(({ key, why }) => `${key}: ${why}`),
-      ...(idle ? [] : gatewayObstacles(gateways))
-    ],
+    obstacles: idle ? [] : gatewayObstacles(gateways),
     vain: isSilent || isOpen ? 'soon' : undefined,
     change: isOpen ? COVER_L4 : isSilent ? LOAD_IT : undefined,
     until: earliest(assessed.map(({ waitsUntil }) => waitsUntil))

@@ -259,8 +259,6 @@ export interface Evidence {
   readonly holders: readonly (HolderReport & {
     readonly removedAt: Millis | undefined
     readonly observable: boolean
-    /** The holder is of another namespace and lists no other node, and the seal did not wait for such a node. */
-    readonly letGo?: true
     /** Nobody removes the node, for its next pod has the same address. */
     readonly stays?: true
   })[]

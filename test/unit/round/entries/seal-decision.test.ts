@@ -127,9 +127,9 @@ describe('entries to seal for a pod that is being drained', () => {
     return { status, now }
   }
 
-  it('are none before the workers of every gateway have been asked', () => {
+  it('are none at a gateway whose workers have not been asked', () => {
     const { status, now } = round({ g1: open(said()), g2: undefined })
-    expect(now(0)).to.deep.equal(['draining', undefined])
+    expect(now(0)).to.deep.equal(['sealed', { g1: ['now'] }])
     expect([...status.unsealed]).to.deep.equal([['g2', 'its workers have not been asked yet']])
   })
 
@@ -139,9 +139,11 @@ describe('entries to seal for a pod that is being drained', () => {
     expect(status.unsealed.size).to.equal(0)
   })
 
-  it('are none while one gateway has no other node left', () => {
-    const { status, now } = round({ g1: open(said()), g2: open(said(['routes/1'])) })
-    expect(now(0)).to.deep.equal(['draining', undefined])
+  it('are none while no gateway has another node left, and do not wait for one that has none', () => {
+    const sole = open(said(['routes/1']))
+    const { status, now } = round({ g1: open(said()), g2: sole })
+    expect(now(0, { g1: sole, g2: sole })).to.deep.equal(['draining', undefined])
+    expect(now(0)).to.deep.equal(['sealed', { g1: ['now'] }])
     expect(status.unsealed.get('g2')).to.equal('nothing else is left in routes/1')
   })
 
@@ -149,12 +151,9 @@ describe('entries to seal for a pod that is being drained', () => {
     const { status, now } = round({ g1: open(said(['upstreams/evil'])) })
     const evil = holder('evil', ['10.0.0.1:80'], { namespace: 'evil' })
     status.places.set('evil', { holder: evil, node: '10.0.0.1:80', removedAt: undefined })
-    expect([now(4999)[0], status.letGo]).to.deep.equal(['draining', false])
-    expect([now(5000)[0], status.letGo]).to.deep.equal(['sealed', true])
+    expect([now(4999)[0], now(5000)[0]]).to.deep.equal(['draining', 'sealed'])
     const own = round({ g1: open(said(['upstreams/own'])) })
-    expect([own.now(5000)[0], own.status.letGo]).to.deep.equal(['draining', false])
-    const free = round({ g1: open(said()) })
-    expect([free.now(5000)[0], free.status.letGo]).to.deep.equal(['sealed', false])
+    expect(own.now(5000)[0]).to.equal('draining')
     expect(sealLookAt(drain, 1000, 5000)).to.equal(5000)
     expect(sealLookAt(drain, 5000, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
   })
@@ -165,10 +164,10 @@ describe('entries to seal for a pod that is being drained', () => {
     expect(other.now(0)[0], 'no such name is known').to.equal('sealed')
     const { status, now } = round({ g1: open(hidden), g2: open(said()) })
     status.hidden.set('a', { holder: 'routes/r', node: 'web.shop.svc:80', why: 'a name', change: '' })
-    expect(now(999)[0]).to.equal('draining')
+    expect(now(999)[1]).to.deep.equal({ g2: ['now'] })
     expect([...status.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
     expect(sealLookAt(drain, 999)).to.equal(1000)
-    expect(now(1000)[0]).to.equal('sealed')
+    expect(now(1000)[1]).to.deep.equal({ g1: ['now'], g2: ['now'] })
     const answered = round({ g1: open(said()) })
     answered.status.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '' })
     expect(answered.now(0)[0]).to.equal('sealed')
@@ -216,8 +215,8 @@ describe('entries to seal for a pod that is being drained', () => {
   it('include every gateway once no other pod may come in time, and stay sealed if one comes after all', () => {
     const [needed, unheard] = [open(said(['routes/1'])), open(undefined)]
     const { now, status } = round({ g1: open(said()), g2: needed }, [], 5000)
-    expect(now(4999)).to.deep.equal(['draining', undefined])
-    expect(now(5000, { g1: open(said()), g2: unheard })[0], 'a frozen worker').to.equal('draining')
+    expect(now(4999)).to.deep.equal(['sealed', { g1: ['now'] }])
+    expect(now(5000, { g1: needed, g2: unheard })[1], 'a frozen worker').to.deep.equal({})
     expect(status.sealForced).to.equal(false)
     expect(now(5000)).to.deep.equal(['sealed', undefined])
     expect(status.sealForced).to.equal(true)
@@ -225,7 +224,7 @@ describe('entries to seal for a pod that is being drained', () => {
     const unready = round({ g1: open(said()) }, [pod('other', { ips: ['10.0.0.2'], ready: false })], 5000)
     expect([unready.now(4999)[0], unready.now(5000)[0]]).to.deep.equal(['draining', 'sealed'])
     now(5002, undefined, { ...drain, phase: 'undone', at: 5002, why: '' })
-    expect(now(5003, { g1: open(said()), g2: unheard })[0], 'of the next drain').to.equal('draining')
+    expect(now(5003, { g1: needed, g2: unheard })[0], 'of the next drain').to.equal('draining')
     const sleeps = round({ g1: needed }, [], 5000)
     sleeps.status.sleepMs = 7000
     expect([sleeps.now(6999)[0], sleeps.now(7000)[0]]).to.deep.equal(['draining', 'sealed'])
