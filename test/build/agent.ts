@@ -72,7 +72,8 @@ export async function startAgent(
     knows: ip => loop.holds.findByIp(ip).length > 0,
     service: (namespace, name) => sources.cluster.services.byName(namespace, name),
     holder: key => sources.inventory.holders().get(key),
-    gatewayReady: name => sources.cluster.gateways().find(gateway => gateway.name === name)?.ready,
+    gatewayReady: name =>
+      sources.cluster.gateways().find(gateway => gateway.name === `apisix/${name}`)?.ready,
     doubts: () => sources.cluster.gateways().flatMap(({ id }) => sources.barrier?.doubt(id) || []),
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),

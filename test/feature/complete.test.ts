@@ -91,7 +91,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
       other.release()
       const { body } = await hook
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })
-      expect(gradeOf(body, leaves.name)).to.equal('barrier')
+      expect(gradeOf(body, `apisix/${leaves.name}`)).to.equal('barrier')
       expect(await get(`${leaves.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
       await Promise.all(slow)
     })
@@ -112,7 +112,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     )
     await until('that one does not answer', () =>
       rig.agent.lines.some(
-        ({ msg, gateway }) => msg === 'barrier cannot be reached' && gateway === leaves.name
+        ({ msg, gateway }) => msg === 'barrier cannot be reached' && gateway === `apisix/${leaves.name}`
       )
     )
     expect([answered, rig.agent.gatewayReady(leaves.name)]).to.deep.equal([false, false])

@@ -19,7 +19,7 @@ async function ending(rig: Rig) {
 }
 
 const gradeAt = (body: HookBody, { name }: Gateway) =>
-  body.gateways?.find(report => report.name === name)?.grade ?? 'none'
+  body.gateways?.find(report => report.name === `apisix/${name}`)?.grade ?? 'none'
 
 const hasProof = ({ gateways }: Waiting) => gateways.some(({ grade }) => grade === 'barrier')
 

@@ -14,7 +14,7 @@ async function value({ agent }: Rig, series: string): Promise<number | undefined
 }
 
 /** A long wait: the agent polls an idle gateway only every 5 s. */
-const of = (metric: string, { name }: Gateway) => `apisix_drain_${metric}{gateway="${name}"}`
+const of = (metric: string, { name }: Gateway) => `apisix_drain_${metric}{gateway="apisix/${name}"}`
 
 describe('feature: figures of each gateway', () => {
   const test = sideBySide({
@@ -27,7 +27,7 @@ describe('feature: figures of each gateway', () => {
     const rig = await start()
     const [gateway, other] = rig.gateways as [Gateway, Gateway]
     const count = (decision: string, { name }: Gateway) =>
-      value(rig, `apisix_drain_plugin_requests_total{gateway="${name}",decision="${decision}"}`)
+      value(rig, `apisix_drain_plugin_requests_total{gateway="apisix/${name}",decision="${decision}"}`)
     await waitFor('one begins with 0', async () => (await count('moved', gateway)) === 0)
     await waitFor('the other one too', async () => (await count('moved', other)) === 0)
     for (const decision of ['succeeded', 'refused', 'bypassed', 'late', 'error'])

@@ -174,7 +174,7 @@ describe('sandbox: the arms', () => {
     expect(detail.late).to.equal(0)
     expect(arm.world.kubelet.records().every(({ ip }) => ip.startsWith('10.250.'))).to.equal(true)
     for (const [what, says] of [
-      ['doctor', /ok {4}barrier: apisix-0: fit[^]* 0 failed: the agent can work here/],
+      ['doctor', /ok {4}barrier: apisix\/apisix-0: fit[^]* 0 failed: the agent can work here/],
       ['status', /shop\/web-\S+ +proved +barrier/]
     ] as const) {
       const command = heldLines(arm).find(line => line.includes(`main.ts ${what} `)) ?? ''

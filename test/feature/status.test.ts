@@ -43,7 +43,7 @@ describe('feature: apisix-drain status', () => {
     // On a busy machine, the first calls may time out, or show late gateways.
     await until('all is well', async () => well.code === 0 || (well = await status('--url', url)).code === 0)
     expect(well.err).to.equal('')
-    expect(well.out).to.match(/^apisix-1 +ready +barrier/m)
+    expect(well.out).to.match(/^apisix\/apisix-1 +ready +barrier/m)
 
     const [, second] = rig.gateways
     await second!.partition({ barrier: 'refused', control: 'refused' })

@@ -50,14 +50,14 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
   const status = fieldsOf<V1PodStatus>(statusOf)
   const identity = identityOf(object)
   if (!identity) return undefined
-  const { uid, name } = identity
+  const { uid, name, namespace } = identity
   const runs = listOf(status.containerStatuses).map(each => fieldsOf(fieldsOf(each)['state'])['running'])
   return {
     uid,
     ended: status.phase === 'Succeeded' || status.phase === 'Failed',
     gateway: {
       id: uid,
-      name,
+      name: `${namespace}/${name}`,
       ip: ipsOf(status)[0] ?? '',
       ready: conditionIsTrue(status.conditions, 'Ready'),
       terminating: textOf(meta.deletionTimestamp) !== undefined,

@@ -32,7 +32,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 export function createMetrics() {
   const { registry, rows, counter, gauge, histogram } = createMetricRegistry()
 
-  const GATEWAY = 'name of the gateway'
+  const GATEWAY = 'namespace/name of the gateway'
   const afterAck = counter(
     'requests_after_ack_total',
     'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.',

@@ -60,13 +60,9 @@ function gatewayGauges(
   gatewaySuccess.reset()
   gatewayUnfit.reset()
   for (const evidence of EVIDENCE) gatewayEvidence.set({ evidence }, 0)
-  const oldest = new Map<string, number>()
-  // A gateway that never answered has the time 0. Of several with one name, the worst counts.
-  const answered = (api: string, gateway: string, at: number = 0) => {
-    const worst = Math.min(at, oldest.get(`${api} ${gateway}`) ?? at)
-    oldest.set(`${api} ${gateway}`, worst)
-    gatewaySuccess.set({ api, gateway }, worst / 1000)
-  }
+  // A gateway that never answered has the time 0.
+  const answered = (api: string, gateway: string, at: Millis | null | undefined) =>
+    gatewaySuccess.set({ api, gateway }, (at ?? 0) / 1000)
   for (const one of gateways) {
     const { available } = gatewayView(one, sources, control)
     gatewayEvidence.inc({ evidence: available ?? 'none' })
@@ -75,7 +71,7 @@ function gatewayGauges(
     if (probe) answered('control', gateway, probe.freshness(one.id)?.lastSuccessAt)
     if (!barrier) continue
     answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
-    gatewayUnfit.inc({ gateway }, Number(available !== 'barrier'))
+    gatewayUnfit.set({ gateway }, Number(available !== 'barrier'))
   }
 }
 

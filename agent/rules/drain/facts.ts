@@ -104,7 +104,7 @@ export interface EndpointFact {
 
 /** One running APISIX. Every gateway that may still serve is included, even if it is Terminating or unready. */
 export interface GatewayFact {
-  /** The pod's uid, or the configured name if gateways are listed by hand. */
+  /** The pod's uid, and `name` is its `namespace/name`; both are the configured name if gateways are listed by hand. */
   readonly id: string
   readonly name: string
   readonly ip: string

@@ -156,8 +156,8 @@ describe('doctor: wired to the agent’s clients', () => {
       'ok kubernetes: the API server answers, version v1.34.0',
       'ok rbac: all 11 permissions are granted',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
-      'ok gateways: 2 known: apisix-0, apisix-1',
-      'ok control-api: apisix-0, apisix-1: can be observed',
+      'ok gateways: 2 known: ns/apisix-0, ns/apisix-1',
+      'ok control-api: ns/apisix-0, ns/apisix-1: can be observed',
       'warn barrier: the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
       'ok others: no other pod looks like APISIX',
       'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'

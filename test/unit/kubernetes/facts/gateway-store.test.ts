@@ -54,13 +54,13 @@ const gateway = (name: string, differs: Parameters<typeof podObject>[1] = {}) =>
   toGatewayPod(podObject(name, differs))!
 
 describe('watch: gateways', () => {
-  it('are pods with an address, a name and a host', () => {
+  it('are pods with an address, a host, and a name that no other gateway has', () => {
     const { store, sink } = createGatewayStore(() => 1000)
     expect(sink.set(gateway('apisix-1'))).to.equal(true)
     expect(store.list()).to.deep.equal([
       {
         id: 'uid-apisix-1',
-        name: 'apisix-1',
+        name: 'shop/apisix-1',
         ip: '10.0.0.1',
         ready: true,
         terminating: false,
@@ -76,9 +76,9 @@ describe('watch: gateways', () => {
     sink.set(gateway('b', { metadata: { deletionTimestamp: '2026-11-21T10:00:30Z' } }))
     sink.set(gateway('c', { status: { phase: 'Unknown', conditions: [] } }))
     expect(store.list().map(g => [g.name, g.ready, g.terminating])).to.deep.equal([
-      ['a', false, false],
-      ['b', true, true],
-      ['c', false, false]
+      ['shop/a', false, false],
+      ['shop/b', true, true],
+      ['shop/c', false, false]
     ])
   })
 
@@ -87,7 +87,7 @@ describe('watch: gateways', () => {
     sink.set(gateway('a'))
     sink.set(gateway('b'))
     expect(sink.set(gateway('a', { status: { phase: 'Failed' } }))).to.equal(true)
-    expect(store.list().map(g => g.name)).to.deep.equal(['b'])
+    expect(store.list().map(g => g.name)).to.deep.equal(['shop/b'])
     expect(sink.gone('uid-a', undefined)).to.equal(true)
     expect(sink.gone('uid-b', gateway('b', { status: { phase: 'Succeeded' } }))).to.equal(true)
     expect(sink.gone('uid-b', undefined)).to.equal(false)
@@ -118,15 +118,17 @@ describe('watch: gateways', () => {
     sink.gone('uid-b', undefined)
     const shown = store.list().map(g => [g.name, g.ready, g.terminating, g.vanishedAt])
     expect(shown).to.deep.equal([
-      ['a', false, true, 1000],
-      ['b', false, true, 1000]
+      ['shop/a', false, true, 1000],
+      ['shop/b', false, true, 1000]
     ])
     store.ended('uid-a')
-    expect(store.list().map(g => g.name)).to.deep.equal(['b'])
+    expect(store.list().map(g => g.name)).to.deep.equal(['shop/b'])
     // The pod of gateway `b` gets its label back. After that, `ended` must not remove the gateway.
     sink.set(gateway('b', other))
     store.ended('uid-b')
-    expect(store.list().map(g => [g.name, g.ready, g.vanishedAt])).to.deep.equal([['b', true, undefined]])
+    expect(store.list().map(g => [g.name, g.ready, g.vanishedAt])).to.deep.equal([
+      ['shop/b', true, undefined]
+    ])
   })
 
   it('that vanish are no longer called if another gateway has their address', () => {
@@ -134,7 +136,7 @@ describe('watch: gateways', () => {
     sink.set(gateway('a'))
     sink.gone('uid-a', undefined)
     sink.set(gateway('c'))
-    expect(store.list().map(g => g.name)).to.deep.equal(['c'])
+    expect(store.list().map(g => g.name)).to.deep.equal(['shop/c'])
     sink.gone('uid-c', gateway('c', { status: { phase: 'Failed' } }))
     expect(store.list()).to.deep.equal([])
   })

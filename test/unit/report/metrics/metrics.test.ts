@@ -5,7 +5,6 @@ import { createExposition, meter, metered } from '../../../../agent/report/metri
 import { createMetrics, type Metrics } from '../../../../agent/report/metrics/metrics.ts'
 import { createGatewayNames, LAST_SCRAPES } from '../../../../agent/report/metrics/metric-registry.ts'
 import type { Drain, Waiting } from '../../../../agent/rules/drain/drain.ts'
-import { stateGauges } from '../../../../agent/report/show/gauges.ts'
 import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
 
@@ -179,26 +178,6 @@ describe('drains that expire', () => {
   it('are not counted if a last node had to stay, or if only requests in flight were left', async () => {
     expect(await expired({ lastEndpoint: true })).to.deep.equal({})
     expect(await expired({ barred: true })).to.deep.equal({})
-  })
-})
-
-describe('gateways of one name', () => {
-  it('count as the one that answered longest ago, in any order', async () => {
-    const metrics = createMetrics()
-    const shown = async (...times: (number | undefined)[]) => {
-      const gateways = times.map((_, id) => ({ id, name: 'apisix-0', ready: true }))
-      const cluster = { gateways: () => gateways, parts: () => [] }
-      const barrier = { state: (id: number) => ({ lastSuccessAt: times[id] }), doubt: () => '' }
-      const inventory = { readAt: () => 0, holders: () => new Map() }
-      const loop = { drains: () => new Map(), lastPlan: () => ({ kept: [] }) }
-      stateGauges(metrics, { sources: { cluster, barrier, inventory }, control: {}, loop, now: 0 } as never)
-      return (await metrics.gatewaySuccess.get()).values.map(({ value }) => value)
-    }
-    expect([await shown(5000, 9000), await shown(9000, 5000), await shown(9000, undefined)]).eql([
-      [5],
-      [5],
-      [0]
-    ])
   })
 })
 
