@@ -3,7 +3,6 @@ import { ago, count, formatAge, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf, waitOf } from '../dashboard/model/lanes.ts'
 import { lagFigures } from '../dashboard/model/lags.ts'
 import { HOUR_MS, lastHourOf, sentenceOf } from '../dashboard/model/headline.ts'
-import { idleLagOf } from '../report/snapshot/drain-view.ts'
 import { earliest, latest } from '../rules/drain/facts.ts'
 import { gatewayState, STANDING } from '../dashboard/model/words.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../report/snapshot/snapshot.ts'
@@ -12,8 +11,8 @@ import { clean } from '../base/read.ts'
 import { createExchange } from '../gateway/apisix/http.ts'
 import type { Config } from '../config/config.ts'
 
-/** How many finished drains, and how many answers, are listed. */
-const [SHOWN, ANSWERS] = [5, 20]
+/** How many answers are listed. */
+const ANSWERS = 20
 
 /** The output of `apisix-drain status`, made from a snapshot. Times are in ms, on the agent's clock. */
 export type StatusReport = ReturnType<typeof statusOf>
@@ -57,24 +56,6 @@ export function statusOf(snapshot: Snapshot) {
         const { drain, standing } = lane
         const { namespace, pod, deadline, hooks, why } = drain
         return { pod: `${namespace}/${pod}`, standing, waitsFor: waitOf(lane) || why, deadline, hooks }
-      }),
-    last: lanesOf(snapshot.drains, snapshot.past)
-      .filter(({ drain }) => !isOpen(drain))
-      .toSorted((a, b) => b.drain.moments.seenAt - a.drain.moments.seenAt)
-      .slice(0, SHOWN)
-      .map(({ drain, standing, start, lagMs }) => {
-        const { namespace, pod, verdict, moments } = drain
-        const { ackAt, seenAt } = moments
-        return {
-          pod: `${namespace}/${pod}`,
-          standing,
-          evidence: verdict?.grade ?? null,
-          // Since the decision of Kubernetes: when new requests stopped, the last request ended, and the first hook was answered.
-          sealed: lagMs,
-          idle: idleLagOf(moments),
-          ack: ackAt === null ? null : Math.max(0, ackAt - start),
-          seenAt
-        }
       }),
     upstreams: holderRows(holders, 'differing', '').map(holder => ({
       upstream: holderName(holder),
@@ -121,16 +102,6 @@ export function formatStatus(report: StatusReport): string {
         formatMs(Math.max(0, deadline - at)),
         String(hooks),
         waitsFor
-      ])
-    ),
-    table(
-      ['LAST DRAIN', 'STATE', 'EVIDENCE', 'SEALED', 'IDLE', 'ACK', 'BEGAN'],
-      report.last.map(({ pod, standing, evidence, sealed, idle, ack, seenAt }) => [
-        pod,
-        STANDING[standing].label,
-        evidence ?? '-',
-        ...[sealed, idle, ack].map(ms => (ms === null ? '-' : formatMs(ms))),
-        ago(seenAt, at)
       ])
     ),
     table(

@@ -116,7 +116,7 @@ describe('getting started by the README', () => {
     try {
       await inStep(5)
       const status = ran.find(({ command }) => command.endsWith(' status'))?.output ?? ''
-      expect(status).to.match(/^All is well\.\n[^]*^shop\/started-\S+ +proved +barrier /m)
+      expect(status).to.match(/^All is well\.\n[^]*^shop\/started-\S+ +200 +drained +barrier /m)
       // The kubelet's last deletion, with a grace of 0, must not count as the decision: then the hook would seem to take 0 ms.
       expect(status).not.to.match(/^shop\/started-.* 0 ms +\S+( \S+)? ago$/m)
       const seen = async () => {

@@ -44,19 +44,6 @@ describe('apisix-drain status', () => {
     expect(first!.deadline).to.be.at.most(second!.deadline)
   })
 
-  it('prints the last drains with their three times, the newest first', () => {
-    const { last } = statusOf(sceneOf({ now: NOW, live: 2, past: 8, holders: 8 }))
-    expect(last).to.have.length(5)
-    expect(last.map(({ seenAt }) => seenAt)).to.deep.equal(
-      last.map(({ seenAt }) => seenAt).toSorted((a, b) => b - a)
-    )
-    for (const { sealed, idle, ack } of last)
-      expect(sealed! <= idle! && idle! <= ack!, `${sealed} ${idle} ${ack}`).to.equal(true)
-    const text = formatStatus(statusOf(scene))
-    expect(text).to.match(/^LAST DRAIN +STATE +EVIDENCE +SEALED +IDLE +ACK +BEGAN$/m)
-    expect(text).to.match(/^shop\/\S+ +proved +barrier +\d+ ms +\d+ ms +\d+ ms +\S.* ago$/m)
-  })
-
   it('prints the two lags of the last hour, with the number of pods (E4)', () => {
     const text = formatStatus(statusOf(scene))
     expect(text).to.match(/^out +3 +\d+ ms +\d+ ms +\d+ ms$/m)
