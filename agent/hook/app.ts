@@ -6,7 +6,8 @@ import { ALWAYS, reply, type Vouch } from '../round/hold/hooks.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
 import { createHmac } from 'node:crypto'
 import { putBatches } from '../gateway/apisix/barrier-api.ts'
-import { WIRE, type BarrierEntry } from '../gateway/apisix/barrier-wire.ts'
+import { WIRE } from '../gateway/apisix/barrier-wire.ts'
+import type { BarrierKeeper } from '../gateway/barrier/gateways.ts'
 
 export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */
@@ -128,8 +129,7 @@ function callOf(c: Context<Env>) {
 export interface BarrierEntriesParts {
   /** The token of the Barrier API, which agent and gateways share. */
   readonly token: () => string
-  /** The entries that every gateway should hold now. */
-  readonly entries: () => readonly BarrierEntry[]
+  readonly fetched: BarrierKeeper['fetched']
   readonly vouch: () => Vouch
 }
 
@@ -166,6 +166,7 @@ export function barrierEntries(
   // If this list lacked a drain, the gateway would report ready too early.
   if (!vouch.ok) return Response.json({ error: 'cannot-vouch', why: vouch.why }, { status: 503 })
   // Entries of running drains come first. Entries of ended drains may be cut off; the agent puts them soon afterwards.
-  const [entries = []] = putBatches(parts.entries())
-  return Response.json({ wire: WIRE, entries })
+  const { entries, asOf } = parts.fetched()
+  const [first = []] = putBatches(entries)
+  return Response.json({ wire: WIRE, entries: first, asOf })
 }

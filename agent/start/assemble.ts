@@ -218,7 +218,7 @@ function eventsOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log): Event
 function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): BarrierEntriesParts | undefined {
   if (!apisix.barrier || !barrier) return undefined
   const { token } = apisix.barrier
-  return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.vouchForEntries() }
+  return { token: () => token.read(), fetched: () => barrier.fetched(), vouch: () => loop.vouchForEntries() }
 }
 
 function provedBy({ drain, apisix }: Config): ProofSettings['by'] {

@@ -315,6 +315,20 @@ describe('A gateway that', () => {
       expect(asked.join(' ')).not.to.include(g.at.token)
     })
 
+    it('does not store what agents have removed meanwhile, and asks again', async () => {
+      const entries = [{ ...a.sealed, ttl: 60 }]
+      reply = () =>
+        asked.length === 1 ? { status: 503, body: {} } : { status: 200, body: { entries, asOf: 7 } }
+      gateway = await Gateway.start({ workers: 2, attr: address() })
+      const g = gateway
+      await g.barrier.send('DELETE', '/v1/barrier/entries', { uids: [a.uid], asOf: 8 })
+      await eventually('it has asked again', () => asked.length > 2)
+      expect((await g.barrier.state()).entries).to.deep.equal([])
+      reply = () => ({ status: 200, body: { entries: [], asOf: 8 } })
+      await eventually('it is ready', async () => (await ready(g)).status === 200)
+      expect((await ready(g)).body.why).to.equal(undefined)
+    })
+
     it('reads no more of an answer than it may have', async () => {
       let written = 0
       agent.removeAllListeners('request')

@@ -266,6 +266,8 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     reading: (uid: PodUid) => table.reading(uid),
     isUntold: () => table.isUntold(),
     look,
+    /** The gateway may have fetched these entries. */
+    fetched: (entries: readonly DesiredEntry[], at: Millis) => table.sent(entries, at),
     /** If this call fails, the entry stays until its ttl is over. */
     lift({ uid, text }: InheritedStop) {
       if (stops.delete(uid)) api.remove({ uids: [uid], asOf: asOf(), stops: { [uid]: text } }).catch(() => {})

@@ -47,14 +47,14 @@ interface EntryTable {
   reading(uid: PodUid): BarrierReading | undefined
   /** The desired entries have changed. */
   changed(now: Millis): void
-  /** A put was sent. The gateway may hold these entries whether it succeeds or fails. */
+  /** A put was sent, or the gateway may have fetched these entries. It may hold them, whether that succeeds or fails. */
   sent(entries: readonly DesiredEntry[], now: Millis): void
   /** The gateway answered that put. `isStale`: the gateway may have been restarted meanwhile, so all entries must be put again. */
   put(entries: readonly DesiredEntry[], answer: PutAnswer, receipt: PutReceipt, isStale: boolean): void
   /** The gateway answered a question about requests in flight, asked at `askedAt`. */
   reported(entries: readonly DesiredEntry[], answer: Answer, receipt: PutReceipt, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
-  /** The gateway no longer holds any entry. */
+  /** The gateway no longer holds any entry, unless it has fetched some since. */
   restarted(instance: string): void
   /** The gateway may have been restarted. All entries are put again. Entries that it may still hold are removed as usual. */
   forget(): void
@@ -260,7 +260,6 @@ export function createEntryTable(
     },
     restarted(instance) {
       stored.clear()
-      held.clear()
       followed.clear()
       for (const [uid, reading] of readings) {
         if (reading.binding) readings.set(uid, forgotten(reading, instance))

@@ -13,6 +13,7 @@ import {
   entriesOf,
   entryAt,
   type DesiredDrain,
+  type DesiredEntry,
   type InheritedEntry,
   type InheritedStop
 } from './desired-entry.ts'
@@ -69,8 +70,11 @@ export interface BarrierKeeper {
   doubt(gatewayId: string): string
   /** Whether the desired entries rest on current knowledge: this process was not away, or its watches have reported since then. */
   isKnown(): boolean
-  /** The entries for a gateway that starts. If a seal depends on that gateway's own workers, the entry is not sealed there. */
-  entries(): readonly BarrierEntry[]
+  /**
+   * The entries for a gateway that starts, and the revision as of which they are. If a seal depends on that gateway's own workers, the entry
+   * is not sealed there. Every gateway may hold them from now on, also one that is not listed yet.
+   */
+  fetched(): { readonly entries: readonly BarrierEntry[]; readonly asOf: AsOf }
   /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
   takeInherited(): readonly InheritedEntry[]
   /** The stops of containers that the entries of all gateways tell. */
@@ -193,11 +197,14 @@ function createBarrierKeeper(
   let desiredBy = -Infinity
   let desiredAsOf: AsOf
 
+  /** What gateways have fetched, and when. */
+  const given = new Map<PodUid, { readonly entry: DesiredEntry; readonly at: Millis }>()
+
   const mayChange = () => desiredBy >= knowledge.resumedAt()
 
   return {
-    open: gateway =>
-      openBarrierLane(gateway, {
+    open(gateway) {
+      const lane = openBarrierLane(gateway, {
         apiAt: host => api.at(host),
         clock,
         log,
@@ -208,7 +215,10 @@ function createBarrierKeeper(
         asOf: () => desiredAsOf,
         inherit: list => inheritance.read(list),
         tell
-      }),
+      })
+      for (const { entry, at } of given.values()) lane.fetched([entry], at)
+      return lane
+    },
     desire(list) {
       const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
@@ -231,10 +241,15 @@ function createBarrierKeeper(
       return known.identity.doubt()
     },
     isKnown: mayChange,
-    entries: () =>
-      desired.flatMap(drain =>
-        entriesOf(entryAt(drain, ''), { ttlMs, now: clock.now(), withSuccessors: true })
-      ),
+    fetched() {
+      const now = clock.now()
+      const list = desired.map(drain => entryAt(drain, ''))
+      for (const [uid, { at }] of given) if (at + ttlMs < now) given.delete(uid)
+      for (const entry of list) given.set(entry.uid, { entry, at: now })
+      for (const lane of lanes.all()) lane.fetched(list, now)
+      const entries = list.flatMap(entry => entriesOf(entry, { ttlMs, now, withSuccessors: true }))
+      return { entries, asOf: desiredAsOf }
+    },
     stops() {
       const [first, ...others] = lanes.all().flatMap(lane => {
         const { status, problem } = lane.state()

@@ -128,7 +128,7 @@ local function attempt(entries, settings, token)
         local ok
         ok, err = entries:put(entry)
         if not ok then
-            return false, "the dictionary is full: " .. err
+            return false, "an entry was not stored: " .. err
         end
     end
     log(ngx.NOTICE, "apisix-drain: ", #list, " entries fetched from the agent")

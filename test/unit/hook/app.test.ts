@@ -63,7 +63,11 @@ describe('http', () => {
   })
 
   it('serves hooks and pages on two ports, and each path on one of them', async () => {
-    const barrier = { token: () => 't', entries: () => [], vouch: () => ({ ok: true }) as const }
+    const barrier = {
+      token: () => 't',
+      fetched: () => ({ entries: [], asOf: undefined }),
+      vouch: () => ({ ok: true }) as const
+    }
     const both = { dashboard: open, barrier }
     const hooks = setUp(both, 'hooks')
     const pages = setUp(both, 'pages')
@@ -112,7 +116,7 @@ describe('http', () => {
 const ENTRY = { uid: 'uid-1', ip: '10.0.0.1', state: 'sealed', ttl: 60 } as const
 const parts = (differs: Partial<BarrierEntriesParts> = {}): BarrierEntriesParts => ({
   token: () => 'secret',
-  entries: () => [ENTRY],
+  fetched: () => ({ entries: [ENTRY], asOf: 7 }),
   vouch: () => ({ ok: true }),
   ...differs
 })
@@ -123,7 +127,7 @@ describe('barrier entries', () => {
   it('are given to a gateway that shows the secret made from the token', async () => {
     const response = barrierEntries(parts(), 1, SHOWN)
     expect(response.status).to.equal(200)
-    expect(await response.json()).to.deep.equal({ wire: 1, entries: [ENTRY] })
+    expect(await response.json()).to.deep.equal({ wire: 1, entries: [ENTRY], asOf: 7 })
     expect(readSecret('secret')).to.match(/^[\w+/]{27}=$/)
   })
 
@@ -170,7 +174,11 @@ describe('barrier entries', () => {
   it('are at most as many as a plugin accepts', async () => {
     const many = Array.from({ length: 1200 }, (_, i) => ({ ...ENTRY, uid: `uid-${i}` }))
     const given = async (entries: readonly object[]) => {
-      const response = barrierEntries(parts({ entries: () => entries as never }), 1, SHOWN)
+      const response = barrierEntries(
+        parts({ fetched: () => ({ entries: entries as never, asOf: 7 }) }),
+        1,
+        SHOWN
+      )
       return ((await response.json()) as { entries: unknown[] }).entries
     }
     expect(await given(many)).to.deep.equal(many.slice(0, 1000))

@@ -193,7 +193,7 @@ describe('barrier keeper', () => {
     await becomes('1', 'sealed')
     expect(reading('1')).to.deep.include({ readAfterSeal: true, problem: '' })
     expect(other.barrier.entries.look('10.0.0.1', 80)).to.equal('draining')
-    expect(keeper.entries().map(({ state }) => state)).to.deep.equal(['draining'])
+    expect(keeper.fetched().entries.map(({ state }) => state)).to.deep.equal(['draining'])
     keeper.desire([{ ...entry('1', 'sealed'), agreed: agreed('1', 'g2') }])
     await becomes('1', 'sealed', 'g2')
     expect(reading('1')?.entry).to.equal('sealed')
@@ -203,10 +203,28 @@ describe('barrier keeper', () => {
     await kept()
     const successors = { '80': ['10.0.0.9:80'] }
     keeper.desire([{ ...entry('1', 'sealed'), successors }])
-    expect(keeper.entries()).to.deep.equal([
+    expect(keeper.fetched().entries).to.deep.equal([
       { uid: '1', ip: '10.0.0.1', state: 'sealed', ttl: 60, successors }
     ])
   })
+
+  for (const isListed of [false, true])
+    it(`has a gateway refuse what it fetched while it could not be reached (listed: ${isListed}), once that is over`, async () => {
+      const { port } = await kept({ knowledge: { ...HERE, asOf: () => 7 } })
+      const both = [gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')]
+      keeper.desire([quiet('0')])
+      if (isListed) {
+        gateways.list(both)
+        await until('it cannot be reached', () => (reading('0', 'g2')?.problem ?? '') !== '')
+      }
+      keeper.desire([quiet('0'), entry('1', 'sealed')])
+      expect(keeper.fetched().asOf).to.equal(7)
+      keeper.desire([quiet('0')])
+      const { barrier } = await serve('127.0.7.2', port)
+      gateways.list(both)
+      const isRefused = () => barrier.entries.isOutdated({ uid: '1', asOf: 6 })
+      await until('it may come as late as it likes', isRefused)
+    })
 
   it('does not seal with outdated words, and reads the current ones', async () => {
     const g = await kept()

@@ -239,7 +239,7 @@ describe('the entries of one gateway', () => {
   })
 
   it('are put again when the gateway may have restarted, and when it lacks one', () => {
-    const { table, put } = rig()
+    const { desired, table, put } = rig()
     put(0, [state()], [], true)
     expect(table.due(1), 'its answer was from before').eql([entry()])
     put(1, [state()])
@@ -251,6 +251,8 @@ describe('the entries of one gateway', () => {
     table.restarted('j')
     expect(table.reading(A)).include({ instance: 'j', entry: 'absent' })
     expect(table.due(4)).eql([entry()])
+    desired.clear()
+    expect(table.over(5), 'it may have fetched them').eql([A])
   })
 
   describe('compared with the list of the gateway', () => {
