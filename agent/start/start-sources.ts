@@ -96,7 +96,19 @@ export function startSources(options: SourceOptions): StartedSources {
   const gateways = createGateways({
     barrier: client && {
       api: { ...client, at: host => meters('barrier', client.at(host)) },
-      knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt(), asOf: () => cluster.podsAsOf() },
+      knowledge: {
+        resumedAt,
+        knownAt: () => cluster.podsAssuredAt(),
+        asOf: () => cluster.podsAsOf(),
+        ownerSince(ip, uid) {
+          const live = cluster.pods.byIp(ip).filter(pod => pod.deletionAt === undefined && !pod.hostNetwork)
+          const others = live.filter(pod => pod.uid !== uid)
+          // `startedAt` has whole seconds.
+          return Math.max(
+            ...others.map(({ startedAt = -Infinity }) => startedAt + cluster.serverBehindMs() + 1000)
+          )
+        }
+      },
       answers,
       ttlMs: apisix.barrier?.ttlMs
     },

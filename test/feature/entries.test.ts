@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { pair } from '../build/pair.ts'
 import { readSecret } from '../../agent/hook/app.ts'
+import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { eventually } from '../plugin/eventually.ts'
@@ -37,7 +38,7 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     const other = rig.agent
     await rig.startAgent()
     await until('it is ready', () => rig.agent.missing().length === 0)
-    expect((await ask(rig)).status).to.equal(200)
+    await eventually('it knows all', async () => (await ask(rig)).status === 200)
     const undo = rig.kubernetes.faults.hang({ path: /\/pods/, watch: true })
     rig.kubernetes.faults.dropConnections()
     await eventually('its watch is not live', async () => (await ask(rig)).status === 503)
@@ -53,6 +54,27 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     await eventually('its watch is live', async () => (await ask(rig)).status === 200)
     const { entries } = (await (await ask(rig)).json()) as { entries: { uid: string }[] }
     expect(entries.map(({ uid }) => uid)).to.deep.equal([old.uid])
+  })
+})
+
+describe('feature: an entry that no agent of today has put', () => {
+  const test = sideBySide({ barrier: true })
+  const TTL = 120
+
+  test('is removed if its address is by now that of a pod that started later, and else stays', async start => {
+    const rig = await start()
+    const { entries } = rig.gateways[0]!.barrier!
+    const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString()
+    const put = (ip: string, state: 'draining' | 'sealed') =>
+      entries.put({ uid: `of-${ip}`, ip, port: undefined, state, ttl: TTL })
+    const looks = ({ ip }: { readonly ip: string }) => entries.look(ip, 80)
+    const pods = [-1, 0, 0].map((minutes, i) => rig.pod(`web-${i}`, { startedAt: inMinutes(minutes) }))
+    const [older, owner, last] = pods as [TestPod, TestPod, TestPod]
+    put(older.ip, 'sealed')
+    put(owner.ip, 'sealed')
+    put(last.ip, 'draining')
+    await until('the later ones are removed', () => looks(owner) === 'free' && looks(last) === 'free')
+    expect(looks(older), 'a later drain of another agent').to.equal('sealed')
   })
 })
 

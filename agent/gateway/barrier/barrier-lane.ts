@@ -6,6 +6,7 @@ import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import {
   entriesAt,
   entriesOf,
+  putBefore,
   stopsIn,
   type DesiredDrain,
   type DesiredEntry,
@@ -28,6 +29,7 @@ interface LaneOptions {
   readonly mayChange: () => boolean
   /** The revision as of which the entries are desired. */
   readonly asOf: () => AsOf
+  readonly ownerSince: (ip: string, uid: string) => Millis
   /** Takes the first list of a gateway's entries. */
   readonly inherit: (list: readonly BarrierState[]) => void
   /** Called after each answer and each failure. */
@@ -47,7 +49,7 @@ const MOST_POLLED = 1000
 export type BarrierLane = ReturnType<typeof openBarrierLane>
 
 export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
-  const { clock, ttlMs, answers, mayChange, asOf, tell } = options
+  const { clock, ttlMs, answers, mayChange, asOf, ownerSince, tell } = options
   const { id, name } = first
   const api = options.apiAt(first.ip)
   const log = options.log.child({ gateway: name })
@@ -239,6 +241,12 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     listed(list, askedAt) {
       // An entry may be missing because it was evicted, or because another agent removed it.
       if (table.compare(list, askedAt)) wakeup.wake()
+      const taken = list.flatMap(state => {
+        const uid = state.uid as PodUid
+        return !wanted.has(uid) && ownerSince(state.ip, uid) > putBefore(state, ttlMs, askedAt) ? { uid } : []
+      })
+      table.sent(taken, askedAt)
+      if (taken.length > 0) wakeup.wake()
       if (!isListed) options.inherit(list)
       isListed = true
       stops = stopsIn(list, askedAt)

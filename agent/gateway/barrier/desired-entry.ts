@@ -165,6 +165,10 @@ export function stopsIn(list: readonly BarrierState[], askedAt: Millis): Map<Pod
   return found
 }
 
+/** An upper bound of the time of an entry's last put, by the agent's clock. @param ttlMs the time to live with which agents put entries */
+export const putBefore = ({ ttl }: Pick<BarrierState, 'ttl'>, ttlMs: number, now: Millis): Millis =>
+  now - Math.max(ttlMs - ttl * 1000, 0)
+
 interface Inheritance {
   /** Takes the first list of a gateway's entries. */
   read(list: readonly BarrierState[]): void
@@ -189,7 +193,7 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
         if (state !== 'sealed' || stop !== undefined || Object.keys(successors).length === 0) continue
         const pod = uid as PodUid
         const known = found.get(pod)
-        const putAt = Math.min(now() - Math.max(ttlMs - ttl * 1000, 0), known?.putAt ?? Infinity)
+        const putAt = Math.min(putBefore({ ttl }, ttlMs, now()), known?.putAt ?? Infinity)
         const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
         found.set(pod, { uid: pod, nodes, putAt })
         hosts.add(ip)

@@ -47,8 +47,8 @@ interface EntryTable {
   reading(uid: PodUid): BarrierReading | undefined
   /** The desired entries have changed. */
   changed(now: Millis): void
-  /** A put was sent, or the gateway may have fetched these entries. It may hold them, whether that succeeds or fails. */
-  sent(entries: readonly DesiredEntry[], now: Millis): void
+  /** A put was sent, or the gateway holds or may have fetched these entries. */
+  sent(entries: readonly Pick<DesiredEntry, 'uid' | 'stop' | 'successors'>[], now: Millis): void
   /** The gateway answered that put. `isStale`: the gateway may have been restarted meanwhile, so all entries must be put again. */
   put(entries: readonly DesiredEntry[], answer: PutAnswer, receipt: PutReceipt, isStale: boolean): void
   /** The gateway answered a question about requests in flight, asked at `askedAt`. */

@@ -109,9 +109,19 @@ export interface Knowledge {
   knownAt(): Millis
   /** The revision of the API server up to which it knows the pods. */
   asOf(): AsOf
+  /**
+   * Since when a pod with another uid has this address, in ms; `-Infinity`: no live pod is known to have it. An entry that was put before is
+   * removed, whoever has put it: an agent may have ended before the address was given out again.
+   */
+  ownerSince(ip: string, uid: string): Millis
 }
 
-const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
+const ALWAYS_HERE: Knowledge = {
+  resumedAt: () => -Infinity,
+  knownAt: () => -Infinity,
+  asOf: () => undefined,
+  ownerSince: () => -Infinity
+}
 
 export function createGateways({ read, clock, log, ...options }: GatewaysOptions): Gateways {
   const listeners = createListeners()
@@ -213,6 +223,7 @@ function createBarrierKeeper(
         desired: () => desired,
         mayChange,
         asOf: () => desiredAsOf,
+        ownerSince: knowledge.ownerSince,
         inherit: list => inheritance.read(list),
         tell
       })

@@ -33,7 +33,12 @@ const entry = (
 })
 const quiet = (...of: Parameters<typeof entry>) => ({ ...entry(...of), watch: false })
 
-const HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity, asOf: () => undefined }
+const HERE: Knowledge = {
+  resumedAt: () => -Infinity,
+  knownAt: () => -Infinity,
+  asOf: () => undefined,
+  ownerSince: () => -Infinity
+}
 
 /** A dictionary of this size, in bytes, has room for one entry. */
 const ONE_ENTRY = 788
