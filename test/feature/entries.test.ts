@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { pair } from '../build/pair.ts'
 import { readSecret } from '../../agent/hook/app.ts'
-import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { eventually } from '../plugin/eventually.ts'
@@ -59,17 +58,14 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
 
 describe('feature: an entry that no agent of today has put', () => {
   const test = sideBySide({ barrier: true })
-  const TTL = 120
-
   test('is removed if its address is by now that of a pod that started later, and else stays', async start => {
     const rig = await start()
     const { entries } = rig.gateways[0]!.barrier!
-    const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString()
     const put = (ip: string, state: 'draining' | 'sealed') =>
-      entries.put({ uid: `of-${ip}`, ip, port: undefined, state, ttl: TTL })
+      entries.put({ uid: `of-${ip}`, ip, port: undefined, state, ttl: 120 })
     const looks = ({ ip }: { readonly ip: string }) => entries.look(ip, 80)
-    const pods = [-1, 0, 0].map((minutes, i) => rig.pod(`web-${i}`, { startedAt: inMinutes(minutes) }))
-    const [older, owner, last] = pods as [TestPod, TestPod, TestPod]
+    const older = rig.pod('web-0', { startedAt: new Date(Date.now() - 60_000).toISOString() })
+    const [owner, last] = [rig.pod('web-1'), rig.pod('web-2')]
     put(older.ip, 'sealed')
     put(owner.ip, 'sealed')
     put(last.ip, 'draining')

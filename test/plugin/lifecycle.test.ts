@@ -316,9 +316,10 @@ describe('A gateway that', () => {
     })
 
     it('does not store what agents have removed meanwhile, and asks again', async () => {
-      const entries = [{ ...a.sealed, ttl: 60 }]
       reply = () =>
-        asked.length === 1 ? { status: 503, body: {} } : { status: 200, body: { entries, asOf: 7 } }
+        asked.length === 1
+          ? { status: 503, body: {} }
+          : { status: 200, body: { entries: [a.sealed], asOf: 7 } }
       gateway = await Gateway.start({ workers: 2, attr: address() })
       const g = gateway
       await g.barrier.send('DELETE', '/v1/barrier/entries', { uids: [a.uid], asOf: 8 })

@@ -223,7 +223,7 @@ function createBarrierKeeper(
         desired: () => desired,
         mayChange,
         asOf: () => desiredAsOf,
-        ownerSince: knowledge.ownerSince,
+        ownerSince: (ip, uid) => knowledge.ownerSince(ip, uid),
         inherit: list => inheritance.read(list),
         tell
       })
