@@ -116,7 +116,7 @@ export interface Knowledge {
   ownerSince(ip: string, uid: string): Millis
 }
 
-const ALWAYS_HERE: Knowledge = {
+export const ALWAYS_HERE: Knowledge = {
   resumedAt: () => -Infinity,
   knownAt: () => -Infinity,
   asOf: () => undefined,

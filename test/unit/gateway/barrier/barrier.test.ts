@@ -2,8 +2,13 @@ import { expect } from 'chai'
 
 import { systemClock } from '../../../../agent/base/clock.ts'
 import { createBarrierClient } from '../../../../agent/gateway/apisix/barrier-api.ts'
-import type { BarrierKeeper, Knowledge } from '../../../../agent/gateway/barrier/gateways.ts'
-import { createGateways, type Gateways } from '../../../../agent/gateway/barrier/gateways.ts'
+import {
+  ALWAYS_HERE as HERE,
+  createGateways,
+  type BarrierKeeper,
+  type Gateways,
+  type Knowledge
+} from '../../../../agent/gateway/barrier/gateways.ts'
 import type { DesiredDrain } from '../../../../agent/gateway/barrier/desired-entry.ts'
 import type { GatewayFact, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import type { Barrier } from '../../../../sandbox/apisix/barrier.ts'
@@ -32,13 +37,6 @@ const entry = (
   watch: true
 })
 const quiet = (...of: Parameters<typeof entry>) => ({ ...entry(...of), watch: false })
-
-const HERE: Knowledge = {
-  resumedAt: () => -Infinity,
-  knownAt: () => -Infinity,
-  asOf: () => undefined,
-  ownerSince: () => -Infinity
-}
 
 /** A dictionary of this size, in bytes, has room for one entry. */
 const ONE_ENTRY = 788
