@@ -78,8 +78,7 @@ export const holderEvidence = (key: string, differs: Partial<HolderEvidence> = {
 /** One holder without the node, an inventory from after the start, and no gateway. */
 export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   nodes: ['10.0.0.1'],
-  inventoryAt: 10,
-  absentSince: undefined,
+  isAbsent: false,
   inventoryProblem: '',
   holders: [holderEvidence('upstreams/web')],
   gateways: [],

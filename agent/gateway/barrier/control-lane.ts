@@ -5,6 +5,7 @@ import { type GatewayFact, type Millis, type PodUid, type NodeKey, doubled } fro
 import type { ReadGateway, Sighting } from '../apisix/control-api.ts'
 import type { Observation } from '../../rules/proof/verdict.ts'
 import type { Wanted } from '../../rules/proof/observed.ts'
+import { sameNodes } from './desired-entry.ts'
 import type { Freshness } from './gateway-state.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 
@@ -16,8 +17,8 @@ interface ControlLaneOptions {
   readonly tell: () => void
 }
 
-/** The pause between two reads, in ms, while a drain wants evidence: short while something changes, later a twentieth of the time since the last change. */
-const PAUSE_MS = { shortest: 10, longest: 500, share: 20 }
+/** The pause between two reads, in ms, while a drain wants evidence: a proof waits for seconds after the first clean one. */
+const PAUSE_MS = 200
 /** The pause after a failed read, in ms; doubled with each consecutive failure. */
 const BACK_OFF_MS = { first: 50, longest: 5000 }
 /**
@@ -40,7 +41,6 @@ export function openControlLane({ ip, name: gateway }: GatewayFact, options: Con
   let hurriedUntil = -Infinity
   let failures = 0
   let isWarned = false
-  let movedAt = clock.now()
   let tookMs = 0
   let wake = new AbortController()
   let sighting: Sighting | undefined
@@ -57,7 +57,7 @@ export function openControlLane({ ip, name: gateway }: GatewayFact, options: Con
       tookMs = now - beganAt
       sighting = seen
       freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '', refused: false }
-      if (wanted.length > 0 && observing.seen(seen, now)) movedAt = now
+      observing.seen(seen, now)
     } catch (error) {
       if (signal.aborted) return
       failures++
@@ -73,10 +73,7 @@ export function openControlLane({ ip, name: gateway }: GatewayFact, options: Con
     tell()
   }
 
-  const pause = (): number =>
-    failures > 0
-      ? doubled(BACK_OFF_MS, failures - 1)
-      : Math.max(PAUSE_MS.shortest, Math.min(PAUSE_MS.longest, (clock.now() - movedAt) / PAUSE_MS.share))
+  const pause = (): number => (failures > 0 ? doubled(BACK_OFF_MS, failures - 1) : PAUSE_MS)
 
   /** When the next read is due. */
   const dueAt = (): Millis => {
@@ -98,7 +95,7 @@ export function openControlLane({ ip, name: gateway }: GatewayFact, options: Con
     /** Sets the complete list of drains that want evidence. Drains that are not in it any more are forgotten. */
     want(list: readonly Wanted[]) {
       wanted = list
-      if (observing.want(wanted)) movedAt = clock.now()
+      observing.want(wanted)
       wake.abort()
     },
     /** A client waits for the gateway's lists: reads at intervals are more frequent for a while. */
@@ -118,10 +115,10 @@ export function openControlLane({ ip, name: gateway }: GatewayFact, options: Con
 
 /** The results of one gateway's reads, for every drain that needs them. */
 interface ControlReads {
-  /** Sets the complete list of wanted drains. Returns whether the observation of any drain starts from nothing. */
-  want(list: readonly Wanted[]): boolean
-  /** Records a completed read. Returns whether a node has appeared or disappeared since the read before. */
-  seen(sighting: Sighting, endedAt: Millis): boolean
+  /** Sets the complete list of wanted drains. */
+  want(list: readonly Wanted[]): void
+  /** Records a completed read. */
+  seen(sighting: Sighting, endedAt: Millis): void
   failed(problem: string): void
   get(uid: PodUid): Observation | undefined
 }
@@ -139,24 +136,18 @@ export function createControlReads(): ControlReads {
     want(list) {
       const kept = new Set(list.map(w => w.uid))
       for (const uid of watched.keys()) if (!kept.has(uid)) watched.delete(uid)
-      let anew = false
       for (const wanted of list) {
         const known = watched.get(wanted.uid)
         if (known && sameWish(known.wanted, wanted)) continue
         watched.set(wanted.uid, { wanted, observation: NOTHING })
-        anew = true
       }
-      return anew
     },
     seen({ holders, beganAt }, endedAt) {
       const listed = addresses(holders)
-      let turned = false
       for (const entry of watched.values()) {
         if (beganAt < entry.wanted.since) continue
         const { observation } = entry
         const node = entry.wanted.nodes.find(n => listed.has(n))
-        const wasClean = observation.cleanReads > 0
-        turned ||= wasClean === (node !== undefined)
         if (node === undefined) {
           const { cleanReads, firstCleanAt = endedAt } = observation
           entry.observation = { ...NOTHING, cleanReads: cleanReads + 1, firstCleanAt }
@@ -165,7 +156,6 @@ export function createControlReads(): ControlReads {
           entry.observation = { ...NOTHING, stillListed: true, problem }
         }
       }
-      return turned
     },
     failed(problem) {
       for (const entry of watched.values()) entry.observation = { ...entry.observation, problem }
@@ -174,8 +164,7 @@ export function createControlReads(): ControlReads {
   }
 }
 
-const sameWish = (a: Wanted, b: Wanted): boolean =>
-  a.since === b.since && a.nodes.length === b.nodes.length && a.nodes.every((node, i) => node === b.nodes[i])
+const sameWish = (a: Wanted, b: Wanted): boolean => a.since === b.since && sameNodes(a, b)
 
 /** Every listed node, under its whole address and under its bare host, with one holder that lists it. */
 function addresses(holders: ReadonlyMap<HolderKey, readonly NodeKey[]>): Map<NodeKey, HolderKey> {

@@ -42,7 +42,7 @@ export function entryAt(desired: DesiredDrain, gatewayId: string): DesiredEntry 
   return sealIf ? { ...drain, sealIf } : { ...drain, state: 'draining' }
 }
 
-export const sameList = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
+export const sameList = <T>(a: readonly T[] = [], b: readonly T[] = []): boolean =>
   a.length === b.length && a.every((one, i) => one === b[i])
 
 export const sameNodes = (
@@ -174,8 +174,6 @@ interface Inheritance {
   read(list: readonly BarrierState[]): void
   /** The entries that were read since the last call. */
   take(): readonly InheritedEntry[]
-  /** Their addresses, also each once: the pods of such entries have ended. */
-  takeHosts(): ReadonlySet<string>
 }
 
 /**
@@ -185,7 +183,6 @@ interface Inheritance {
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
   let found = new Map<PodUid, InheritedEntry>()
-  let hosts = new Set<string>()
 
   return {
     read(list) {
@@ -196,18 +193,12 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
         const putAt = Math.min(putBefore({ ttl }, ttlMs, now()), known?.putAt ?? Infinity)
         const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
         found.set(pod, { uid: pod, nodes, putAt })
-        hosts.add(ip)
       }
       if (found.size > 0) tell()
     },
     take() {
       const taken = [...found.values()]
       found = new Map()
-      return taken
-    },
-    takeHosts() {
-      const taken = hosts
-      hosts = new Set()
       return taken
     }
   }

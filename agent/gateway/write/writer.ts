@@ -1,7 +1,7 @@
 import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 import type { NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import type { HolderKey } from '../../rules/plan/holder.ts'
+import { objectOf, type HolderKey } from '../../rules/plan/holder.ts'
 import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/clock.ts'
 import type { Change, Kept } from '../../rules/plan/plan.ts'
@@ -189,9 +189,6 @@ export function createWriter(options: WriterOptions): Writer {
     }
   }
 }
-
-/** The object that the holder is a part of. */
-const objectOf = (holder: HolderKey): string => holder.split('/', 2).join('/')
 
 function failed({ wanted }: Removal, why: string): Outcome[] {
   return [...wanted].flatMap(([holder, nodes]) =>

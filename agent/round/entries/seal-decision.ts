@@ -13,6 +13,7 @@ import {
   type Holder,
   deniedNodes,
   leftOnHost,
+  objectOf,
   nodesOf,
   serves
 } from '../../rules/plan/holder.ts'
@@ -208,9 +209,6 @@ export interface ListedIn {
 const MOST_NAMED = 16
 /** How long after a removal the agent assumes that every worker has applied the removal, in ms. Workers take milliseconds. */
 const APPLIED_MS = 1000
-
-/** `upstreams/ID`, the part that names of holders and of workers' places have in common. */
-export const objectOf = (name: string): string => name.split('/', 2).join('/')
 
 /**
  * The places that no longer delay a pod's seal, once the time for holders of other namespaces is over (docs/decisions/0057). Such a place

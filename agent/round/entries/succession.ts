@@ -2,6 +2,7 @@ import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { EndpointFact, Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import { addressOf } from '../../gateway/apisix/holders.ts'
+import { sameList } from '../../gateway/barrier/desired-entry.ts'
 import {
   areWhole,
   candidatesOf,
@@ -73,8 +74,7 @@ export function createSuccession(
     const slicesOf = (service: string) => slices.of(pod.namespace, service)
     const now = services.map(slicesOf)
     const before = groups.get(key)
-    const isSame =
-      before?.isComplete === true && before.slices.every((list, i) => isSameList(list, now[i] ?? []))
+    const isSame = before?.isComplete === true && before.slices.every((list, i) => sameList(list, now[i]))
     const group = isSame
       ? before
       : {
@@ -146,7 +146,7 @@ export function createSuccession(
         return mayServe(candidate)
       }
       const those = chosenOf(pod, candidates(pod, status, isWhole), mayServe)
-      if (those.length > 0 && isSameList(those, chosen.get(status) ?? [])) return status.successors
+      if (those.length > 0 && sameList(those, chosen.get(status))) return status.successors
       chosen.set(status, those)
       const found = those.length > 0 ? nodesOfAll(those) : remaining(pod, status.successors, isWhole, drains)
       if (JSON.stringify(found) !== JSON.stringify(status.successors)) status.successors = found
@@ -156,9 +156,6 @@ export function createSuccession(
 }
 
 export type Succession = ReturnType<typeof createSuccession>
-
-const isSameList = <T>(a: readonly T[], b: readonly T[]): boolean =>
-  a.length === b.length && a.every((one, i) => one === b[i])
 
 /** How long an answer is used, in ms. */
 const FRESH_MS = 5000

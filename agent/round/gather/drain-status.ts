@@ -19,8 +19,6 @@ export interface Status {
   readonly places: Map<string, Place>
   /** By gateway: why its workers do not allow the seal. */
   readonly unsealed: Map<string, string>
-  /** See `Evidence.absentSince`. */
-  absentSince: Millis | undefined
   /** See `isUnlisted` in `proof.ts`. */
   unlisted: boolean
   /** Resolved target ports, kept because the slices drop the pod before it is gone. */
@@ -76,7 +74,6 @@ export function createStatuses(): Statuses {
       const fresh: Status = {
         places: new Map(),
         unsealed: new Map(),
-        absentSince: undefined,
         unlisted: false,
         ports: [],
         services: [],

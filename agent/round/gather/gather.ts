@@ -75,20 +75,16 @@ const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${
 
 /** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's status. */
 export function gather(drain: Drain, status: Status, round: Gathering): Evidence {
-  const { sources, gateways, gatewaysKnown, doubts, now } = round
+  const { sources, gateways, gatewaysKnown, doubts } = round
   const { inventory, probe, barrier } = sources
   remember(drain, status, round)
 
   const inventoryAt = inventory.readAt()
   status.tookOver ||= drain.pod.ips.some(round.tookOver)
-  const unlisted =
-    status.places.size === 0 && !status.tookOver && inventoryAt !== undefined && inventoryAt >= drain.since
-  status.absentSince = unlisted ? (status.absentSince ?? now) : undefined
-
   const evidence: Evidence = {
     nodes: nodesOf(drain.pod, status.ports),
-    inventoryAt,
-    absentSince: status.absentSince,
+    isAbsent:
+      status.places.size === 0 && !status.tookOver && inventoryAt !== undefined && inventoryAt >= drain.since,
     inventoryProblem: inventory.problem(),
     holders: [...status.places.values()].map(place => report(drain, place, round)),
     gateways: gateways.map(gateway => {

@@ -111,7 +111,7 @@ function observeOne(
   const wasListed = status !== undefined && status.places.size > 0
   const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
   const isJob = isOver(pod) && !wasListed
-  if (isJob && status && evidence) status.unlisted = isUnlisted({ ...evidence, absentSince: round.now })
+  if (isJob && status && evidence) status.unlisted = isUnlisted({ ...evidence, isAbsent: true })
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,

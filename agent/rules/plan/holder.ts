@@ -16,6 +16,9 @@ export type Resource =
 /** `upstreams/web`, `routes/r1/upstream`, `routes/r2/plugins/traffic-split/0/1` (rule 0, weighted upstream 1). */
 export type HolderKey = string
 
+/** `upstreams/ID`, the part that names of holders and of workers' places have in common. */
+export const objectOf = (name: HolderKey): string => name.split('/', 2).join('/')
+
 /** The other writer of a holder, as its labels and names show. */
 export type Owner = 'ingress-controller-1' | 'ingress-controller-2' | 'unknown'
 

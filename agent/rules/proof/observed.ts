@@ -28,7 +28,7 @@ export function proveByReads(
   const { holders, notLiteral, inventoryProblem } = evidence
   const gateways = evidence.gateways.map(reportOf)
   const seen = allOf(gateways, isWithout)
-  const outAt = droppedAt(evidence)
+  const outAt = droppedAt(evidence, drain)
   const removedAt = seen && outAt !== undefined ? Math.max(outAt, ...seen.map(({ at }) => at)) : undefined
   const settledAt = removedAt === undefined ? undefined : removedAt + settleMs
   const vain = vainFor(evidence, drain)
@@ -60,16 +60,15 @@ export function proveByReads(
 
 /** The reads that a drain needs: from when every list has dropped the pod. `undefined`: none yet, or none any more. */
 export function wantedReads(drain: Drain, evidence: Evidence | undefined): Wanted | undefined {
-  if (drain.phase !== 'draining' || !evidence || evidence.inventoryAt === undefined) return undefined
-  const outAt = evidence.holders.length === 0 ? drain.since : droppedAt(evidence)
-  return outAt === undefined
+  const outAt = drain.phase === 'draining' && evidence ? droppedAt(evidence, drain) : undefined
+  return outAt === undefined || !evidence
     ? undefined
     : { uid: drain.uid, nodes: evidence.nodes, since: Math.max(drain.since, outAt) }
 }
 
-/** When the last list dropped the pod, or was first seen to lack it; `undefined` while one lists it. */
-const droppedAt = ({ holders, absentSince }: Evidence): Millis | undefined =>
-  holders.length === 0 ? absentSince : latest(holders.map(({ removedAt }) => removedAt))
+/** When the last list was first seen to lack the pod; `undefined` while one lists it, or is too old to show that. */
+const droppedAt = ({ holders, isAbsent }: Evidence, { since }: Pick<Drain, 'since'>): Millis | undefined =>
+  holders.length === 0 && isAbsent ? since : latest(holders.map(({ removedAt }) => removedAt))
 
 const isWithout = (report: GatewayReport): report is Without => report.grade === 'observed'
 

@@ -74,9 +74,9 @@ function placesOf({ gateways, holders, tookOver }: Evidence): number | undefined
  * place may lead to it, and no gateway has shown a sign of it. This is no proof, because a gateway that did not answer may have an older
  * configuration.
  */
-export const isUnlisted = ({ holders, absentSince, hiddenBy, gateways }: Evidence): boolean =>
+export const isUnlisted = ({ holders, isAbsent, hiddenBy, gateways }: Evidence): boolean =>
   holders.length === 0 &&
-  absentSince !== undefined &&
+  isAbsent &&
   hiddenBy.length === 0 &&
   gateways.every(
     ({ observation, barrier }) =>

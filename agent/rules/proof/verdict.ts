@@ -246,13 +246,8 @@ export interface BarrierReading {
 export interface Evidence {
   /** The pod's node keys: IPs with ports if the pod shares its host's address, otherwise bare IPs. */
   readonly nodes: readonly NodeKey[]
-  /** When the inventory behind `holders` was read; `undefined` before the first complete one. */
-  readonly inventoryAt: Millis | undefined
-  /**
-   * If `holders` is empty: when the agent first read an inventory that is newer than the drain and does not list the pod. The settle time
-   * of a pod that another writer removed begins here, because `inventoryAt` moves with every listing.
-   */
-  readonly absentSince: Millis | undefined
+  /** An inventory that is newer than the drain does not list the pod, and none has listed it since. */
+  readonly isAbsent: boolean
   /** Why there is no fresh inventory, or empty. */
   readonly inventoryProblem: string
   /** Every holder that lists the pod, or has listed it since the drain began. `removedAt`: first seen without it. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { HOLD_ALL } from '../../../../agent/rules/proof/proof.ts'
-import { isOfOtherNamespace } from '../../../../agent/rules/plan/holder.ts'
-import { letGoOf, objectOf, type ListedIn } from '../../../../agent/round/entries/seal-decision.ts'
+import { isOfOtherNamespace, objectOf } from '../../../../agent/rules/plan/holder.ts'
+import { letGoOf, type ListedIn } from '../../../../agent/round/entries/seal-decision.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 

@@ -42,8 +42,7 @@ const observationArb: fc.Arbitrary<Observation> = fc
 
 const evidenceArb: fc.Arbitrary<Evidence> = fc
   .record({
-    inventoryAt: maybe(time),
-    absentSince: maybe(time),
+    isAbsent: fc.boolean(),
     gatewaysKnown: fc.constantFrom(true, true, false),
     holders: fc.array(
       fc
@@ -101,7 +100,7 @@ const improvements = (e: Evidence): Evidence[] => [
     ...e,
     holders: e.holders.map(h => ({ ...h, state: 'removed', removedAt: h.removedAt ?? 0, observable: true }))
   },
-  { ...e, inventoryAt: e.inventoryAt ?? 0, absentSince: e.absentSince ?? 0 },
+  { ...e, isAbsent: true },
   { ...e, gateways: e.gateways.map(g => ({ ...g, gateway: { ...g.gateway, ready: true } })) },
   {
     ...e,
@@ -168,7 +167,7 @@ describe('laws of proof', () => {
 
 describe('a pod that nothing leads to', () => {
   const nothing = (differs: Partial<Evidence> = {}) =>
-    isUnlisted(evidence({ holders: [], absentSince: 20, ...differs }))
+    isUnlisted(evidence({ holders: [], isAbsent: true, ...differs }))
   const at = (differs: Parameters<typeof gatewayEvidence>[1]) => ({
     gateways: [gatewayEvidence('gw-1', differs)]
   })
@@ -193,7 +192,7 @@ describe('a pod that nothing leads to', () => {
       tags: []
     }
     const signs: Record<string, Partial<Evidence>> = {
-      'an older inventory': { absentSince: undefined },
+      'an older inventory': { isAbsent: false },
       'a holder': { holders: [holderEvidence('upstreams/web', { state: 'removed', removedAt: 30 })] },
       'a hidden place': { hiddenBy: [{ holder: 'routes/r', why: 'a name', change: '' }] },
       'a read of a gateway': at({ observation: observation({ stillListed: true }) }),
