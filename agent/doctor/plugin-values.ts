@@ -2,8 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util'
 export const PORT = 9092
-/** The schemes that a listener accepts. `both` is for an upgrade, until the last agent uses https. */
-export const LISTENS = ['https', 'both', 'http'] as const
+/** The schemes of a listener. */
+export const LISTENS = ['https', 'http'] as const
 export type Listen = (typeof LISTENS)[number]
 /** The folder at which the Secret with the certificate is mounted. */
 export const TLS_PATH = '/opt/apisix-drain-tls'
@@ -238,12 +238,6 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 const tls = `
   ssl_certificate ${TLS_PATH}/tls.crt;
   ssl_certificate_key ${TLS_PATH}/tls.key;`
-/** nginx has status 497 for plain HTTP at a port with TLS. The named location serves such a request with its method and body. */
-const plainToo = `
-  error_page 497 = @plain;
-  location @plain {
-    content_by_lua_block { require("apisix.drain.api").serve() }
-  }`
 
 /** @param ipv6 listen at IPv6 addresses too, as APISIX does unless `enableIPv6` is false */
 export const serverText = (listen: Listen, ipv6 = true): string => `server {
@@ -255,7 +249,7 @@ export const serverText = (listen: Listen, ipv6 = true): string => `server {
   client_body_buffer_size 1m;
   location / {
     content_by_lua_block { require("apisix.drain.api").serve() }
-  }${listen === 'both' ? plainToo : ''}
+  }
 }
 `
 

@@ -70,7 +70,7 @@ status | token-file <file> | with --url, the file of the dashboard's token
 plugin | from <file> | the output of helm get values <release> -o yaml; - for standard input
 plugin | agent <url> | the agents' Service; default: the one of the values, or http://apisix-drain.apisix.svc.cluster.local:8080
 plugin | allow <net> | a network that may call the Admin API too, such as 10.0.0.0/8; commas for several
-plugin | listen <what> | https (the default), http as with tls.barrier.enabled=false, or both during an upgrade
+plugin | listen <what> | https (the default), or http as with tls.barrier.enabled=false
 plugin | tls-secret <name> | the Secret with the certificate; default: apisix-drain-barrier-tls
 ${NAMES.join(' ')} | help | of one command, or of all
 ${NAMES.join(' ')} | version | print it, and end`

@@ -59,7 +59,7 @@ onEachKubernetes('the certificate of the barrier on a real API server', version 
     expect((await api.call('GET', SECRET)).status).to.equal(404)
 
     const said = helm('upgrade', ...RELEASE, CHART, ENABLED, '--set=config.apisix.barrier.scheme=http')
-    expect(said).to.include('plugin values --from - --listen both')
+    expect(said).to.include('plugin values --from - --listen http')
     expect(said).to.include('plain HTTP: whoever reads that traffic has the token')
     expect(await scheme()).to.equal('http')
     first = await secret()

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { generate } from 'selfsigned'
-import { PORT, serverText, TLS_PATH, type Listen } from '../../agent/doctor/plugin-values.ts'
+import { PORT, serverText, TLS_PATH } from '../../agent/doctor/plugin-values.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import type { Addresses } from './nginx-conf.ts'
@@ -75,29 +75,16 @@ describe('TLS', () => {
       response.resume()
       return response.statusCode
     }
-    const start = async (listen: Listen) => {
+
+    it('takes no plain HTTP where it has TLS', async () => {
       const httpEnd = (at: Addresses) =>
-        serverText(listen, false).replaceAll(`0.0.0.0:${PORT}`, at.barrier).replaceAll(TLS_PATH, dir)
-      gateway = await Gateway.start({ workers: 1, httpEnd })
-      return gateway
-    }
-    const uids = async (g: Gateway) => {
-      const { body } = await state(g.at.barrier, g.at.token)
-      return (JSON.parse(body) as { entries: { uid: string }[] }).entries.map(({ uid }) => uid).toSorted()
-    }
-
-    it('takes agents with and without TLS at one port during an upgrade, with their bodies', async () => {
-      const g = await start('both')
-      expect(await put('http', g, 'u-old')).to.equal(200)
-      expect(await put('https', g, 'u-new')).to.equal(200)
-      expect(await uids(g)).to.deep.equal(['u-new', 'u-old'])
-    })
-
-    it('takes plain HTTP no more after it', async () => {
-      const g = await start('https')
+        serverText('https', false).replaceAll(`0.0.0.0:${PORT}`, at.barrier).replaceAll(TLS_PATH, dir)
+      const g = (gateway = await Gateway.start({ workers: 1, httpEnd }))
       expect(await put('http', g, 'u-old')).to.equal(400)
       expect(await put('https', g, 'u-new')).to.equal(200)
-      expect(await uids(g)).to.deep.equal(['u-new'])
+      const { body } = await state(g.at.barrier, g.at.token)
+      const { entries } = JSON.parse(body) as { entries: { uid: string }[] }
+      expect(entries.map(({ uid }) => uid)).to.deep.equal(['u-new'])
     })
   })
 
