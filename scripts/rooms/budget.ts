@@ -28,7 +28,7 @@ export const BUDGET: Figures = {
   'agent/doctor: files': 9,
   'page: lines': 3940,
   'page: files': 31,
-  'plugin: lines': 6940,
+  'plugin: lines': 7138,
   'plugin: files': 38,
   'sandbox: lines': 11584,
   'sandbox: files': 130,

@@ -17,11 +17,11 @@ export const PLUGIN_LAW: Readonly<Record<string, { readonly holds: string; reado
   },
   entries: {
     holds: 'the deny-list, its copy in each worker, and how entries arrive',
-    files: 'copy entries entry fetch request successors'
+    files: 'copy entries entry fetch request successors ways'
   },
   word: {
     holds: "the worker's word: the places in which it could choose an address",
-    files: 'affected names nodes places source speaker union word word_store word_text'
+    files: 'affected names nodes places source speaker word word_store word_text'
   },
   pick: {
     holds: 'a request: which node it may use, and what is counted',

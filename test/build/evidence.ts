@@ -1,4 +1,10 @@
-import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/rules/proof/verdict.ts'
+import type {
+  BarrierReading,
+  Evidence,
+  Observation,
+  ProofSettings,
+  Word
+} from '../../agent/rules/proof/verdict.ts'
 import type { LongLived } from '../../agent/rules/drain/drain.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
@@ -16,6 +22,23 @@ export const inflight = (requests = 0, long: Partial<LongLived> = {}): BarrierRe
   long: { upgraded: 0, sse: 0, streams: 0, oldestMs: 0, ...long }
 })
 
+/** A complete word without places. */
+export const SAID: Word = {
+  complete: true,
+  said: 1,
+  asked: 1,
+  places: 0,
+  hidden: 0,
+  sole: [],
+  succeeded: [],
+  others: [],
+  cut: 0,
+  tags: ['t'],
+  found: [],
+  more: 0,
+  l4: true
+}
+
 /** A barrier with full evidence: sealed, idle, read after the seal. */
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
   at: 100,
@@ -27,7 +50,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
   fit: true,
   entry: 'sealed',
   inflight: inflight(),
-  word: undefined,
+  word: SAID,
   late: 0,
   readAfterSeal: true,
   binding: false,

@@ -47,6 +47,7 @@ const WORD: WorkersWord = {
   hidden: 0,
   others: [{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }],
   cut: 0,
+  ways: { asked: 0, found: [], more: 0 },
   tag: 't1'
 }
 

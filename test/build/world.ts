@@ -1,6 +1,5 @@
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { Plan } from '../../agent/rules/plan/plan.ts'
-import { answersOf } from '../../agent/rules/plan/hidden.ts'
 import type { Holder, World } from '../../agent/rules/plan/holder.ts'
 
 /** A world from plain lists, which are indexed once: O(nodes + pods). */
@@ -29,14 +28,6 @@ export function worldOf(
     portsOf
   }
 }
-
-/** What these holders answer about ways to a pod. */
-export const answersIn = (holders: readonly Holder[]) =>
-  answersOf({
-    at: host => worldOf(holders, []).holdersOf(host),
-    names: holders.flatMap(({ nodes }) => nodes.map(({ host }) => host)).filter(host => /[a-z]/i.test(host)),
-    all: () => holders
-  })
 
 /** The holders after a plan was carried out. */
 export function applyPlan(holders: Iterable<Holder>, plan: Plan): Holder[] {

@@ -77,20 +77,6 @@ describe('feature: the proof of a drain', () => {
     expect(ranMs).to.be.below(4000)
   })
 
-  test('a name in any list may lead to the pod, and no read shows that: the 503 comes at once', async start => {
-    const rig = await start()
-    const [old, fresh] = await pair(rig)
-    rig.put('upstreams', 'other', { type: 'roundrobin', nodes: { 'example.org:80': 1 } })
-    await rig.settled()
-    await until('the agent lists it', () => rig.agent.holder('upstreams/other') !== undefined)
-    rig.end(old)
-    const { status, body, ranMs } = await rig.hook(old)
-    expect({ status, ...body }).to.include({ status: 503, result: 'unproved' })
-    expect(body.why).to.contain('upstreams/other: example.org is a name')
-    expect(ranMs).to.be.below(1000)
-    await until('the node is out all the same', () => rig.nodes('upstreams/web').join() === fresh.node)
-  })
-
   test('a last node stays listed, and only the plugin keeps requests away: the 503 comes at once', async start => {
     const rig = await start()
     const old = rig.pod('web-1')
@@ -161,60 +147,6 @@ describe('feature: the barrier', () => {
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
     other.release()
     for (const one of slow) expect((await one).status).to.equal(200)
-  })
-
-  test('the only node, added after the last listing: an old listing without it is no reason to seal it', async start => {
-    const rig = await start({ gateways: 1, agent: false, loop: { inventoryEveryMs: 300_000 } })
-    const [gateway] = rig.gateways
-    let listings = 0
-    rig.admin.listener.server.on('request', ({ url }, answer) => {
-      if (url?.includes('/upstreams?')) answer.on('finish', () => (listings += 1))
-    })
-    await rig.startAgent()
-    await until('the holders have been listed', () => listings === 1)
-    const only = rig.pod('web-1')
-    await rig.serve(only)
-    rig.upstream('web', [only])
-    await rig.settled()
-    rig.admin.faults.inject({
-      fault: { kind: 'slow', ms: 1800 },
-      method: 'GET',
-      path: '/apisix/admin/upstreams'
-    })
-    rig.end(only)
-    const states = new Set<unknown>()
-    await until('the holders are listed again', () => {
-      states.add(gateway!.barrier?.entries.look(only.ip, only.port))
-      return rig.agent.nodes('upstreams/web') === 1
-    })
-    expect(states).to.include('draining')
-    expect(states).not.to.include('sealed')
-    expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
-  })
-
-  test('the only node that a worker knows, replaced before any listing: it serves there until that worker has its replacement', async start => {
-    const rig = await start({ gateways: 1, agent: false })
-    const [gateway] = rig.gateways
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    await rig.serve(old)
-    await rig.serve(fresh)
-    rig.upstream('web', [old])
-    await rig.settled()
-    for (const worker of gateway!.workers) worker.loseWatch()
-    rig.upstream('web', [fresh])
-    rig.end(old)
-    await rig.startAgent()
-    const bars = () => gateway!.barrier?.entries.look(old.ip, old.port)
-    await until('the agent is ready', () => rig.agent.missing().length === 0)
-    let answered = false
-    const hook = rig.hook(old).finally(() => (answered = true))
-    // A put waits for words for a few ms only.
-    for (const until = performance.now() + 1500; performance.now() < until;)
-      expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
-    expect([answered, bars()]).to.deep.equal([false, 'draining'])
-    for (const worker of gateway!.workers) worker.restoreWatch()
-    expect((await hook).body).to.include({ evidence: 'barrier' })
-    expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
   })
 
   test('a worker that never gets another node: the deadline forces the seal, and the answer states that', async start => {
@@ -337,23 +269,5 @@ describe('feature: the barrier', () => {
     expect(isAnswered).to.equal(false)
     first!.barrier?.inflight.down(old.ip, old.port, 'long')
     expect((await hook).body).to.deep.include({ result: 'drained', evidence: 'barrier', longLived: null })
-  })
-
-  test('the ack does not wait for the Admin API', async start => {
-    const rig = await start({ config: { APISIX_ADMIN_TIMEOUT: '8s' } })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    await until('the holders were read', () => rig.agent.loop.holds.canVouch().ok)
-    await rig.settled()
-    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
-    rig.admin.faults.inject({ fault: { kind: 'hang' } })
-    rig.end(old)
-    const { body, ranMs } = await rig.hook(old)
-    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
-    // The answer must come before the agent gives up the hanging call.
-    expect(ranMs).to.be.below(7000)
-    expect(rig.nodes('upstreams/web')).to.have.length(2)
-    rig.admin.faults.clear()
-    await until('the node is taken out all the same', () => rig.nodes('upstreams/web').length === 1)
   })
 })

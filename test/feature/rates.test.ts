@@ -82,7 +82,6 @@ const SOURCES: Readonly<Record<string, () => Source>> = {
   'P2: the Admin API of another etcd': () => {
     let other: Api | undefined
     return {
-      hides: 'the Admin API lists nothing at all, and apisix-0 has a configuration',
       options: { agent: false },
       make: list,
       async lose(rig) {

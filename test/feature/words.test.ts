@@ -174,18 +174,6 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
   })
 
-  test('an emptied etcd does not make a pod "not routed" while workers still choose it', async start => {
-    const rig = await start()
-    const { old, other } = await pair(rig)
-    for (const worker of rig.gateways[0]!.workers) worker.loseWatch()
-    rig.remove('routes', 'all')
-    rig.remove('upstreams', 'web')
-    await until('the agent lists nothing', () => !rig.agent.holder('upstreams/web'))
-    const { hook } = end(rig, old)
-    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
-    expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
-  })
-
   test('a plugin of another wire version gives no evidence, and the reason names what to upgrade', async start => {
     const rig = await start({ agent: false })
     const [gateway] = rig.gateways as [Gateway]

@@ -12,6 +12,7 @@ export interface EntryIn {
   /** What the pod's hook was answered, and how many seconds ago. */
   answer?: string
   answeredFor?: number
+  ways?: readonly string[]
 }
 
 export interface EntryOut {
@@ -50,6 +51,7 @@ export interface Word {
   hidden: number
   others: { places: number; nodes: string[]; more: number }[]
   cut: number
+  ways: { asked: number; found: { way: string; place: string; node: string }[]; more: number }
   tag?: string
   /** Every worker covers L4. */
   l4?: false

@@ -25,7 +25,8 @@ const WITHOUT: Partial<Word> = {
   succeeded: [],
   hidden: 0,
   others: [],
-  cut: 0
+  cut: 0,
+  ways: { asked: 0, found: [], more: 0 }
 }
 
 describe("The worker's word", () => {
@@ -104,35 +105,6 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] }, 'c')
     await gateway.barrier.remove('c')
     await says({ places: 1, sole: [], others: b })
-  })
-
-  it('names the other choices of each place, and groups places with the same choices', async () => {
-    const C = { host: 'fd00::1', port: 81, weight: 1 }
-    const kinds = {
-      upstreams: [{ id: 'u', nodes: [C, A, B] }],
-      routes: [split({ upstream: { nodes: map } }), { ...route, id: '2' }, { ...route, id: '3' }],
-      services: [
-        { id: '1', upstream: { nodes: [A, B] } },
-        { id: '2', upstream: { nodes: [B, A, C] } },
-        { id: '3', upstream: { nodes: [A] } }
-      ]
-    }
-    await start({ kinds })
-    await gateway.barrier.put(pod)
-    const both = { places: 2, nodes: ['10.0.0.2:80', '[fd00::1]:81'], more: 0 }
-    const others = [...other('10.0.0.2:80', 2), both]
-    const { tag } = await says({ places: 5, sole: ['services/3'], others, cut: 0 })
-    expect(tag).to.be.a('string')
-    await gateway.barrier.put({ uid: 'b', ip: B.host })
-    const names = ['routes/1/traffic-split', 'services/1', 'services/3']
-    await says({ places: 5, sole: names, others: [{ places: 2, nodes: ['[fd00::1]:81'], more: 0 }] })
-  })
-
-  it('is asked of each worker, whose places differ', async () => {
-    const routes = [{ id: '1', upstream: { nodes: [A, B] } }]
-    await start({ kinds: { routes }, worker: { 1: { routes: [{ id: '1', upstream: { nodes: [A] } }] } } })
-    await gateway.barrier.put(pod)
-    await says({ places: 1, sole: ['routes/1'], others: b })
   })
 
   it('merges the words of workers that differ', async () => {
@@ -325,18 +297,6 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] }, 'b')
   })
 
-  it('reads the current state of service discovery', async () => {
-    const upstream = { service_name: 'shop', discovery_type: 'stand_in' }
-    const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
-    await start(objects)
-    await gateway.barrier.put(pod)
-    await says(WITHOUT)
-    await gateway.configured({ objects, discovery: { shop: [A] } })
-    await says({ places: 1, sole: ['routes/1'] })
-    await gateway.configured({ objects, discovery: { shop: [A, B] } })
-    await says({ places: 1, sole: [], others: b })
-  })
-
   it('no longer allows a seal when discovery has just found other nodes', async () => {
     const upstream = { service_name: 'shop', discovery_type: 'stand_in' }
     const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
@@ -376,16 +336,6 @@ describe("The worker's word", () => {
     const word = await says({ places: 1, sole: [], cut: 0 })
     expect(word.others).to.have.length(1)
     expect(word.others[0]).to.include({ places: 1, more: 23 })
-  })
-
-  it('reads all records of a name, and reports if it cannot', async () => {
-    const nodes = [{ host: 'shop.example', port: 80, weight: 1 }]
-    const kinds = { routes: [{ id: '1', upstream: { nodes } }] }
-    await start({ kinds })
-    await gateway.barrier.put(pod)
-    await says({ places: 0, hidden: 1 })
-    await gateway.configured({ objects: { kinds, names: { 'shop.example': [B.host, A.host] }, same: true } })
-    await says({ places: 1, sole: [], hidden: 0, others: b })
   })
 
   const named = { host: 'shop.example', port: 80, weight: 1 }

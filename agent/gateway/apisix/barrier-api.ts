@@ -35,7 +35,8 @@ export function putBatches(entries: readonly BarrierEntry[]): BarrierEntry[][] {
   let room = 0
   for (const entry of entries) {
     const addresses = Object.values(entry.successors ?? {}).reduce((sum, { length }) => sum + length, 0)
-    const needed = addresses + ADDRESSES_AN_ENTRY + Math.ceil((entry.answer?.length ?? 0) / 16)
+    const text = (entry.answer ?? '').length + (entry.ways ?? []).join('","').length
+    const needed = addresses + ADDRESSES_AN_ENTRY + Math.ceil(text / 16)
     const last = all.at(-1)
     if (last && last.length < BATCH && needed <= room) last.push(entry)
     else {

@@ -27,6 +27,8 @@ export interface BarrierEntry {
   /** Of a pod that may stay: which containers stop (`stopText`), and the age of the latest hook of them in s. */
   readonly stop?: string
   readonly stoppedFor?: number
+  /** Questions: which other addresses, names and ports lead to the pod (`Found`). They are never denied. */
+  readonly ways?: readonly string[]
 }
 
 /** A list that is checked up to its first wrong item. z.array reports every one: an answer full of them stopped the loop for 3 s. */
@@ -72,6 +74,12 @@ const word = z.looseObject({
   others: arrayOf(z.looseObject({ places: z.number(), nodes: strings, more: z.number() })),
   /** The number of places whose other choices are left out of `others`. */
   cut: z.number(),
+  /** How many questions every worker has looked at, and the nodes that these found; `more` of them are left out. */
+  ways: z.looseObject({
+    asked: z.number(),
+    found: arrayOf(z.looseObject({ way: z.string(), place: z.string(), node: z.string() })),
+    more: z.number()
+  }),
   tag: z.string().optional(),
   /** `false` if L4 is on and some worker does not seal and count its sessions. */
   l4: z.boolean().optional()

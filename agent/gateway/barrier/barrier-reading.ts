@@ -2,6 +2,7 @@ import type { Millis } from '../../rules/drain/facts.ts'
 import type { BarrierState, WorkersWord } from '../apisix/barrier-wire.ts'
 import type { BarrierReading, Word } from '../../rules/proof/verdict.ts'
 import { countOf, together, type LongLived } from '../../rules/drain/drain.ts'
+import { addressOf } from '../apisix/holders.ts'
 import { entriesOf, type DesiredEntry } from './desired-entry.ts'
 
 /** When an answer came, and from which instance. */
@@ -37,7 +38,10 @@ export function readingOf(
     requests: sum(s => s.inflight.requests),
     long: together(present.map(({ inflight }) => longLivedIn(inflight)))
   }
-  const word = wordOf(states.map(s => s?.word))
+  const word = wordOf(
+    states.map(s => s?.word),
+    wanted.ways?.length
+  )
   const says = entry !== 'absent' && (receipt.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
     at: receipt.at,
@@ -134,12 +138,15 @@ export const forgotten = (last: BarrierReading, instance: string): BarrierReadin
   problem: ''
 })
 
-/** Merges the words about all addresses of a pod; `undefined` if the word about one of them is missing. */
-export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | undefined {
+/**
+ * Merges the words about all addresses of a pod; `undefined` if the word about one of them is missing.
+ * @param asked how many questions the first one must answer
+ */
+export function wordOf(words: readonly (WorkersWord | undefined)[], asked = 0): Word | undefined {
   const given = words.filter(word => word !== undefined)
   if (given.length === 0 || given.length < words.length) return undefined
   const tags = given.flatMap(({ tag, said, asked }) => (tag !== undefined && said === asked ? [tag] : []))
-  const complete = tags.length === given.length
+  const complete = tags.length === given.length && (given[0]?.ways.asked ?? 0) >= asked
   return {
     complete,
     said: Math.min(...given.map(({ said }) => said)),
@@ -151,6 +158,8 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
     others: given.flatMap(({ others }) => others),
     cut: given.reduce((sum, { cut }) => sum + cut, 0),
     tags: complete ? tags : [],
+    found: given.flatMap(({ ways }) => ways.found.map(one => ({ ...one, ...addressOf(one.node) }))),
+    more: given.reduce((sum, { ways }) => sum + ways.more, 0),
     l4: given.every(({ l4 }) => l4 !== false)
   }
 }

@@ -20,6 +20,8 @@ export interface DesiredEntry {
   readonly frozen?: boolean
   /** Only a restart so far: which containers stop (`stopText`), and when the latest of their hooks called. */
   readonly stop?: { readonly text: string; readonly at: Millis } | undefined
+  /** The ways to the pod without its address to look for. The first of its entries asks for all of them. */
+  readonly ways?: readonly string[]
   /** A hook still waits for this drain. Then the entry is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
@@ -56,7 +58,8 @@ export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   sameNodes(a, b) &&
   sameList(a.sealIf, b.sealIf) &&
   a.successors === b.successors &&
-  a.stop?.text === b.stop?.text
+  a.stop?.text === b.stop?.text &&
+  sameList(a.ways, b.ways)
 
 /** The entries of all drains as one gateway should hold them. One that is as `before` stays the same object, so it is not put again. */
 export const entriesAt = (
@@ -75,7 +78,7 @@ export const entriesAt = (
 
 /** The entries to put for one drain, one for each address. @param now of the put */
 export function entriesOf(
-  { uid, nodes, state, sealIf, successors = {}, stop }: DesiredEntry,
+  { uid, nodes, state, sealIf, successors = {}, stop, ways = [] }: DesiredEntry,
   { ttlMs = 0, now = 0, withSuccessors = false } = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
@@ -91,6 +94,7 @@ export function entriesOf(
       ttl,
       ...stopped,
       ...(tag !== undefined && { sealIf: tag }),
+      ...(i === 0 && ways.length > 0 && { ways }),
       ...(withSuccessors && { successors: ofFamily(successors, host) })
     }
   })

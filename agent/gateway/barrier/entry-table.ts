@@ -154,6 +154,7 @@ export function createEntryTable(
       if (isSealed(entry) && sameNodes(known.entry, entry))
         return (
           known.entry.stop?.text !== entry.stop?.text ||
+          !sameList(known.entry.ways, entry.ways) ||
           (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
           (known.entry.successors !== entry.successors && (naming ??= namingMore()).has(entry)) ||
           lostSuccessors(known.entry, entry).some(node => !isDenied(node))

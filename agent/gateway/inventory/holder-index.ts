@@ -4,7 +4,7 @@ import { answersOf } from '../../rules/plan/hidden.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
-import { connectorsOf, holdersOf, ownershipOf, servicesOfSecond } from '../apisix/holders.ts'
+import { holdersOf, ownershipOf, servicesOfSecond } from '../apisix/holders.ts'
 
 /**
  * Every object that lists nodes. There are two sources, and either may be newer: listings, which take a while, and single objects that
@@ -28,8 +28,6 @@ export interface HolderIndex {
   readonly names: () => Iterable<string>
   /** Changes whenever the answers of the other methods may change. */
   readonly version: () => number
-  /** The last listings had no object, not even one that lists no node. */
-  readonly isEmpty: () => boolean
 }
 
 interface Known {
@@ -44,20 +42,18 @@ interface Known {
 export function createHolderIndex(): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
-  const connectors = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
   const discovered = new Map<HolderKey, Holder>()
   const names = new Set<string>()
   let ofSecond: ReadonlySet<string> = new Set()
   let version = 0
-  const listed = new Map<Resource, number>()
   let answered: { readonly version: number; readonly of: HolderIndex['answers'] } | undefined
 
   const owned = (holder: Holder): Holder => {
     const { owner } = ownershipOf(holder, ofSecond)
     return owner === holder.owner ? holder : { ...holder, owner }
   }
-  const placesOf = (object: AdminObject) => [...holdersOf(object).map(owned), ...connectorsOf(object)]
+  const placesOf = (object: AdminObject) => holdersOf(object).map(owned)
   /** The list of services shows which upstreams controller 2.x owns (`ownershipOf`). */
   const learnServices = (services: readonly AdminObject[]): void => {
     const next = servicesOfSecond(services)
@@ -72,7 +68,6 @@ export function createHolderIndex(): HolderIndex {
   const drop = (holder: Holder): void => {
     holders.delete(holder.key)
     discovered.delete(holder.key)
-    connectors.delete(holder.key)
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host)
       keys?.delete(holder.key)
@@ -82,8 +77,7 @@ export function createHolderIndex(): HolderIndex {
     }
   }
   const add = (holder: Holder): void => {
-    if (holder.connects) connectors.set(holder.key, holder)
-    else holders.set(holder.key, holder)
+    holders.set(holder.key, holder)
     if (holder.discovery) discovered.set(holder.key, holder)
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host) ?? new Set()
@@ -102,12 +96,10 @@ export function createHolderIndex(): HolderIndex {
     else objects.delete(name)
   }
 
-  const anyAt = (host: string) =>
-    [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? connectors.get(key) ?? [])
+  const byHost = (host: string) => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
 
   return {
     replace(resource, list, beganAt) {
-      listed.set(resource, list.length)
       if (resource === 'services') learnServices(list)
       const byName = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
@@ -146,15 +138,10 @@ export function createHolderIndex(): HolderIndex {
     discovered: () => discovered.values(),
     names: () => names,
     version: () => version,
-    isEmpty: () => listed.values().every(objects => objects === 0),
-    answers(pod) {
-      if (answered?.version !== version)
-        answered = {
-          version,
-          of: answersOf({ at: anyAt, names, all: () => [...holders.values(), ...connectors.values()] })
-        }
-      return answered.of(pod)
+    answers(way) {
+      if (answered?.version !== version) answered = { version, of: answersOf(holders.values()) }
+      return answered.of(way)
     },
-    byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
+    byHost
   }
 }

@@ -11,7 +11,7 @@ import type { ServiceFact } from '../../rules/drain/facts.ts'
 import { identityOf } from '../transport/objects.ts'
 import { annotationsOf, createMultiMap } from './pod-fact.ts'
 import { fieldsOf, listOf, portOf, textOf, timeOf, same } from '../../base/read.ts'
-import { keysOfName } from '../../rules/plan/holder.ts'
+import { nameKey } from '../../rules/plan/holder.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 const NONE: readonly never[] = Object.freeze([])
@@ -61,7 +61,7 @@ export interface ServiceStore {
   /** Services with an annotation of the agent. The same list until one of them changes. */
   asking(): readonly ServiceFact[]
   byName(namespace: string, name: string): ServiceFact | undefined
-  /** Services that only alias another name (type ExternalName), if that name has this key (`keysOfName`). */
+  /** Services that only alias another name (type ExternalName), if that name has this key (`nameKey`). */
   aliasesTo(key: string): readonly ServiceFact[]
   isNodePort(port: number): boolean
 }
@@ -73,7 +73,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
   const aliases = createMultiMap<string, ServiceFact>()
   const byNodePort = createMultiMap<number, ServiceFact>()
   const targetsOf = ({ externalName }: ServiceFact) =>
-    externalName === undefined ? [] : keysOfName(externalName)
+    externalName === undefined ? [] : [nameKey(externalName)]
   let asking: readonly ServiceFact[] = []
   const changed = (...changed: readonly (ServiceFact | undefined)[]) => {
     if (changed.some(service => service && asks(service))) asking = [...services.values()].filter(asks)

@@ -139,7 +139,7 @@ export function holdersOnSuccessors(
     const nodes = [...new Set(Object.values(successors).flat())]
     if (!isEnding(drain) || (drain.phase === 'draining' && !sealing)) continue
     for (const { holder, node, removedAt } of places.values()) {
-      if (removedAt !== undefined || holder.discovery) continue
+      if (removedAt !== undefined) continue
       const known = sealed.get(holder.key) ?? new Map<NodeKey, OnSuccessors>()
       sealed.set(holder.key, known.set(node, { since: drain.since, nodes }))
     }

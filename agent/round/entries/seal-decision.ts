@@ -90,7 +90,10 @@ export function desiredEntry(drain: Drain, status: Status, context: EntryContext
   // Tells a restart from an end, and from another restart of the same pod.
   const latestAt = Math.max(...drain.stops.map(({ at }) => at))
   const stop = mayStay(drain) ? { text: stopText(drain.stops), at: latestAt } : undefined
-  const entry = { uid: drain.uid, nodes, stop, ...context.successors(drain, status) }
+  // Gateways look for the pod's own address by themselves.
+  const { hostNetwork, ips } = drain.pod
+  const ways = [...status.ways.keys()].filter(way => hostNetwork || !ips.includes(way))
+  const entry = { uid: drain.uid, nodes, stop, ways, ...context.successors(drain, status) }
   // A grace that leaves no time to hold the hook, or less than its own sleep: the pod serves on, as without the agent.
   const forcedAt = drain.deadline - SEAL_BEFORE_MS
   const isShort = forcedAt <= (status.hookAt ?? drain.since) + status.sleepMs
@@ -149,7 +152,6 @@ function agreement(
   const succeeded = new Set<string>()
   status.unsealed.clear()
   const letGo = isLate ? letGoOf(pod, status.places.values(), now) : HOLD_ALL
-  const mayBeNamed = now < since + NAME_MS && status.hidden.size > 0
   let isSealed = true
   let isLast = true
   for (const { id } of cluster.gateways()) {
@@ -160,7 +162,7 @@ function agreement(
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged: Judged = reading?.word
-      ? mayBeNamed && reading.word.hidden > 0
+      ? now < since + NAME_MS && reading.word.hidden > 0 && reading.word.found.length > 0
         ? { why: 'a name that may lead to the pod has no answer yet' }
         : judge(reading.word, serves, letGo)
       : { why: 'its workers have not been asked yet' }

@@ -1,6 +1,6 @@
 import type { Drains, Ack, Drain } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import type { HiddenPlace } from '../../rules/plan/hidden.ts'
+import type { HiddenPlace, Ways } from '../../rules/plan/hidden.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
 import { NO_SUCCESSORS, type ServicePort, type Successors } from '../../rules/plan/successors.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
@@ -33,11 +33,10 @@ export interface Status {
   succeeded: readonly string[]
   /** The pod's present or former Services, kept for the same reason as `ports`. */
   services: readonly ServiceName[]
-  /**
-   * Hidden places by holder and reason. They are kept for the whole drain, because a worker may still have a holder that has left the
-   * inventory.
-   */
-  readonly hidden: Map<string, HiddenPlace>
+  /** The ways to the pod that gateways look for, kept for the same reason as `ports`. */
+  ways: Ways
+  /** What rules a proof out, as `ways` cannot show it. */
+  unaskable: readonly HiddenPlace[]
   /** How many nodes the entry denied in the last round. */
   denied: number
   /** A gateway has allowed the seal, so some may be sealed already. */
@@ -80,7 +79,8 @@ export function createStatuses(): Statuses {
         standing: [],
         successors: NO_SUCCESSORS,
         succeeded: [],
-        hidden: new Map(),
+        ways: new Map(),
+        unaskable: [],
         denied: 0,
         sealing: false,
         tookOver: false,

@@ -11,7 +11,8 @@ import type { Sources } from './sources.ts'
 import {
   elsewhere,
   hiddenPlaces,
-  type Answers,
+  unaskable,
+  waysTo,
   type Behind,
   type HiddenPlace
 } from '../../rules/plan/hidden.ts'
@@ -101,7 +102,7 @@ export function gather(drain: Drain, status: Status, round: Gathering): Evidence
     sealForced: status.sealForced,
     succeeded: status.succeeded,
     tookOver: status.tookOver,
-    hiddenBy: [...status.hidden.values()],
+    hiddenBy: hiddenBy(drain, status, round),
     ...(!barrier && { notLiteral: notLiteral(inventory) })
   }
   status.unlisted = isUnlisted(evidence)
@@ -122,8 +123,7 @@ export function remember(
   if (ports.length > 0) status.ports = ports
   status.standing = servicePortsOf(drain.pod, sources.cluster.slices.listing(drain.pod), status.standing)
   rememberPlaces(endingNodes(world, drains, drain), status, now)
-  rememberDiscovered(drain, status, sources)
-  if (drain.phase === 'draining' || drain.phase === 'expired') rememberHidden(drain, status, world, sources)
+  if (drain.phase === 'draining' || drain.phase === 'expired') rememberWays(drain, status, world, sources)
 }
 
 function rememberPlaces(matches: readonly Match[], status: Status, now: Millis): void {
@@ -134,23 +134,8 @@ function rememberPlaces(matches: readonly Match[], status: Status, now: Millis):
     status.places.set(key, { holder, node: node.key, removedAt: undefined })
   }
   for (const [key, place] of status.places) {
-    if (listed.has(key) || place.holder.discovery) continue
+    if (listed.has(key)) continue
     place.removedAt ??= now
-  }
-}
-
-/**
- * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", after an id if there are several clusters). No
- * holder lists such a pod, but the agent must not conclude that no gateway routes to it. The place is remembered, because the slices drop
- * the pod before its end.
- */
-function rememberDiscovered(drain: Drain, status: Status, { cluster, inventory }: Sources): void {
-  const services = cluster.slices.servicesOf(drain.pod).map(({ namespace, name }) => `${namespace}/${name}`)
-  if (services.length === 0) return
-  for (const holder of inventory.discovered()) {
-    const [path = ''] = (holder.discovery?.service ?? '').split(':')
-    if (!services.some(service => path === service || path.endsWith(`/${service}`))) continue
-    status.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
   }
 }
 
@@ -160,7 +145,6 @@ function report(drain: Drain, place: Place, round: Gathering): Evidence['holders
   const common = { key: holder.key, observable: observable(holder) }
   if (removedAt !== undefined) return { ...common, state: 'removed', why: '', removedAt }
   const listed = { ...common, removedAt: undefined }
-  if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }
   const stays = kept.get(placeOf(holder.key, node, drain.uid))
   if (stays) return { ...listed, ...KEPT_STATE[stays.why] }
   const removal = sources.writer.status(holder.key, node, drain.uid)
@@ -169,76 +153,38 @@ function report(drain: Drain, place: Place, round: Gathering): Evidence['holders
 }
 
 /** The facts about a pod's Services, and about names that may stand for the pod. */
-function behindOf(
-  { cluster }: Pick<Sources, 'cluster'>,
-  pod: PodFact,
-  services: readonly ServiceName[],
-  isListed: boolean,
-  answers: Answers
-): Behind {
+function behindOf({ cluster }: Pick<Sources, 'cluster'>, pod: PodFact, status: Status): Behind {
   const known = ({ namespace, name }: ServiceName) => cluster.services.byName(namespace, name)
   // The watch of slices may be ahead of the watch of Services.
   const isCurrent = cluster.slices.servicesOf(pod).every(service => known(service) !== undefined)
   return {
-    services: services.map(service => known(service) ?? service),
+    services: status.services.map(service => known(service) ?? service),
     elsewhere: elsewhere(pod, cluster.slices.listing(pod)),
     aliasesTo: key => cluster.services.aliasesTo(key),
     servicesKnown: isCurrent && cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
-    isNodePort: port => port !== undefined && cluster.services.isNodePort(port),
-    isListed,
-    ...answers
+    isNodePort: port => port !== undefined && cluster.services.isNodePort(port)
   }
 }
 
-/** Updates `status.hidden`: the places from which requests may reach the pod, although no list of nodes shows that. */
-export function rememberHidden(drain: Drain, status: Status, world: World, sources: Sources): void {
-  const { cluster, inventory } = sources
-  const { pod } = drain
-  const services = cluster.slices.servicesOf(pod)
+/** Updates the ways by which requests may reach the pod, although no list of nodes shows that. */
+function rememberWays({ pod }: Drain, status: Status, world: World, sources: Sources): void {
+  const services = sources.cluster.slices.servicesOf(pod)
   if (services.length > 0) status.services = services
-  const places = [...status.places.values()]
-  const unread = unreadPlace(places.length > 0 ? [] : status.services, sources)
-  const found = [
-    ...hiddenPlaces(
-      world,
-      pod,
-      behindOf(sources, pod, status.services, places.length > 0, inventory.answers(pod))
-    ),
-    ...(unread ? [unread] : [])
-  ]
-  for (const [key, { isPassing }] of status.hidden) if (isPassing) status.hidden.delete(key)
-  for (const place of found) status.hidden.set(`${place.holder} ${place.why}`, place)
+  const behind = behindOf(sources, pod, status)
+  status.ways = new Map([...status.ways, ...waysTo(world, pod, behind)])
+  status.unaskable = unaskable(pod, status.ports, status.ways, behind)
 }
 
-/**
- * A place that stands for a missing or an empty inventory. Only the inventory shows places that lead to the pod without its address, such
- * as a ClusterIP. So nothing is proved without an inventory.
- */
-function unreadPlace(
-  services: readonly ServiceName[],
-  { cluster, inventory, probe, barrier }: Sources
-): HiddenPlace | undefined {
-  const place = (why: string, change: string) =>
-    ({ holder: 'inventory', isPassing: true, why, change }) as const
-  if (inventory.readAt() === undefined)
-    return place(
-      'the holders have not been read since this agent started',
-      'wait for the first listing; if it fails, the log says why (apisix.admin)'
-    )
-  const gateways = cluster.gateways()
-  if (inventory.isEmpty() && services.length > 0) {
-    const other = gateways.find(({ id }) => {
-      const workers = barrier?.state(id)?.status?.workers ?? []
-      const sighted = probe?.sighting(id)?.holders.size ?? 0
-      return sighted > 0 || workers.some(({ revision }) => (revision ?? 0) > 0)
-    })
-    if (other)
-      return place(
-        `the Admin API lists nothing at all, and ${other.name} has a configuration`,
-        'check apisix.admin: is it the etcd of these gateways?'
-      )
-  }
-  return undefined
+/** The ways that APISIX has: by the words of all workers, without the plugin by the lists of the Admin API. */
+function hiddenBy(drain: Drain, { ways, unaskable, places }: Status, round: Gathering) {
+  const { inventory, barrier } = round.sources
+  const words = round.gateways.flatMap(({ id }) => barrier?.reading(drain.uid, id)?.word ?? [])
+  const isListed = places.size > 0 || words.some(word => word.places > 0)
+  const answers = barrier ? words.flatMap(({ found }) => found) : [...ways.keys()].flatMap(inventory.answers)
+  const more = Math.max(0, ...words.map(word => word.more))
+  const found = hiddenPlaces(ways, answers, more)
+  const known = new Map(found.map(place => [`${place.holder} ${place.why}`, place]))
+  return [...unaskable.filter(({ isPassing }) => !isPassing || !isListed), ...known.values()]
 }
 
 /** The first list with a node that is a name, or is discovered; `undefined`: every node is a literal address. */

@@ -145,8 +145,7 @@ const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: b
   readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)
 
 function isListed(pod: PodFact, drain: Drain | undefined, status: Status | undefined, world: World): boolean {
-  if (drain && status)
-    return [...status.places.values()].some(place => place.removedAt === undefined && !place.holder.discovery)
+  if (drain && status) return [...status.places.values()].some(place => place.removedAt === undefined)
   const mine = (ip: string) => world.ownersOf(ip).every(owner => owner.uid === pod.uid)
   return pod.ips.some(ip => mine(ip) && world.holdersOf(ip).length > 0)
 }

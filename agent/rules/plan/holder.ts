@@ -1,4 +1,4 @@
-import { type NodeKey, type PodFact, type PodUid, nodeKey, type ServiceFact } from '../drain/facts.ts'
+import { type NodeKey, type PodFact, type PodUid, nodeKey } from '../drain/facts.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
 
@@ -47,8 +47,6 @@ export interface Holder {
   readonly discovery: { readonly type: string; readonly service: string } | undefined
   /** Proxied as L4 only: in a stream route, or of scheme tcp, tls or udp. */
   readonly l4?: boolean
-  /** What APISIX connects to past its balancer. The inventory lists it apart. */
-  readonly connects?: boolean
   readonly owner: Owner
   /**
    * The namespace of the Kubernetes objects from which an ingress controller made the holder. Absent: not known, such as for an object made
@@ -215,25 +213,13 @@ export function nodesAt(nodes: Nodes, host: string): Nodes {
   return index.get(host) ?? NONE
 }
 
-type Named = Pick<ServiceFact, 'namespace' | 'name'> & Partial<Pick<ServiceFact, 'external'>>
-
 /**
- * The keys of a Service. A domain name means the Service if they have a key in common. Keys make every search linear, although tenants
- * can create thousands of ExternalName Services that point at each other.
+ * The key of a domain name, the same in the plugin (ways.lua): `web.shop.svc` and `pod.web.shop.svc`, under any domain, are `web.shop`, a name
+ * of Service `web` in namespace `shop`, as `web` is.
  */
-export const keysOfService = ({ namespace, name, external = [] }: Named): readonly string[] => [
-  `name/${name}`,
-  `path/${namespace}/${name}`,
-  ...external.map(host => `host/${host.toLowerCase()}`)
-]
-
-/** The keys of a domain name: `web`, `web.shop`, `web.shop.svc` and `pod.web.shop.svc`, the last two under any domain. */
-export function keysOfName(host: string): readonly string[] {
+export function nameKey(host: string): string {
   const name = host.toLowerCase().replace(/\.$/, '')
-  const [first = '', second, third, fourth] = name.split('.', 4)
-  const keys = [`host/${name}`]
-  if (second === undefined) keys.push(`name/${first}`)
-  else if (third === undefined || third === 'svc') keys.push(`path/${second}/${first}`)
-  if (fourth === 'svc') keys.push(`path/${third}/${second}`)
-  return keys
+  const labels = name.split('.')
+  const svc = labels.indexOf('svc', 2)
+  return svc < 0 ? name : `${labels[svc - 2]}.${labels[svc - 1]}`
 }

@@ -74,8 +74,9 @@ function placesOf({ gateways, holders, tookOver }: Evidence): number | undefined
  * place may lead to it, and no gateway has shown a sign of it. This is no proof, because a gateway that did not answer may have an older
  * configuration.
  */
-export const isUnlisted = ({ holders, isAbsent, hiddenBy, gateways }: Evidence): boolean =>
+export const isUnlisted = ({ holders, isAbsent, hiddenBy, notLiteral, gateways }: Evidence): boolean =>
   holders.length === 0 &&
+  notLiteral === undefined &&
   isAbsent &&
   hiddenBy.length === 0 &&
   gateways.every(
@@ -102,6 +103,7 @@ type SealedIdle = BarrierReading & {
   readonly entry: 'sealed'
   readonly readAfterSeal: true
   readonly inflight: { readonly requests: 0 }
+  readonly word: Word
 }
 
 /**
@@ -115,6 +117,7 @@ const hasEnded = (barrier: BarrierReading, since: Millis): barrier is SealedIdle
   barrier.at >= since &&
   barrier.entry === 'sealed' &&
   barrier.readAfterSeal &&
+  barrier.word?.complete === true &&
   barrier.inflight.requests === 0
 
 const idle = (name: string, { unchangedSince: at, sealedAt, idleAt }: SealedIdle): Idle => ({

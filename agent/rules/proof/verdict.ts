@@ -11,7 +11,7 @@ import {
   type Grade
 } from '../drain/drain.ts'
 import type { Millis, GatewayFact, NodeKey } from '../drain/facts.ts'
-import type { HiddenPlace } from '../plan/hidden.ts'
+import type { Found, HiddenPlace } from '../plan/hidden.ts'
 
 /** What the gateways show about one drain, by their barriers or by reads. */
 interface Shown {
@@ -196,6 +196,9 @@ export interface Word {
   readonly cut: number
   /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
   readonly tags: readonly string[]
+  /** The nodes that lead to the pod without its address, and how many more there are. */
+  readonly found: readonly Found[]
+  readonly more: number
   /** Every worker also seals and counts the L4 sessions to each address. */
   readonly l4: boolean
 }

@@ -1,6 +1,7 @@
 --- The entries whose statements in this worker's word may have changed: an entry that came or went,
 -- or that is in a place that came, went or has other nodes. An entry that shares a place with such
 -- an entry is affected too.
+local ways_mod     = require("apisix.drain.ways")
 local str_match    = string.match
 
 local NONE = {}
@@ -42,15 +43,20 @@ function change_all(self, following, seen)
 end
 
 
---- Marks all entries with one of these addresses as changed.
+--- Marks all entries with one of these addresses as changed, and those with a question about one.
 function _M:touch(nodes, seen)
     seen = seen or {}
     local ips = self.entries.set.ips
-    for _, node in ipairs(nodes) do
+    ways_mod.each(nodes, function(node)
         for _, entry in ipairs(ips[node.ip] or NONE) do
             change(self, entry, seen)
         end
-    end
+        for key in pairs({ [node.ip] = true, [node.port or 0] = true }) do
+            for id in pairs(self.entries.copy.asked[key] or NONE) do
+                self.dirty[id] = true
+            end
+        end
+    end)
 end
 
 

@@ -2,6 +2,7 @@
 -- by changes: the dictionary keeps the last changes in a ring, each under its number.
 -- Only a worker that is new, or has missed more changes than the ring holds, reads all entries.
 local successors   = require("apisix.drain.successors")
+local ways         = require("apisix.drain.ways")
 local clock_now    = require("apisix.drain.host").now
 local str_match    = string.match
 local str_sub      = string.sub
@@ -31,6 +32,7 @@ function _M.new(dict)
         dict = dict, ring = ring_of(dict),
         by_id = {}, by_uid = {}, ips = {}, n = 0, expires = huge, over = {},
         named = {},         -- { [ip] = { [id] = entry } }: entries with this ip as a successor
+        asked = {},         -- { [key] = { [id] = entry } }: entries with this question
         set = { gen = -1, n = 0, ips = {}, expires = 0 },
         touched = nil,      -- { [id] = true }: changed entries; nil until entries.touched is called
     }, mt)
@@ -52,19 +54,19 @@ local function touch(self, id)
 end
 
 
-local function name(self, entry, following)
-    for ip in pairs(entry.successors and entry.successors.ips or {}) do
-        local named = self.named[ip]
-        named[entry.id] = nil
-        if not next(named) then
-            self.named[ip] = nil
+-- Indexes an entry by its successors and its questions, in place of the ones that it had.
+local function name(self, entry, following, asked)
+    local function mark(on)
+        for ip in pairs(entry.successors and entry.successors.ips or {}) do
+            ways.mark(self.named, ip, entry.id, on)
+        end
+        for key in pairs(entry.ways or {}) do
+            ways.mark(self.asked, key, entry.id, on)
         end
     end
-    entry.successors = following
-    for ip in pairs(following and following.ips or {}) do
-        self.named[ip] = self.named[ip] or {}
-        self.named[ip][entry.id] = entry
-    end
+    mark(nil)
+    entry.successors, entry.ways = following, asked
+    mark(entry)
 end
 
 
@@ -122,7 +124,7 @@ local function refresh(self, id, now, number)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s|" .. id) == true
-    name(self, entry, successors.parse(dict:get("n|" .. id)))
+    name(self, entry, successors.parse(dict:get("n|" .. id)), ways.parse(dict:get("w|" .. id)))
     if number then
         entry.since = number
         touch(self, id)
@@ -135,7 +137,7 @@ local function load(self, now, gen)
     for id in pairs(self.by_id) do
         touch(self, id)
     end
-    self.by_id, self.by_uid, self.ips, self.named = {}, {}, {}, {}
+    self.by_id, self.by_uid, self.ips, self.named, self.asked = {}, {}, {}, {}, {}
     self.n, self.expires = 0, huge
     for _, key in ipairs(self.dict:get_keys(0)) do
         if str_sub(key, 1, 2) == "e|" then

@@ -13,6 +13,7 @@
 --   a|uid|ip|port  when the hook of its pod was answered (host.now), and the text of the answer
 --   k|uid|ip|port  when the hook of a container that stops called (host.now), and which containers
 --                  stop, as text; absent if the pod ends
+--   w|uid|ip|port  which ways to the pod to look for, as text (ways.lua)
 --   v|uid|ip|port  the revision as of which these were named; kept for REMEMBERED seconds
 --   r|uid          the revision as of which the entries of this pod were last removed; as v|
 --   late           the sum of late requests over all entries, ever
@@ -24,6 +25,7 @@
 -- Only v| and r| use the dictionary's own expiry: it follows the wall clock, which may step. Only
 -- operations that never evict are used: a full dictionary must not cost another pod its entry.
 local copy      = require("apisix.drain.copy")
+local ways      = require("apisix.drain.ways")
 local clock_now = require("apisix.drain.host").now
 local ngx       = ngx
 local floor     = math.floor
@@ -37,7 +39,7 @@ local LATE     = 2 ^ 27
 local CLEARING = 10
 -- seconds for which an agent may lag: longer than an agent takes to notice that its watch is silent
 local REMEMBERED = 120
-local FIELDS   = { "e|", "s|", "b|", "t|", "f|", "n|", "a|", "k|" }
+local FIELDS   = { "e|", "s|", "b|", "t|", "f|", "n|", "a|", "k|", "w|" }
 -- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
@@ -183,6 +185,15 @@ local function write(dict, id, entry)
         end
         changed = true
     end
+    local asked = dict:get("w|" .. id)
+    local all = entry.ways and ways.both(asked or "", entry.ways)
+    if all and all ~= asked then
+        ok, err = dict:safe_set("w|" .. id, all)
+        if not ok then
+            return refuse(dict, id, not till, err)
+        end
+        changed = true
+    end
     -- only for display: the first answer stays, and one for which there is no room is missing
     if entry.answer
        and dict:safe_add("a|" .. id, now - entry.answered_for .. " " .. entry.answer) then
@@ -215,8 +226,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, as_of? }: if
---   successors is absent, its stored value stays
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, ways?, as_of? }:
+--   if successors is absent, its stored value stays. Ways are added to those that are stored
 -- @treturn boolean stored
 -- @treturn string|nil why not: OUTDATED, "no memory" (see refuse), or the entry is just being
 --   removed

@@ -1,6 +1,7 @@
 --- The nodes of an upstream, in every form in which APISIX 2.15 to 3.x holds them: a list, a map of
 -- "host:port" to weight (traffic-split keeps this form), names, and service discovery.
 local address   = require("apisix.drain.address")
+local ways      = require("apisix.drain.ways")
 local clock_now = require("apisix.drain.host").now
 local max, huge = math.max, math.huge
 local str_match = string.match
@@ -148,6 +149,7 @@ function _M.of(conf, names, rest, known)
         else
             local ips = names:of(node.host)
             by_name, unknown = true, unknown or not ips
+            ways.name(list, node.host, node.port)
             for _, each in ipairs(ips or NONE) do
                 list[#list + 1] = { ip = each, port = node.port, standby = node.standby }
             end
@@ -162,13 +164,14 @@ end
 
 --- The places of one item of the configuration, and the upstreams that the item refers to. A place
 -- is a list of nodes that APISIX picks from: an upstream, or the nodes written into a route, a
--- service, or a traffic-split rule of any object that can hold plugins.
+-- service, or a traffic-split rule of any object that can hold plugins. In a place `past`, it
+-- connects past its balancer.
 -- @tparam string kind of object
 -- @tparam table item as core.config holds it
 -- @tparam function rest yields to requests when that is due
--- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves }. `upstream` is
---   the id of an upstream, which counts only while something refers to it. `list` holds the nodes,
---   nil if they have to be looked up (`moves`)
+-- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves, past }. An
+--   `upstream` is an id of an upstream, which counts only while something refers to it. `list` has
+--   the nodes, nil if they have to be looked up (`moves`)
 function _M.places(kind, item, rest)
     local places, refs = {}, {}
     local value = type(item) == "table" and item.value
@@ -181,9 +184,16 @@ function _M.places(kind, item, rest)
     local name = kind .. "/" .. str_gsub(id, "[^%w._-]", "_")
     local function place(conf, within, upstream)
         local list, moves = _M.of(conf, nil, rest)
+        local past = conf.scheme == "kafka" and "/kafka"
         places[#places + 1] = {
-            conf = conf, name = name .. within, upstream = upstream, list = list, moves = moves,
+            conf = conf, name = name .. within .. (past or ""), upstream = upstream, list = list,
+            moves = moves, past = past,
         }
+    end
+    for plugin, nodes in pairs(ways.connected(value.plugins)) do
+        local conf = { nodes = nodes, scheme = plugin }
+        places[#places + 1] = { conf = conf, name = name .. "/plugins/" .. plugin, past = true,
+                                list = _M.of(conf, { of = function() end }, rest) }
     end
     if kind == "upstreams" then
         place(value, "", id)

@@ -6,13 +6,14 @@
 local source   = require("apisix.drain.source")
 local nodes_mod = require("apisix.drain.nodes")
 local names_mod = require("apisix.drain.names")
+local ways = require("apisix.drain.ways")
 local clock_now = require("apisix.drain.host").now
 local nodes_of = nodes_mod.of
+local mark     = ways.mark
 local str_sub  = string.sub
 
--- seconds that requests may wait for this code; reading MANY nodes takes less
+-- seconds that requests may wait for this code
 local MOST = 0.0002
-local MANY = 100
 local NONE = {}
 local UNREAD = { discovery_type = "unread" }
 
@@ -31,30 +32,13 @@ local function part_of(self, ip)
 end
 
 
-local function mark(map, key, place, on)
-    local set = map[key]
-    if on then
-        if not set then
-            set = {}
-            map[key] = set
-        end
-        set[place] = true
-    elseif set then
-        set[place] = nil
-        if not next(set) then
-            map[key] = nil
-        end
-    end
-end
-
-
 local function index(self, place, on)
-    for i, node in ipairs(place.list or NONE) do
+    ways.each(place.list or NONE, function(node)
         mark(part_of(self, node.ip), node.ip, place, on)
-        if i % MANY == 0 then
-            self.rest()
+        if self.ports[node.port] then
+            mark(self.ports, node.port, place, on)
         end
-    end
+    end, self.rest)
     self.touched(place.list or NONE)
 end
 
@@ -68,6 +52,7 @@ local function apply(self, record, on)
         end
     end
     for _, place in ipairs(record.places) do
+        self.all[place] = on or nil
         if place.upstream then
             mark(self.upstreams, place.upstream, place, on)
         end
@@ -89,9 +74,11 @@ end
 function _M.new(with)
     local self = setmetatable({
         names = names_mod.new(with.core, with.news), touched = with.touched,
-        -- { [end of the address] = { [ip] = { [place] = true } } }: many small tables, because
-        -- growing a large one takes milliseconds
+        -- { [end of the address] = { [ip, or key of a name] = { [place] = true } } }: many small
+        -- tables, because growing a large one takes milliseconds
         by_ip = {},
+        ports = {},         -- { [port that was asked for] = { [place] = true } }
+        all = {},           -- { [place] = true }
         moving = {},        -- { [place] = true }: their nodes have to be looked up
         upstreams = {},     -- { [id] = { [place] = true } }
         refs = {},          -- { [id] = how many items refer to it }
@@ -154,7 +141,7 @@ local function differ(old, new)
             return true
         end
     end
-    return false
+    return old.names ~= new.names and differ(old.names or NONE, new.names or NONE)
 end
 
 
@@ -230,6 +217,24 @@ end
 -- @treturn table
 function _M:of(ip)
     return part_of(self, ip)[ip] or NONE
+end
+
+
+--- The places that a question finds, as keys: see ways.parse. The first question for a port reads
+-- all places; `index` follows from then on.
+-- @treturn table
+function _M:at(key)
+    if type(key) == "number" and not self.ports[key] then
+        local found = {}
+        for place in pairs(self.all) do
+            ways.each(place.list or NONE, function(node)
+                found[place] = found[place] or node.port == key or nil
+            end, self.rest)
+            self.rest()
+        end
+        self.ports[key] = found
+    end
+    return self.ports[key] or self:of(key)
 end
 
 

@@ -3,6 +3,7 @@
 local address = require("apisix.drain.address")
 local json    = require("apisix.drain.json")
 local successors = require("apisix.drain.successors")
+local ways    = require("apisix.drain.ways")
 local floor   = math.floor
 local str_find = string.find
 
@@ -102,17 +103,20 @@ local function entry_of(item, where)
     if not is_told(item.stop, item.stoppedFor) then
         return nil, where .. ".stop must be at most 1024 bytes, with stoppedFor in seconds"
     end
-    local following, wrong
-    if item.successors ~= nil then
-        following, wrong = successors.read(item.successors, where .. ".successors")
-        if not following then
-            return nil, wrong
+    local text = {}
+    for field, read in pairs({ successors = successors.read, ways = ways.read }) do
+        if item[field] ~= nil then
+            local wrong
+            text[field], wrong = read(item[field], where .. "." .. field)
+            if not text[field] then
+                return nil, wrong
+            end
         end
     end
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
-        successors = following, answer = item.answer, answered_for = item.answeredFor,
-        stop = item.stop, stopped_for = item.stoppedFor,
+        successors = text.successors, answer = item.answer, answered_for = item.answeredFor,
+        stop = item.stop, stopped_for = item.stoppedFor, ways = text.ways,
     }
 end
 

@@ -75,7 +75,15 @@ local function say(self, id, gen)
             for place in pairs(self.places:of(ip)) do
                 if not seen[place] and self.places:uses(place) then
                     seen[place] = true
-                    about:add(place.name, place.list)
+                    about:add(place)
+                end
+                self.places.rest()
+            end
+        end
+        for key, way in pairs(entry.ways or NONE) do
+            for place in pairs(self.places:at(key)) do
+                if self.places:uses(place) then
+                    about:find(key, way, place)
                 end
                 self.places.rest()
             end

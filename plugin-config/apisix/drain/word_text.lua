@@ -3,13 +3,14 @@ local address   = require("apisix.drain.address")
 local level_of  = require("apisix.drain.entries").level
 local successors = require("apisix.drain.successors")
 local json      = require("apisix.drain.json")
+local ways      = require("apisix.drain.ways")
 local concat    = table.concat
 local sort      = table.sort
 local insert    = table.insert
 local str_gsub  = string.gsub
 
--- the most other choices that are named for a place, such lists of an entry, and named places
-local OTHERS, LISTS, NAMES = 8, 16, 16
+-- the most other choices that are named for a place, such lists of an entry, named places and ways
+local OTHERS, LISTS, NAMES, WAYS = 8, 16, 16, 64
 -- reading this many nodes takes less time than requests may wait
 local MANY = 100
 
@@ -17,7 +18,7 @@ local MANY = 100
 local known = {}
 
 local NONE = {}
-local _M = { LISTS = LISTS, NAMES = NAMES }
+local _M = { LISTS = LISTS, NAMES = NAMES, WAYS = WAYS }
 local mt = { __index = _M }
 
 
@@ -27,7 +28,7 @@ local mt = { __index = _M }
 function _M.new(entry, set, rest)
     return setmetatable({
         entry = entry, set = set, rest = rest, places = 0, sole = {}, succeeded = {},
-        others = {},
+        others = {}, found = {},
     }, mt)
 end
 
@@ -124,10 +125,26 @@ local function choices_of(self, list)
 end
 
 
+--- Notes the nodes of a place that a question finds, for each the place that sorts first.
+function _M:find(key, way, place)
+    ways.each(place.list, function(node)
+        if node.ip == key or node.port == key then
+            local found = way .. ">" .. name_of(node)
+            local first = self.found[found]
+            self.found[found] = first and first < place.name and first or place.name
+        end
+    end, self.rest)
+end
+
+
 --- Adds a place, once. The address is in it if the place lists it, or if it is a successor there.
--- @tparam string name without the characters that separate names in the text
--- @tparam table list its nodes, { ip, port } each
-function _M:add(name, list)
+-- @tparam table place { name, list, past }, the name without the characters that separate names in
+--   the text
+function _M:add(place)
+    local name, list = place.name, place.list
+    if place.past then
+        return self:find(self.entry.ip, self.entry.ip, place)
+    end
     local is_in = covers(self.entry, list)
     local all = choices_of(self, list)
     if not is_in and not covers(self.entry, all.nodes) then
@@ -159,9 +176,25 @@ function _M.sorted(set, most)
 end
 
 
---- The report as one line: "places cut sole;… succeeded;… n/more/address:port,…;…". `cut` counts
--- the places that are left out. All workers leave out the same places. Lists that differ only in
--- their ports become one if there are too many, unless the port tells pods of a host apart.
+-- What the questions have found, as text.
+local function found_of(self)
+    local found, asked = _M.sorted(self.found), 0
+    local more = math.max(0, #found - WAYS)
+    for _ in pairs(self.entry.ways or NONE) do
+        asked = asked + 1
+    end
+    for i, way in ipairs(found) do
+        found[i] = way .. ">" .. self.found[way]
+    end
+    return asked .. "/" .. more .. "/"
+           .. concat(found, ";", 1, #found - more)
+end
+
+
+--- The report as one line: "places cut sole;… succeeded;… n/more/address:port,…;…
+-- asked/more/way>node>place;…". `cut` counts the places that are left out. All workers leave
+-- out the same places. Lists that differ only in their ports become one if there are too many,
+-- unless the port tells pods of a host apart.
 function _M:text()
     local others, kept, cut = self.others, {}, 0
     local lists = _M.sorted(others)
@@ -182,7 +215,7 @@ function _M:text()
     end
     local sole, succeeded = _M.sorted(self.sole, NAMES), _M.sorted(self.succeeded, NAMES)
     return self.places .. " " .. cut .. " " .. concat(sole, ";") .. " "
-           .. concat(succeeded, ";") .. " " .. concat(kept, ";")
+           .. concat(succeeded, ";") .. " " .. concat(kept, ";") .. " " .. found_of(self)
 end
 
 

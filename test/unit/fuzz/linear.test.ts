@@ -17,11 +17,11 @@ import { toPodFact } from '../../../agent/kubernetes/facts/pod-fact.ts'
 import { toServiceFact, createServiceStore } from '../../../agent/kubernetes/facts/service-store.ts'
 import { parseQuery } from '../../../agent/hook/identify.ts'
 import { claimsOf, settleClaims } from '../../../agent/rules/members/members.ts'
-import { hiddenPlaces } from '../../../agent/rules/plan/hidden.ts'
-import { keysOfName } from '../../../agent/rules/plan/holder.ts'
+import { waysTo } from '../../../agent/rules/plan/hidden.ts'
+import { nameKey } from '../../../agent/rules/plan/holder.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
-import { answersIn, worldOf } from '../../build/world.ts'
+import { worldOf } from '../../build/world.ts'
 import { serviceFact } from '../../build/service.ts'
 import { INJECT } from './inject.ts'
 
@@ -50,7 +50,7 @@ const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
       })
     ),
   'the address of a node': text => [addressOf(text), readNodes({ [text]: 1 }), readNodes([{ host: text }])],
-  'a domain name': keysOfName,
+  'a domain name': nameKey,
   'the neighbourhood of an address': neighbourhoodOf,
   'the query of a hook': text => parseQuery(new URLSearchParams(text)),
   'the address of a caller': normaliseAddress,
@@ -198,11 +198,9 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
       elsewhere: [],
       aliasesTo: (key: string) => store.aliasesTo(key),
       servicesKnown: true,
-      isNodePort: () => false,
-      ...answersIn([holder('web', [`s${size}.shop`])])({ ips: [] }),
-      isListed: true
+      isNodePort: () => false
     }
-    return () => hiddenPlaces(worldOf([], []), pod('web-1'), behind)
+    return () => waysTo(worldOf([], []), pod('web-1'), behind)
   },
   'slices that come and go': size => () => {
     const { store, sink } = createSliceStore()

@@ -8,7 +8,17 @@ import { startSide, type Side } from './side.ts'
 const at = (n: number, port = 80) => ({ host: `10.0.0.${n}`, port, weight: 1 })
 const [A, B, C] = [at(1), at(2), at(3)]
 const pod = (n: number) => ({ uid: `pod-${n}`, ip: `10.0.0.${n}` })
-const NOTHING = { said: 3, asked: 3, places: 0, sole: [], succeeded: [], hidden: 0, others: [], cut: 0 }
+const NOTHING = {
+  said: 3,
+  asked: 3,
+  places: 0,
+  sole: [],
+  succeeded: [],
+  hidden: 0,
+  others: [],
+  cut: 0,
+  ways: { asked: 0, found: [], more: 0 }
+}
 const other = (places: number, ...nodes: { host: string; port: number }[]) => ({
   places,
   nodes: nodes.map(({ host, port }) => `${host}:${port}`),
@@ -37,8 +47,8 @@ const SCENARIOS: Record<string, Act> = {
     await says(side, 1, { places: 1, succeeded, others: [other(1, B, C)] })
     await side.barrier.put({ ...pod(1), ...to(C) })
     await says(side, 1, { places: 1, succeeded, others: [other(1, C)] })
-    await side.configure({ kinds: inRoutes([A, B]) })
-    await says(side, 1, { places: 1, others: [other(1, B, C)] })
+    await side.configure({ kinds: inRoutes([A, B], [B, A]) })
+    await says(side, 1, { places: 2, others: [other(2, B, C)] })
     await side.configure({ kinds: inRoutes([A]) })
     await side.barrier.put({ ...pod(1), successors: {} })
     await says(side, 1, { places: 1, sole: ['routes/1'] })
@@ -92,6 +102,32 @@ const SCENARIOS: Record<string, Act> = {
       }
     })
     await says(side, 1, { places: 1, sole: ['routes/1/traffic-split'] })
+  },
+  'ways that an entry asks for are found by address, port and name, and never denied': async side => {
+    const nodes = [at(9, 30080), { host: 'web.shop.svc.corp', port: 80, weight: 1 }, at(7), B]
+    const found = (way: string, node: string, place = 'routes/1') => ({ way, place, node })
+    await side.barrier.put({ ...pod(1), ways: ['web', '10.0.0.7'] })
+    await side.barrier.put({ ...pod(1), ways: ['web.shop', 'port/30080'] })
+    await says(side, 1, { ways: { asked: 4, found: [], more: 0 } })
+    await side.configure({ kinds: inRoutes(nodes) })
+    const all = [
+      found('10.0.0.7', '10.0.0.7:80'),
+      found('port/30080', '10.0.0.9:30080'),
+      found('web.shop', 'web.shop.svc.corp:80')
+    ]
+    await says(side, 1, { hidden: 1, ways: { asked: 4, found: all, more: 0 } })
+    await side.configure({ kinds: inRoutes([B], [B, at(8, 30080)]) })
+    const later = found('port/30080', '10.0.0.8:30080', 'routes/2')
+    await says(side, 1, { ways: { asked: 4, found: [later], more: 0 } })
+    await side.configure({ kinds: { ...inRoutes(nodes, [B]), upstreams: [{ id: 'u', nodes }] } })
+    await says(side, 1, { hidden: 1, ways: { asked: 4, found: all, more: 0 } })
+    await side.configure({ kinds: inRoutes(Array.from({ length: 70 }, (_, i) => at(100 + i, 30080))) })
+    await side.barrier.put({ ...pod(2), ways: ['port/30080'] })
+    const first = Array.from({ length: 64 }, (_, i) => found('port/30080', `10.0.0.${100 + i}:30080`))
+    await says(side, 2, { ways: { asked: 1, found: first, more: 6 } })
+    await side.barrier.remove('pod-1')
+    await side.barrier.put(pod(1))
+    await says(side, 1, NOTHING)
   },
   'more choices than a word names': async side => {
     const many = Array.from({ length: 20 }, (_, i) => at(100 + i))
@@ -161,25 +197,58 @@ async function wordsOf(side: Side): Promise<Record<string, unknown>> {
   const { entries } = await side.barrier.state()
   for (const { word } of entries) expect(word).to.include({ said: 3, asked: 3 })
   const named = entries.map(({ uid, ip, port, word }): [string, unknown] => {
-    const { said, places, sole, succeeded, hidden, others, cut } = word
-    return [`${uid} ${ip} ${port}`, { said, places, sole, succeeded, hidden, others, cut }]
+    const { tag: _, ...said } = word
+    return [`${uid} ${ip} ${port}`, said]
   })
   return Object.fromEntries(named)
 }
 
 describe("The worker's word", () => {
-  for (const [name, act] of Object.entries(SCENARIOS))
-    it(name, async () => {
-      const side = await startSide()
-      try {
-        // workers compute words only after this first put
-        await side.barrier.put({ uid: 'first', ip: '10.9.9.9' })
-        await side.barrier.remove('first')
-        await act(side)
-      } finally {
-        await side.stop()
+  const play = async (act: Act) => {
+    const side = await startSide()
+    try {
+      // workers compute words only after this first put
+      await side.barrier.put({ uid: 'first', ip: '10.9.9.9' })
+      await side.barrier.remove('first')
+      await act(side)
+    } finally {
+      await side.stop()
+    }
+  }
+  for (const [name, act] of Object.entries(SCENARIOS)) it(name, () => play(act))
+
+  it('finds what plugins and Kafka connect to by themselves, which is no choice', () =>
+    play(async side => {
+      const plugins = {
+        'forward-auth': { uri: 'http://a.shop.svc:80/x' },
+        'proxy-rewrite': { uri: '/no', host: '10.0.0.1' },
+        'ai-proxy-multi': { instances: [{ override: { endpoint: 'https://u@b/v1' } }, { name: 'host' }] },
+        'kafka-logger': { brokers: [{ host: '10.0.0.1', port: 9092 }], broker_list: { d: 9092 } },
+        'limit-count': {
+          redis_cluster_nodes: ['10.0.0.1:6379', '[fd00::1]:6379'],
+          policy: 'redis',
+          count: 5
+        },
+        workflow: { rules: [{ actions: [['limit-count', { redis_host: 'e' }]] }] },
+        opa: { host: 7 }
       }
-    })
+      await side.configure({
+        kinds: { routes: [{ id: 'x', plugins, upstream: { scheme: 'kafka', nodes: [A] } }] }
+      })
+      const ways = ['b', 'd', 'e', 'a.shop', 'fd00::1', 'host', 'no']
+      await side.barrier.put({ ...pod(1), ways })
+      const found = [
+        ['10.0.0.1', '10.0.0.1:6379', 'plugins/limit-count'],
+        ['10.0.0.1', '10.0.0.1:80', 'kafka'],
+        ['10.0.0.1', '10.0.0.1', 'plugins/kafka-logger'],
+        ['a.shop', 'a.shop.svc:80', 'plugins/forward-auth'],
+        ['b', 'b', 'plugins/ai-proxy-multi'],
+        ['d', 'd', 'plugins/kafka-logger'],
+        ['e', 'e', 'plugins/workflow'],
+        ['fd00::1', '[fd00::1]:6379', 'plugins/limit-count']
+      ].map(([way = '', node = '', by]) => ({ way, place: `routes/x/${by}`, node }))
+      await says(side, 1, { ways: { asked: 7, found, more: 0 } })
+    }))
 
   it('is after each of many changes that of a worker that has just started', async () => {
     // Fixed, since only three of four seeds find a worker that misses a change.
@@ -196,7 +265,8 @@ describe("The worker's word", () => {
           uid,
           ip: `10.0.0.${1 + Math.floor(random() * 5)}`,
           ...(random() < 0.5 && { port: 80 }),
-          ...(random() < 0.7 && { successors: randomSuccessors(random) })
+          ...(random() < 0.7 && { successors: randomSuccessors(random) }),
+          ways: ['10.0.0.2', 'port/81', 'shop.example', '10.0.0.4'].filter(() => random() < 0.3)
         }
         const kinds = randomKinds(random)
         const found = [1, 2, 3, 4].filter(() => random() < 0.5).map(n => at(n))

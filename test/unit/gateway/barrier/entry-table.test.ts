@@ -88,9 +88,27 @@ describe('the entries of one gateway', () => {
     expect(table.isUntold(), 'it goes with the next try').equal(false)
   })
 
+  it('count only if workers have looked for all ways to the pod', () => {
+    const says = (asked: number) => {
+      const none = { places: 0, hidden: 0, sole: [], succeeded: [], others: [], cut: 0 }
+      return state({ word: { said: 1, asked: 1, ...none, ways: { asked, found: [], more: 0 }, tag: 't' } })
+    }
+    const ways = ['10.96.0.1', 'web.shop']
+    const { desired, table, put } = rig(entry({}))
+    put(0, [says(0)])
+    expect(table.reading(A)?.word?.complete).equal(true)
+    desired.set(A, entry({ ways }))
+    expect(table.due(1), 'a question more').eql([entry({ ways })])
+    put(1, [says(1)])
+    expect(table.reading(A)?.word?.complete).equal(false)
+    table.reported([entry({ ways })], { entries: [says(2)] }, at(2), 2)
+    expect(table.reading(A)?.word?.complete).equal(true)
+  })
+
   it('that a gateway refuses to seal are due again once its workers say the same as before', () => {
     const says = (said: number) => {
-      const word = { said, asked: 2, places: 0, hidden: 0, sole: [], succeeded: [], others: [], cut: 0 }
+      const none = { places: 0, hidden: 0, sole: [], succeeded: [], others: [], cut: 0 }
+      const word = { said, asked: 2, ...none, ways: { asked: 0, found: [], more: 0 } }
       return state({ state: 'draining', word: { ...word, ...(said === 2 && { tag: 't' }) } })
     }
     const { desired, table, put } = rig(entry({ state: 'draining' }))

@@ -60,10 +60,10 @@ describe('watch: services', () => {
     expect(alias?.externalName).to.equal('web.shop.svc')
     const { store, sink } = createServiceStore()
     sink.set(alias!)
-    expect(store.aliasesTo('path/shop/web')).to.deep.equal([alias])
+    expect(store.aliasesTo('web.shop')).to.deep.equal([alias])
     expect(store.byName('shop', 'web')).to.equal(alias)
     sink.gone('u1', undefined)
-    expect(store.aliasesTo('path/shop/web')).to.deep.equal([])
+    expect(store.aliasesTo('web.shop')).to.deep.equal([])
     expect(store.byName('shop', 'web')).to.equal(undefined)
   })
 

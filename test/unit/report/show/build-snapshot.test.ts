@@ -123,13 +123,11 @@ describe('holders on successors', () => {
     expect(found(holder('web', [], { nodes }), [[ended('a', 100), A]])).to.include({ since: 100 })
   })
 
-  it('are none before the seal, after the owner has removed the node, and by discovery', () => {
+  it('are none before the seal, and after the owner has removed the node', () => {
     const ends = [[ended('a', 100), A]] as const
     const web = holder('web', [A])
     expect(found(web, ends, { sealing: false })).to.equal(undefined)
     expect(found(web, ends, { removedAt: 200 })).to.equal(undefined)
-    const discovery = { type: 'kubernetes', service: 'shop/web:http' }
-    expect(found(holder('web', [A], { discovery }), ends)).to.equal(undefined)
   })
 })
 

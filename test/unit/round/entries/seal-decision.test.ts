@@ -96,6 +96,7 @@ describe('entries to seal for a pod that is being drained', () => {
         hidden: 0,
         others: sole.length > 0 ? [] : [{ places: 1, nodes: [...nodes], more: 0 }],
         cut: 0,
+        ways: { asked: 0, found: [], more: 0 },
         tag: 'now'
       }
     ]) as Word
@@ -159,17 +160,16 @@ describe('entries to seal for a pod that is being drained', () => {
   })
 
   it('wait 1 s for names without an answer, if one of them may lead to the pod', () => {
-    const hidden = { ...said(), hidden: 1 }
-    const other = round({ g1: open(hidden) })
+    const other = round({ g1: open({ ...said(), hidden: 1 }) })
     expect(other.now(0)[0], 'no such name is known').to.equal('sealed')
-    const { status, now } = round({ g1: open(hidden), g2: open(said()) })
-    status.hidden.set('a', { holder: 'routes/r', node: 'web.shop.svc:80', why: 'a name', change: '' })
+    const node = { node: 'web.shop.svc:80', host: 'web.shop.svc', port: 80 }
+    const found = [{ way: 'web.shop', place: 'routes/r', ...node }]
+    const { status, now } = round({ g1: open({ ...said(), hidden: 1, found }), g2: open(said()) })
     expect(now(999)[1]).to.deep.equal({ g2: ['now'] })
     expect([...status.unsealed]).to.deep.equal([['g1', 'a name that may lead to the pod has no answer yet']])
     expect(sealLookAt(drain, 999)).to.equal(1000)
     expect(now(1000)[1]).to.deep.equal({ g1: ['now'], g2: ['now'] })
-    const answered = round({ g1: open(said()) })
-    answered.status.hidden.set('a', { holder: 'routes/r', why: 'a name', change: '' })
+    const answered = round({ g1: open({ ...said(), found }) })
     expect(answered.now(0)[0]).to.equal('sealed')
   })
 

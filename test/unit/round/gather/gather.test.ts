@@ -33,9 +33,7 @@ describe('evidence about a pod', () => {
           names: () => [],
           discovered: () => [],
           holders: () => new Map(),
-          isEmpty: () => false,
-          isL4: () => false,
-          answers: () => ({ find: () => [], past: [] })
+          answers: () => []
         },
         writer: { status: () => undefined }
       } as unknown as Sources

@@ -2,12 +2,19 @@ import { expect } from 'chai'
 import type { PodFact, ServiceFact } from '../../../../agent/rules/drain/facts.ts'
 import { type Holder, nodesOf } from '../../../../agent/rules/plan/holder.ts'
 import { createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
-import { elsewhere, hiddenPlaces, type Behind } from '../../../../agent/rules/plan/hidden.ts'
+import {
+  answersOf,
+  elsewhere,
+  hiddenPlaces,
+  unaskable,
+  waysTo,
+  type Behind
+} from '../../../../agent/rules/plan/hidden.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
 import { serviceFact } from '../../../build/service.ts'
 import { sliceOf } from '../../../build/sync-world.ts'
-import { answersIn, worldOf } from '../../../build/world.ts'
+import { worldOf } from '../../../build/world.ts'
 
 const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
   serviceFact(name, { uid: name, ports: [], ...differs })
@@ -24,23 +31,26 @@ function hiding(
   nodes: readonly string[],
   {
     others = [],
-    connectors = [],
+    place = 'upstreams/web',
     ...given
-  }: Partial<Behind> & { others?: readonly PodFact[]; connectors?: readonly Holder[] } = {},
+  }: Partial<Behind> & { others?: readonly PodFact[]; place?: string } = {},
   fact = pod('web-1')
 ): string[] {
-  const web: Holder = holder('web', nodes)
+  const web: Holder = { ...holder('web', nodes), key: place }
   const behind: Behind = {
     services: [service('web')],
     elsewhere: [],
     aliasesTo: () => [],
     servicesKnown: true,
     isNodePort: () => false,
-    ...answersIn([web, ...connectors])(fact),
-    isListed: false,
     ...given
   }
-  return hiddenPlaces(worldOf([web], [fact, ...others]), fact, behind).map(({ why }) => why.split(' ')[0]!)
+  const ways = waysTo(worldOf([web], [fact, ...others]), fact, behind)
+  const places = [
+    ...unaskable(fact, [], ways, behind),
+    ...hiddenPlaces(ways, [...ways.keys()].flatMap(answersOf([web])), 0)
+  ]
+  return places.map(({ why }) => why.split(' ')[0]!)
 }
 
 describe('places that hide a pod', () => {
@@ -76,14 +86,7 @@ describe('places that hide a pod', () => {
     ]
     expect(hiding(names)).to.deep.equal(names)
     expect(
-      hiding([
-        'web.other',
-        'shop.example.com',
-        'web.example.com',
-        'web-1.web.shop',
-        'webshop',
-        'a.b.web.shop.svc'
-      ])
+      hiding(['web.other', 'shop.example.com', 'web.example.com', 'web-1.web.shop', 'webshop'])
     ).to.deep.equal([])
   })
 
@@ -135,19 +138,13 @@ describe('places that hide a pod', () => {
     const onHost = { hostNetwork: true, ips: ['10.9.0.1'] }
     const nodes = ['10.9.0.1:8080', '10.9.0.1:9090', '10.9.0.2:8080']
     const others = [pod('dns', { ...onHost, containerPorts: [9090] })]
-    expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [] }))).to.deep.equal([
-      '10.9.0.1:8080'
-    ])
-    expect(
-      hiding(nodes, { others, isListed: true }, pod('web-1', { ...onHost, containerPorts: [] })),
-      'listed under a port that it does not declare'
-    ).to.deep.equal(['10.9.0.1:8080'])
+    const none = hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [] }))
+    expect(none, 'of a pod that declares none, no port can be denied').to.deep.equal(['no', '10.9.0.1:8080'])
     const declares = (port: number) => pod('web-1', { ...onHost, containerPorts: [port] })
     expect(hiding(nodes, { others }, declares(8080))).to.deep.equal([])
     expect(hiding(nodes, { others }, declares(9100)), 'it may listen at 8080 too').to.deep.equal([
       '10.9.0.1:8080'
     ])
-    expect(hiding(nodes, { others, isListed: true }, declares(9100))).to.deep.equal(['10.9.0.1:8080'])
     const isNodePort = (port: number | undefined) => port === 8080
     expect(hiding(nodes, { others, isNodePort }, declares(9100))).to.deep.equal([])
   })
@@ -155,24 +152,41 @@ describe('places that hide a pod', () => {
   it('are the ports at the host’s address beyond those that gateways deny: then the pod gets no 200 (S14)', () => {
     const ports = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
     const onHost = (count: number) => pod('web-1', { hostNetwork: true, containerPorts: ports(count) })
-    expect(hiding([], { isListed: true }, onHost(250))).to.deep.equal([])
-    expect(hiding([], { isListed: true }, onHost(251))).to.deep.equal(['more'])
+    expect(hiding([], {}, onHost(250))).to.deep.equal([])
+    expect(hiding([], {}, onHost(251))).to.deep.equal(['more'])
     expect(nodesOf(onHost(20_000), ports(30_000))).to.have.length(250)
-    expect(hiding([], { isListed: true }, pod('web-1', { containerPorts: ports(300) }))).to.deep.equal([])
+    expect(hiding([], {}, pod('web-1', { containerPorts: ports(300) }))).to.deep.equal([])
   })
 
-  it('are its own address where a plugin connects to it, at its host only its own ports', () => {
-    const own = { ...holder('web', ['10.0.0.1:80', '10.0.0.2:80']), connects: true }
-    const connectors = [own]
-    expect(hiding([], { connectors, isListed: true })).to.deep.equal(['10.0.0.1:80'])
+  it('are its own address where APISIX connects past its balancer, at its host only its own ports', () => {
+    const nodes = ['10.0.0.1:80', '10.0.0.2:80']
+    expect(hiding(nodes)).to.deep.equal([])
+    for (const place of ['routes/r/plugins/forward-auth', 'upstreams/web/kafka'])
+      expect(hiding(nodes, { place })).to.deep.equal(['10.0.0.1:80'])
+    expect(hiding(nodes, { place: 'routes/r/plugins/traffic-split/0/1' })).to.deep.equal([])
+    const place = 'routes/r/plugins/opa'
     const onHost = (port: number) => pod('web-1', { hostNetwork: true, containerPorts: [port] })
-    expect(hiding([], { connectors, isListed: true }, onHost(80))).to.deep.equal(['10.0.0.1:80'])
-    expect(hiding([], { connectors, others: [onHost(80)] }, onHost(90))).to.deep.equal([])
+    expect(hiding(nodes, { place }, onHost(80))).to.deep.equal(['10.0.0.1:80'])
+    expect(hiding(nodes, { place, others: [onHost(80)] }, onHost(90))).to.deep.equal([])
   })
 
-  it('are Services that cannot be read, for a pod that no holder lists', () => {
+  it('are what another agent has asked for, and what a word leaves out', () => {
+    const found = { way: '10.9.9.9', place: 'routes/r', node: '10.9.9.9:80', host: '10.9.9.9', port: 80 }
+    const [other, more] = hiddenPlaces(new Map(), [found], 3)
+    expect(other?.why).to.equal('10.9.9.9:80 is a way to it, by another agent')
+    expect(more?.why).to.equal('3 more nodes may lead to it')
+  })
+
+  it('are more addresses and names than gateways look for', () => {
+    const aliases = (count: number) =>
+      aliasesOf(Array.from({ length: count }, (_, i) => service(`a${i}`, { externalName: 'web.shop.svc' })))
+    const past = (count: number) => hiding([], { aliasesTo: key => aliases(count).aliasesTo(key) })
+    expect(past(126)).to.deep.equal([])
+    expect(past(127)).to.deep.equal(['more'])
+  })
+
+  it('are Services that cannot be read', () => {
     expect(hiding([], { servicesKnown: false })).to.have.length(1)
-    expect(hiding([], { servicesKnown: false, isListed: true })).to.deep.equal([])
     expect(hiding([], { servicesKnown: false, services: [] })).to.deep.equal([])
   })
 })

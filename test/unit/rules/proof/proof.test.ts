@@ -5,6 +5,7 @@ import { isUnlisted, prove } from '../../../../agent/rules/proof/proof.ts'
 import { proveByReads } from '../../../../agent/rules/proof/observed.ts'
 import {
   PROOF_SETTINGS,
+  SAID,
   barrier,
   evidence,
   gatewayEvidence,
@@ -27,6 +28,7 @@ const barrierArb: fc.Arbitrary<BarrierReading> = fc
       .map(([requests, upgraded]) => inflight(requests, { upgraded })),
     readAfterSeal: fc.boolean(),
     binding: fc.boolean(),
+    word: fc.constantFrom(SAID, SAID, { ...SAID, complete: false }),
     problem: fc.constantFrom('', '', 'timeout')
   })
   .map(barrier)
@@ -139,6 +141,7 @@ describe('laws of proof', () => {
       for (const { barrier: b } of e.gateways) {
         expect(b).to.include({ fit: true, entry: 'sealed', readAfterSeal: true, problem: '' })
         expect(b?.inflight).to.include({ requests: 0 })
+        expect(b?.word).to.include({ complete: true })
       }
     }))
 
@@ -180,17 +183,6 @@ describe('a pod that nothing leads to', () => {
   })
 
   it('has no sign of the contrary', () => {
-    const word = {
-      complete: true,
-      said: 1,
-      asked: 1,
-      hidden: 0,
-      sole: [],
-      succeeded: [],
-      others: [],
-      cut: 0,
-      tags: []
-    }
     const signs: Record<string, Partial<Evidence>> = {
       'an older inventory': { isAbsent: false },
       'a holder': { holders: [holderEvidence('upstreams/web', { state: 'removed', removedAt: 30 })] },
@@ -199,7 +191,7 @@ describe('a pod that nothing leads to', () => {
       'a request in flight': at({ barrier: barrier({ inflight: inflight(1) }) }),
       'a websocket': at({ barrier: barrier({ inflight: inflight(0, { upgraded: 1 }) }) }),
       'a worker that has a place for it': at({
-        barrier: barrier({ word: { ...word, l4: false, places: 1 } })
+        barrier: barrier({ word: { ...SAID, l4: false, places: 1 } })
       })
     }
     for (const [sign, differs] of Object.entries(signs)) expect(nothing(differs), sign).to.equal(false)
