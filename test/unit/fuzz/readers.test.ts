@@ -157,13 +157,15 @@ describe(`${RUNS} inputs over all readers of what comes from outside`, function 
   it('a gateway answers with the most wrong items that the reader lets through: the first one ends it', () => {
     const inflight = { requests: 0, long: 0 }
     const state = { uid: 'u', ip: '10.0.0.1', state: 'sealed', ttl: 1, bypasses: 0, late: 0, inflight }
-    const word = { said: 1, asked: 1, places: 0, succeeded: [], hidden: 0, others: [], cut: 0 }
+    const ways = { asked: 0, found: [], more: 0 }
+    const word = { said: 1, asked: 1, places: 0, succeeded: [], hidden: 0, others: [], cut: 0, ways }
     const wrong = Array.from({ length: 10_000 }, () => ({}))
     const entryWith = (part: object) => ({ ...state, word: { ...word, sole: [], ...part } })
     for (const entries of [
       wrong,
       [entryWith({ sole: wrong })],
       [entryWith({ others: wrong })],
+      [entryWith({ ways: { ...ways, found: wrong } })],
       Array<object>(100).fill(entryWith({ sole: wrong.slice(0, 900) }))
     ])
       for (const schema of [polled, full, gatewayState]) {
