@@ -149,14 +149,12 @@ function agreement(
   readonly isLast: boolean
 } {
   const agreed = new Map<string, readonly string[]>()
-  const succeeded = new Set<string>()
   status.unsealed.clear()
   const letGo = isLate ? letGoOf(pod, status.places.values(), now) : HOLD_ALL
   let isSealed = true
   let isLast = true
   for (const { id } of cluster.gateways()) {
     const reading = barrier.reading(uid, id)
-    for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
     if (reading?.entry === 'sealed') continue
     // The drain does not wait for a gateway whose barrier cannot be used. A gateway that was sealed before has passed the check above.
     if (reading && (reading.problem !== '' || !reading.fit)) continue
@@ -173,7 +171,6 @@ function agreement(
     }
     agreed.set(id, judged.tags)
   }
-  status.succeeded = [...succeeded].sort()
   return { agreed, isSealed, isLast: isLast && status.unsealed.size > 0 }
 }
 

@@ -29,8 +29,6 @@ export interface Status {
   tookOver: boolean
   /** The successors that the pod's entry last named. */
   successors: Successors
-  /** Places in which only the pod's successors are left, according to the workers' words. */
-  succeeded: readonly string[]
   /** The pod's present or former Services, kept for the same reason as `ports`. */
   services: readonly ServiceName[]
   /** The ways to the pod that gateways look for, kept for the same reason as `ports`. */
@@ -78,7 +76,6 @@ export function createStatuses(): Statuses {
         services: [],
         standing: [],
         successors: NO_SUCCESSORS,
-        succeeded: [],
         ways: new Map(),
         unaskable: [],
         denied: 0,

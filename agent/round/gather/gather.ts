@@ -1,4 +1,4 @@
-import { type BarrierReading, type Evidence, LOAD_IT } from '../../rules/proof/verdict.ts'
+import { type BarrierReading, type Evidence, type Word, LOAD_IT } from '../../rules/proof/verdict.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
@@ -82,6 +82,7 @@ export function gather(drain: Drain, status: Status, round: Gathering): Evidence
 
   const inventoryAt = inventory.readAt()
   status.tookOver ||= drain.pod.ips.some(round.tookOver)
+  const words = gateways.flatMap(({ id }) => barrier?.reading(drain.uid, id)?.word ?? [])
   const evidence: Evidence = {
     nodes: nodesOf(drain.pod, status.ports),
     isAbsent:
@@ -100,9 +101,9 @@ export function gather(drain: Drain, status: Status, round: Gathering): Evidence
     }),
     gatewaysKnown,
     sealForced: status.sealForced,
-    succeeded: status.succeeded,
+    succeeded: [...new Set(words.flatMap(({ succeeded }) => succeeded))].sort(),
     tookOver: status.tookOver,
-    hiddenBy: hiddenBy(drain, status, round),
+    hiddenBy: hiddenBy(words, status, sources),
     ...(!barrier && { notLiteral: notLiteral(inventory) })
   }
   status.unlisted = isUnlisted(evidence)
@@ -176,9 +177,11 @@ function rememberWays({ pod }: Drain, status: Status, world: World, sources: Sou
 }
 
 /** The ways that APISIX has: by the words of all workers, without the plugin by the lists of the Admin API. */
-function hiddenBy(drain: Drain, { ways, unaskable, places }: Status, round: Gathering) {
-  const { inventory, barrier } = round.sources
-  const words = round.gateways.flatMap(({ id }) => barrier?.reading(drain.uid, id)?.word ?? [])
+function hiddenBy(
+  words: readonly Word[],
+  { ways, unaskable, places }: Status,
+  { inventory, barrier }: Sources
+) {
   const isListed = places.size > 0 || words.some(word => word.places > 0)
   const answers = barrier ? words.flatMap(({ found }) => found) : [...ways.keys()].flatMap(inventory.answers)
   const more = Math.max(0, ...words.map(word => word.more))

@@ -275,7 +275,7 @@ export interface Evidence {
   readonly gatewaysKnown: boolean
   /** The entry was sealed because the deadline was near, although some gateway may know no other node. */
   readonly sealForced: boolean
-  /** Places in which only successors of the pod are left, by the words that allowed the seal. */
+  /** Places in which only successors of the pod are left, by the words. */
   readonly succeeded: readonly string[]
   /** Another pod's entry has named this pod as a successor: requests came to it, whatever lists say. */
   readonly tookOver: boolean
