@@ -60,7 +60,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     frozen?.freeze()
     const { hook, why, held, isAnswered } = end(rig, old)
     await until('it is said', () => why().includes('1 of 2 workers have said what they could choose instead'))
-    expect([held(), isAnswered()]).to.deep.equal([['draining', 'draining'], false])
+    expect([held(), isAnswered()]).to.deep.equal([['sealed', 'draining'], false])
     frozen?.thaw()
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(held()).to.deep.equal(['sealed', 'sealed'])
