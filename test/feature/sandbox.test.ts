@@ -175,7 +175,7 @@ describe('sandbox: the arms', () => {
     expect(arm.world.kubelet.records().every(({ ip }) => ip.startsWith('10.250.'))).to.equal(true)
     for (const [what, says] of [
       ['doctor', /ok {4}barrier: apisix\/apisix-0: fit[^]* 0 failed: the agent can work here/],
-      ['status', /shop\/web-\S+ +proved +barrier/]
+      ['status', /shop\/web-\S+ +200 +drained +barrier/]
     ] as const) {
       const command = heldLines(arm).find(line => line.includes(`main.ts ${what} `)) ?? ''
       const { stdout } = await promisify(execFile)('sh', ['-c', command])
