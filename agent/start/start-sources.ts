@@ -126,6 +126,7 @@ export function startSources(options: SourceOptions): StartedSources {
     leader,
     mode,
     asking,
+    barrier,
     log: part('sync'),
     drains,
     events
@@ -170,7 +171,7 @@ export async function stopSources(sources: StartedSources): Promise<void> {
   sources.hangUp()
 }
 
-interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
+interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode' | 'barrier'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
   readonly log: Log
@@ -180,7 +181,7 @@ interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader'
 
 /** The parts that look at holders apart from drains. */
 export function startUpkeep(options: UpkeepOptions): UpkeepParts {
-  const { config, cluster, inventory, leader, mode, asking, log, drains: store, events } = options
+  const { config, cluster, inventory, leader, mode, asking, barrier, log, drains: store, events } = options
   const { podRanges, allow } = config.sync
   const known = { cluster, inventory, drains: () => store.current(), isPodRange: addressRanges(podRanges) }
   const ghosts = createGhosts({
@@ -188,6 +189,7 @@ export function startUpkeep(options: UpkeepOptions): UpkeepParts {
     hasRanges: podRanges.length > 0,
     everywhere: config.kubernetes.namespaces.length === 0,
     afterMs: config.ghosts.afterMs,
+    inherited: () => barrier?.takeInheritedHosts() ?? [],
     log
   })
   if (allow.length === 0) return { sync: undefined, ghosts }

@@ -45,6 +45,8 @@ interface GhostsOptions {
   /** Whether pods of all namespaces are watched. Otherwise an address may belong to a pod that is not watched. */
   readonly everywhere: boolean
   readonly afterMs: number
+  /** The addresses of pods that ended before this agent started, as the gateways remember them; each once. */
+  readonly inherited: () => Iterable<string>
   readonly log: Log
 }
 
@@ -60,7 +62,7 @@ interface Ghosts {
 const REMEMBERED = 50_000
 
 export function createGhosts(options: GhostsOptions): Ghosts {
-  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, log } = options
+  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, inherited, log } = options
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
   let warned = new Set<string>()
@@ -91,6 +93,10 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       if (!fact.hostNetwork) for (const ip of fact.ips) ended.set(ip, at)
     }
     lookedAt = now
+    for (const ip of inherited()) {
+      ended.set(ip, now)
+      readAt = undefined
+    }
     for (const ip of ended.keys())
       if (ended.size > REMEMBERED || cluster.pods.byIp(ip).length > 0) ended.delete(ip)
   }

@@ -139,6 +139,7 @@ function startSyncAgent({
   const drains = createDrainStore(worldFrom({ cluster, inventory }, []))
   const mode: Sources['mode'] = { current: () => ({ mode: 'etcd' }) }
   const parts = startUpkeep({
+    barrier: undefined,
     config: settings,
     cluster,
     inventory,

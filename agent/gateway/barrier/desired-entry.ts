@@ -178,6 +178,8 @@ interface Inheritance {
   read(list: readonly BarrierState[]): void
   /** The entries that were read since the last call. */
   take(): readonly InheritedEntry[]
+  /** Their addresses, also each once: the pods of such entries have ended. */
+  takeHosts(): ReadonlySet<string>
 }
 
 /**
@@ -187,6 +189,7 @@ interface Inheritance {
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
   let found = new Map<PodUid, InheritedEntry>()
+  let hosts = new Set<string>()
 
   return {
     read(list) {
@@ -197,12 +200,18 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
         const putAt = Math.min(putBefore({ ttl }, ttlMs, now()), known?.putAt ?? Infinity)
         const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
         found.set(pod, { uid: pod, nodes, putAt })
+        hosts.add(ip)
       }
       if (found.size > 0) tell()
     },
     take() {
       const taken = [...found.values()]
       found = new Map()
+      return taken
+    },
+    takeHosts() {
+      const taken = hosts
+      hosts = new Set()
       return taken
     }
   }
