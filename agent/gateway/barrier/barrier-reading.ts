@@ -3,7 +3,7 @@ import type { BarrierState, WorkersWord } from '../apisix/barrier-wire.ts'
 import type { BarrierReading, Word } from '../../rules/proof/verdict.ts'
 import { countOf, together, type LongLived } from '../../rules/drain/drain.ts'
 import { addressOf } from '../apisix/holders.ts'
-import { entriesOf, type DesiredEntry } from './desired-entry.ts'
+import { entriesOf, sameList, type DesiredEntry } from './desired-entry.ts'
 
 /** When an answer came, and from which instance. */
 export interface Receipt {
@@ -38,10 +38,13 @@ export function readingOf(
     requests: sum(s => s.inflight.requests),
     long: together(present.map(({ inflight }) => longLivedIn(inflight)))
   }
-  const word = wordOf(
+  const said = wordOf(
     states.map(s => s?.word),
     wanted.ways?.length
   )
+  // The gateway has sealed by these very words, and its workers speak anew after that: no answer waits for them.
+  const isBySeal = receipt.afterSeal && entry === 'sealed' && before?.entry === 'draining' && wanted.sealIf
+  const word = isBySeal && said && sameList(wanted.sealIf, before.word?.tags) ? before.word : said
   const says = entry !== 'absent' && (receipt.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
     at: receipt.at,

@@ -122,8 +122,9 @@ describe('the entries of one gateway', () => {
     expect(table.due(3), 'decided again meanwhile').eql([entry({ sealIf: ['t'] })])
     put(4, [says(2)], [A])
     expect(table.due(5), 'no room').eql([])
-    put(3000, [state()])
+    put(3000, [{ ...says(1), state: 'sealed' }])
     expect(table.due(3001)).eql([])
+    expect(table.reading(A)?.word, 'by the words that were judged').include({ complete: true })
   })
 
   it('do not change once another agent has sealed them', () => {
