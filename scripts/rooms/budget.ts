@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 49930,
+  'tests: lines': 49931,
   'tests: files': 421,
   'Markdown: bytes': 238266,
   settings: 37,
