@@ -48,3 +48,15 @@ export function createListeners() {
     }
   }
 }
+
+/** Wakes all that wait for it at once; without a waiter, `wake` does nothing. */
+export function createWakeup() {
+  let next = Promise.withResolvers<void>()
+  return {
+    wake: () => {
+      next.resolve()
+      next = Promise.withResolvers()
+    },
+    woken: () => next.promise
+  }
+}

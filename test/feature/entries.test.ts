@@ -64,7 +64,8 @@ describe('feature: an entry that no agent of today has put', () => {
     const put = (ip: string, state: 'draining' | 'sealed') =>
       entries.put({ uid: `of-${ip}`, ip, port: undefined, state, ttl: 120 })
     const older = rig.pod('web-0', { startedAt: new Date(Date.now() - 60_000).toISOString() })
-    const [owner, last] = [rig.pod('web-1'), rig.pod('web-2')]
+    const startedAt = new Date(Date.now() + 60_000).toISOString()
+    const [owner, last] = [rig.pod('web-1', { startedAt }), rig.pod('web-2', { startedAt })]
     put(older.ip, 'sealed')
     put(owner.ip, 'sealed')
     put(last.ip, 'draining')

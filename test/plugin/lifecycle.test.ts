@@ -318,7 +318,7 @@ describe('A gateway that', () => {
     it('does not store what agents have removed meanwhile, and asks again', async () => {
       const entries = [{ ...a.sealed, ttl: 60 }]
       reply = () => ({ status: 503, body: {} })
-      gateway = await Gateway.start({ workers: 2, attr: address() })
+      gateway = await Gateway.start({ workers: 2, attr: address().replace(/2$/, '60') })
       const g = gateway
       await g.barrier.send('DELETE', '/v1/barrier/entries', { uids: [a.uid], asOf: 7 })
       const before = asked.length

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../../base/clock.ts'
+import { createWakeup, type Clock } from '../../base/clock.ts'
 import { doubled, type GatewayFact, type Millis, type PodUid } from '../../rules/drain/facts.ts'
 import type { AsOf, BarrierApi } from '../apisix/barrier-api.ts'
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
@@ -298,17 +298,5 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
       wakeup.wake()
       await Promise.all([...running, reader.stop()])
     }
-  }
-}
-
-/** Wakes all that wait for it at once; without a waiter, `wake` does nothing. */
-function createWakeup() {
-  let next = Promise.withResolvers<void>()
-  return {
-    wake: () => {
-      next.resolve()
-      next = Promise.withResolvers()
-    },
-    woken: () => next.promise
   }
 }

@@ -14,6 +14,8 @@ export interface Receipt {
   readonly fit: boolean
   /** The request was sent after the seal, or it made the seal. Its count is then step 4 of the guarantee (docs/how-it-works.md). */
   readonly afterSeal: boolean
+  /** The request is a put that asks for the same ways as the put before. */
+  readonly sameWays?: boolean
 }
 
 /** The reading for one drain, from one answer. If its addresses differ, the least advanced decides. `before`: the previous reading. */
@@ -43,7 +45,7 @@ export function readingOf(
     wanted.ways?.length
   )
   // The gateway has sealed by these very words, and its workers speak anew after that: no answer waits for them.
-  const isBySeal = receipt.afterSeal && entry === 'sealed' && before?.entry === 'draining' && wanted.sealIf
+  const isBySeal = receipt.sameWays && entry === 'sealed' && before?.entry === 'draining' && wanted.sealIf
   const word = isBySeal && said && sameList(wanted.sealIf, before.word?.tags) ? before.word : said
   const says = entry !== 'absent' && (receipt.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {

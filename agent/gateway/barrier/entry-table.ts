@@ -233,7 +233,8 @@ export function createEntryTable(
         held.set(uid, { until: receipt.at + ttlMs, stop: entry.stop?.text })
         if (isStale) continue
         if (!hasSuccessors(entry)) followed.delete(uid)
-        take(entry, states, { ...receipt, afterSeal: true })
+        const sameWays = sameList(stored.get(uid)?.entry.ways, entry.ways)
+        take(entry, states, { ...receipt, afterSeal: true, sameWays })
         const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
         const isComplete = refused || (answers.get(uid)?.at ?? Infinity) < answer.sentAt
         stored.set(uid, { entry, sentAt, storedAt: receipt.at, sealed: isSealed(entry), refused, isComplete })

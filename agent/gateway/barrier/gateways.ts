@@ -258,7 +258,10 @@ function createBarrierKeeper(
       for (const [uid, { at }] of given) if (at + ttlMs < now) given.delete(uid)
       for (const entry of list) given.set(entry.uid, { entry, at: now })
       for (const lane of lanes.all()) lane.fetched(list, now)
-      const entries = list.flatMap(entry => entriesOf(entry, { ttlMs, now, withSuccessors: true }))
+      // No names: a gateway fetches in plain text.
+      const entries = list.flatMap(entry =>
+        entriesOf({ ...entry, ways: [] }, { ttlMs, now, withSuccessors: true })
+      )
       return { entries, asOf: desiredAsOf }
     },
     stops() {

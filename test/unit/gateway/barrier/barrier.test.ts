@@ -205,7 +205,7 @@ describe('barrier keeper', () => {
   it('gives a gateway that starts the successors too', async () => {
     await kept()
     const successors = { '80': ['10.0.0.9:80'] }
-    keeper.desire([{ ...entry('1', 'sealed'), successors }])
+    keeper.desire([{ ...entry('1', 'sealed'), successors, ways: ['web.shop'] }])
     expect(keeper.fetched().entries).to.deep.equal([
       { uid: '1', ip: '10.0.0.1', state: 'sealed', ttl: 60, successors }
     ])

@@ -125,6 +125,12 @@ describe('the entries of one gateway', () => {
     put(3000, [{ ...says(1), state: 'sealed' }])
     expect(table.due(3001)).eql([])
     expect(table.reading(A)?.word, 'by the words that were judged').include({ complete: true })
+
+    const other = rig(entry({ state: 'draining' }))
+    other.put(0, [says(2)])
+    other.desired.set(A, entry({ sealIf: ['t'], ways: ['port/1'] }))
+    other.put(1, [{ ...says(1), state: 'sealed' }])
+    expect(other.table.reading(A)?.word, 'it asks more').include({ complete: false })
   })
 
   it('do not change once another agent has sealed them', () => {
