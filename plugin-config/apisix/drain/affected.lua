@@ -43,20 +43,34 @@ function change_all(self, following, seen)
 end
 
 
---- Marks all entries with one of these addresses as changed, and those with a question about one.
+--- Marks all entries with one of these addresses as changed.
 function _M:touch(nodes, seen)
-    seen = seen or {}
     local ips = self.entries.set.ips
-    ways_mod.each(nodes, function(node)
+    for _, node in ipairs(nodes) do
         for _, entry in ipairs(ips[node.ip] or NONE) do
             change(self, entry, seen)
         end
-        for key in pairs({ [node.ip] = true, [node.port or 0] = true }) do
-            for id in pairs(self.entries.copy.asked[key] or NONE) do
-                self.dirty[id] = true
-            end
-        end
-    end)
+    end
+end
+
+
+local function mark_all(dirty, ids)
+    for id in pairs(ids or NONE) do
+        dirty[id] = true
+    end
+end
+
+
+--- A place with these nodes came or went: entries that ask about one have another answer, too.
+function _M:moved(nodes)
+    local asked = self.entries.copy.asked
+    self:touch(nodes, {})
+    if next(asked) then
+        ways_mod.each(nodes, function(node)
+            mark_all(self.dirty, asked[node.ip])
+            mark_all(self.dirty, asked[node.port])
+        end)
+    end
 end
 
 

@@ -53,7 +53,7 @@ function _M.new(deps)
         core = deps.core,
         pause = function() ngx_sleep(PAUSE) end,
         changed = function() void(self) end,
-        touched = function(nodes) self.affected:touch(nodes) end,
+        touched = function(nodes) self.affected:moved(nodes) end,
         news = function()
             self.news = true
             void(self)
