@@ -29,7 +29,7 @@ export function resolve(settings: Settings, problems: string[]) {
   return {
     kubernetes,
     apisix: {
-      admin: {
+      admin: admin && {
         url: new URL(admin.url).origin,
         key: secret('apisix.admin.keyFile', admin.keyFile),
         ca: fromFile('apisix.admin.caFile', admin.caFile, CA, pemFromFile),

@@ -12,7 +12,7 @@ export function schemaProblems(issues: readonly Issue[]): string[] {
   return issues.flatMap(issue => {
     const path = issue.path.map(String)
     if (issue.code === 'unrecognized_keys') return issue.keys.map(key => unknownKey([...path, key]))
-    if (issue.code === 'invalid_type' && isMissing(issue)) return required(path)
+    if (issue.code === 'invalid_type' && isMissing(issue)) return [required(path)]
     return [`${path.join('.') || 'the file'}: ${readable(issue)}`]
   })
 }
@@ -27,18 +27,10 @@ function readable(issue: Issue): string {
   return issue.message.replace(/^Invalid input: /, '')
 }
 
-/** One line for the missing setting. For a missing section: one line for each setting in it that has no default. */
-function required(path: readonly string[]): string[] {
-  const prefix = path.join('.')
-  const rows = configRows.filter(row => {
-    const name = row.path.join('.')
-    return name === prefix || (row.required && !row.section && name.startsWith(`${prefix}.`))
-  })
-  const settings = rows.filter(row => !row.section)
-  return (settings.length > 0 ? settings : rows).map(
-    row =>
-      `${row.path.join('.')}: is required${row.example ? `, such as ${JSON.stringify(row.example)}` : ''}`
-  )
+function required(path: readonly string[]): string {
+  const name = path.join('.')
+  const { example } = configRows.find(row => row.path.join('.') === name) ?? {}
+  return `${name}: is required${example === undefined ? '' : `, such as ${JSON.stringify(example)}`}`
 }
 
 /** Keys under which users mistakenly write a secret itself. */
@@ -82,15 +74,19 @@ function times({ drain, apisix }: Settings): string[] {
   return problems
 }
 
-function addresses({ apisix }: Settings): string[] {
+function addresses({ apisix, sync }: Settings): string[] {
   const { admin, barrier, gateways } = apisix
   const problems: string[] = []
+  if (!admin && !barrier)
+    problems.push('apisix.admin: is required without apisix.barrier; give its url and its keyFile')
+  if (!admin && sync.allow.length > 0)
+    problems.push('sync.allow: has no meaning without apisix.admin; name an Admin API or take it out')
   if (gateways.static && (gateways.namespace !== undefined || gateways.selector !== CHART_SELECTOR)) {
     problems.push('apisix.gateways: static excludes namespace and selector; keep one of the two ways')
   }
   const names = gateways.static?.map(gateway => gateway.name) ?? []
   if (new Set(names).size < names.length) problems.push('apisix.gateways.static: each name may be used once')
-  if (URL.canParse(admin.url)) {
+  if (admin && URL.canParse(admin.url)) {
     const { username, password, protocol, pathname, search, hash } = new URL(admin.url)
     if (username || password) {
       problems.push(
@@ -160,6 +156,7 @@ export interface ConfigRow {
   /** The allowed values, in words: `duration, 100ms to 1m`, `10 to 500`, `http, https`. */
   readonly allowed: string
   readonly description: string
+  /** In its section, which may be left out. */
   readonly required: boolean
   readonly byDefault: unknown
   readonly example: unknown
@@ -171,8 +168,7 @@ export const configRows: readonly ConfigRow[] = walk(
   []
 )
 
-/** @param needed whether the parent is there in every configuration */
-function walk(parent: JsonSchema, at: readonly string[], needed = true): ConfigRow[] {
+function walk(parent: JsonSchema, at: readonly string[]): ConfigRow[] {
   return Object.entries(parent.properties ?? {}).flatMap(([name, child]) => {
     const path = [...at, name]
     const row: ConfigRow = {
@@ -181,11 +177,11 @@ function walk(parent: JsonSchema, at: readonly string[], needed = true): ConfigR
       type: typeOf(child),
       allowed: allowed(child),
       description: child.description ?? '',
-      required: needed && (parent.required?.includes(name) ?? false),
+      required: parent.required?.includes(name) ?? false,
       byDefault: child.type === 'object' ? undefined : child.default,
       example: child.example
     }
-    return [row, ...walk(child, path, row.required)]
+    return [row, ...walk(child, path)]
   })
 }
 

@@ -135,7 +135,7 @@ function agentLine({ version, dryRun, leader, apisix, missingParts }: StatusRepo
   return [
     `agent ${version}`,
     leads,
-    `APISIX with ${apisix.mode ?? 'a mode that is not known yet'}`,
+    `APISIX with ${apisix.mode === 'none' ? 'no Admin API' : (apisix.mode ?? 'a mode that is not known yet')}`,
     ...(dryRun ? ['dry run'] : []),
     ...missing
   ].join(' · ')

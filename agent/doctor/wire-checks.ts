@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { createAdminApi, type AdminApi } from '../gateway/apisix/admin-api.ts'
 import { createBarrierClient, type BarrierClient } from '../gateway/apisix/barrier-api.ts'
 import { createControlReader, type ReadGateway } from '../gateway/apisix/control-api.ts'
-import { createListSource } from '../gateway/inventory/lists.ts'
+import { createListSource, NO_LISTS } from '../gateway/inventory/lists.ts'
 import { createOnlyApisix } from '../hook/prestop.ts'
 import { readInjectSettings } from '../hook/inject/inject.ts'
 import { createConnection, type Connection } from '../kubernetes/transport/connection.ts'
@@ -21,7 +21,7 @@ import type { GatewayFact } from '../rules/drain/facts.ts'
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */
 export interface DoctorClients {
   readonly connection: Pick<Connection, 'request'>
-  readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'>
+  readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'> | undefined
   readonly readGateway: ReadGateway
   readonly barrier: Pick<BarrierClient, 'at'> | undefined
   readonly clock: Clock
@@ -45,7 +45,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     clock,
     isOnlyApisix: createOnlyApisix(ask, clock),
     lists: { pods: each(podsIn), services: each(servicesIn) },
-    holders: signal => createListSource(admin).open(signal)
+    holders: signal => (admin ? createListSource(admin) : NO_LISTS).open(signal)
   })
   const now = () => clock.now()
   const needMs = apisix.barrier ? 0 : drain.settleMs
@@ -62,7 +62,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       name: 'injection',
       check: checkInjection(() => readInjectSettings(inject.file), now)
     },
-    { name: 'admin-api', check: checkAdmin(admin) },
+    admin && { name: 'admin-api', check: checkAdmin(admin) },
     { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
     {
       name: 'others',
@@ -87,7 +87,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
 export async function diagnose(config: Config, json: boolean): Promise<number> {
   const clock = systemClock
   const connection = createConnection(loadCredentials(credentialSource(config.kubernetes), clock), clock)
-  const admin = createAdminApi(adminOptions(config.apisix.admin))
+  const admin = config.apisix.admin && createAdminApi(adminOptions(config.apisix.admin))
   const barrier = config.apisix.barrier && createBarrierClient(barrierOptions(config.apisix.barrier))
   try {
     const readGateway = createControlReader(controlOptions(config.apisix.control, clock))
@@ -96,7 +96,7 @@ export async function diagnose(config: Config, json: boolean): Promise<number> {
     process.stdout.write(clean(json ? `${JSON.stringify(diagnosis)}\n` : formatDiagnosis(diagnosis)))
     return diagnosis.healthy ? 0 : 1
   } finally {
-    admin.close()
+    admin?.close()
     barrier?.close()
     await connection.close()
   }

@@ -160,7 +160,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       logDrains(log.child({ part: 'drain' })),
       views.observer,
       upkeepObserver(sources, sources.writer, () => clock.now()),
-      emitEvents(events, sources.leader, clock)
+      emitEvents(events, sources.leader)
     ]
   })
   const page = createPage({

@@ -3,12 +3,12 @@ import type { Config } from '../config/config.ts'
 import { createGateways } from '../gateway/barrier/gateways.ts'
 import type { ToldAnswers } from '../gateway/barrier/entry-table.ts'
 import { createDrainStore, worldFrom, type DrainStore, type Sources } from '../round/gather/sources.ts'
-import { createAdminApi } from '../gateway/apisix/admin-api.ts'
+import { createAdminApi, NO_ADMIN } from '../gateway/apisix/admin-api.ts'
 import { reportRefusals, type Events } from '../report/tell/events.ts'
 import { createBarrierClient } from '../gateway/apisix/barrier-api.ts'
 import { createControlReader } from '../gateway/apisix/control-api.ts'
 import { createInventory } from '../gateway/inventory/inventory.ts'
-import { createListSource } from '../gateway/inventory/lists.ts'
+import { createListSource, NO_LISTS } from '../gateway/inventory/lists.ts'
 import { createWriter } from '../gateway/write/writer.ts'
 import {
   electLeader,
@@ -82,8 +82,10 @@ export function startSources(options: SourceOptions): StartedSources {
   const resumedAt = () => absence.resumedAt()
   const leader = electLeader(config, cluster, clock, part('leader'))
   const failed = reportRefusals(clock, part('apisix'))
-  const admin = meters('admin', createAdminApi({ ...adminOptions(apisix.admin), failed }))
-  const mode = createListSource(admin, part('mode'))
+  const admin = apisix.admin
+    ? meters('admin', createAdminApi({ ...adminOptions(apisix.admin), failed }))
+    : NO_ADMIN
+  const mode = apisix.admin ? createListSource(admin, part('mode')) : NO_LISTS
   const inventory = createInventory({
     lists: mode,
     clock,
@@ -208,24 +210,17 @@ export function startUpkeep(options: UpkeepOptions): UpkeepParts {
   return { sync, ghosts }
 }
 
-/** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
-interface Absence {
-  /** When it last came back; `-Infinity`: it was never away. The first call after an absence detects the absence. */
-  resumedAt(): Millis
-  stop(): void
-}
-
 /** The interval of the checks, and the gap that counts as an absence, in ms: longer than a slow turn of the event loop. */
 const EVERY_MS = 250
 const AWAY_MS = 1500
 
 /**
- * An absence is a gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire
+ * Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. That is a gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire
  * before any input that arrived meanwhile is read. So code that acts on time must ask here first.
  *
  * @param onResume called once for each absence
  */
-export function watchAbsence(clock: Clock, onResume: () => void): Absence {
+export function watchAbsence(clock: Clock, onResume: () => void) {
   let seenAt = clock.now()
   let resumed = -Infinity
   const look = (): void => {
@@ -245,7 +240,8 @@ export function watchAbsence(clock: Clock, onResume: () => void): Absence {
   }
   schedule()
   return {
-    resumedAt() {
+    /** When it last came back; `-Infinity`: it was never away. The first call after an absence detects the absence. */
+    resumedAt(): Millis {
       look()
       return resumed
     },

@@ -24,9 +24,8 @@ function configSchema(): Json {
   const { admin, barrier } = properties(apisix)
   const url = { type: 'string', pattern: '^(https?://[^/?#@]+/?)?$' }
   Object.assign(properties(admin)['url'] as Json, url, { format: undefined })
-  Object.assign(admin as Json, { required: undefined })
+  Object.assign(admin as Json, { type: ['object', 'null'], required: undefined })
   Object.assign(barrier as Json, { type: ['object', 'null'], required: undefined })
-  Object.assign(apisix as Json, { required: ['admin'] })
   return { ...config, required: ['apisix'] }
 }
 

@@ -18,7 +18,7 @@ import { startAgentService } from './agent-service.ts'
 import { startAgent, type AgentDiffers, type TestAgent } from './agent.ts'
 import { until } from './apisix.ts'
 import { startBackend, type Backend } from './backend.ts'
-import { config } from './config.ts'
+import { config, type Settings } from './config.ts'
 import { createHolders, type Holders } from './held-nodes.ts'
 import { callHook, type HookReply } from './hook.ts'
 import { createJudge } from './judge.ts'
@@ -39,7 +39,7 @@ export interface Rig extends Pods, Holders {
   readonly settings: Readonly<Record<string, string>>
   /** The agent that hooks call: the one started last. */
   readonly agent: TestAgent
-  startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
+  startAgent(differs?: Settings): Promise<TestAgent>
   /** Calls the hook at `of` (default: `agent`) as documented: from the pod's address, with its name unless the query has a name. */
   hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
   /** A real HTTP server at the pod's address. */

@@ -60,7 +60,7 @@ describe('chart configuration', () => {
   it('reaches the Admin port of every gateway pod in standalone mode, where the Service of the Admin API leads to any of them', () => {
     const manifests = bare({ 'networkPolicy.enabled': true })
     const { apisix } = load(manifests)
-    const { port } = new URL(apisix.admin.url)
+    const { port } = new URL(apisix.admin!.url)
     const { gateways } = apisix
     if (gateways.kind !== 'pods') throw new Error('gateways are found by their labels')
     const reach = manifests.find(({ metadata }) => metadata.name === 'apisix-drain-reach')?.['spec'] as {
@@ -80,8 +80,8 @@ describe('chart configuration', () => {
 
   it('finds the official chart in the same namespace, and the key in the mounted Secret', () => {
     const { apisix, serve } = load(bare())
-    expect(apisix.admin.url).to.equal('http://apisix-admin.apisix:9180')
-    expect(apisix.admin.key.read()).to.equal('content of admin-key')
+    expect(apisix.admin!.url).to.equal('http://apisix-admin.apisix:9180')
+    expect(apisix.admin!.key.read()).to.equal('content of admin-key')
     expect(apisix.gateways).to.deep.equal({
       kind: 'pods',
       namespace: 'apisix',
@@ -117,13 +117,19 @@ describe('chart configuration', () => {
     expect(auth?.kind === 'token' && auth.token.read()).to.equal('content of dashboard-token')
   })
 
+  it('needs no Admin API, and no key of it, with the plugin', () => {
+    const manifests = render({ 'config.apisix.admin': null, 'networkPolicy.enabled': true })
+    expect(load(manifests).apisix).to.include({ admin: undefined })
+    expect(JSON.stringify(manifests)).not.to.match(/admin-key|9180/)
+  })
+
   it('lets only the group of the agent read the secrets', () => {
     expect(sources(bare()).defaultMode).to.equal(0o440)
   })
 
   it('reads every Secret and CA from its configured place', () => {
     const { apisix } = load(render({}, 'everything-values.yaml'))
-    expect(apisix.admin.ca?.read()).to.equal(CA)
+    expect(apisix.admin!.ca?.read()).to.equal(CA)
     expect(apisix.barrier?.ca?.read()).to.equal(CA)
     const names = sources(render({}, 'everything-values.yaml')).sources.map(
       source => Object.entries(source)[0]

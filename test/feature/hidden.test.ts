@@ -145,28 +145,29 @@ describe('feature: places that hide a pod', () => {
         expect(body.change).to.be.a('string').that.is.not.empty
       })
 
-  test('are known without the Admin API, with the barrier; a pod that is listed itself is drained (R4)', async start => {
-    const rig = await start({ barrier: true, agent: false })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    const [other, next] = [rig.pod('other-1'), rig.pod('other-2')]
-    rig.service('web', [old, fresh])
-    rig.service('other', [other, next])
-    serviceIs(rig, 'web', { clusterIP: '10.97.0.12', clusterIPs: ['10.97.0.12'] })
-    rig.put('upstreams', 'web', { nodes: { '10.97.0.12:80': 1 } })
-    rig.put('upstreams', 'other', { nodes: { [other.node]: 1, [next.node]: 1 } })
-    for (const id of ['web', 'other']) rig.put('routes', id, { uri: `/${id}`, upstream_id: id })
-    await rig.settled()
-    await rig.admin.listener.reach('refused')
-    await rig.startAgent()
-    await until('the agent is ready', () => rig.agent.missing().length === 0)
-    rig.end(old)
-    const { status, body } = await rig.hook(old)
-    expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 503, evidence: 'none' })
-    expect(body.why).to.contain('upstreams/web: 10.97.0.12:80 is the ClusterIP of Service shop/web')
-    rig.end(other)
-    const drained = await rig.hook(other)
-    expect(drained.status, drained.body.why).to.equal(200)
-  })
+  for (const none of [true, false])
+    test(`are known with the barrier ${none ? 'and no' : 'while there is no answer of the'} Admin API; a pod that is listed itself is drained (R4)`, async start => {
+      const rig = await start({ barrier: true, agent: false })
+      const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+      const [other, next] = [rig.pod('other-1'), rig.pod('other-2')]
+      rig.service('web', [old, fresh])
+      rig.service('other', [other, next])
+      serviceIs(rig, 'web', { clusterIP: '10.97.0.12', clusterIPs: ['10.97.0.12'] })
+      rig.put('upstreams', 'web', { nodes: { '10.97.0.12:80': 1 } })
+      rig.put('upstreams', 'other', { nodes: { [other.node]: 1, [next.node]: 1 } })
+      for (const id of ['web', 'other']) rig.put('routes', id, { uri: `/${id}`, upstream_id: id })
+      await rig.settled()
+      if (!none) await rig.admin.listener.reach('refused')
+      await rig.startAgent(none ? { APISIX_ADMIN_URL: undefined } : {})
+      await until('the agent is ready', () => rig.agent.missing().length === 0)
+      rig.end(old)
+      const { status, body } = await rig.hook(old)
+      expect({ status, evidence: body.evidence }, body.why).to.deep.equal({ status: 503, evidence: 'none' })
+      expect(body.why).to.contain('upstreams/web: 10.97.0.12:80 is the ClusterIP of Service shop/web')
+      rig.end(other)
+      const drained = await rig.hook(other)
+      expect(drained.status, drained.body.why).to.equal(200)
+    })
 
   test('are none by a registry that the workers read, with the barrier; without it, nothing is proved (A12, A27)', async start => {
     for (const barrier of [true, false]) {

@@ -82,7 +82,7 @@ describe('feature: secrets are shown nowhere', () => {
           )
           if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
           const { config } = loaded
-          const admin = createAdminApi(adminOptions(config.apisix.admin))
+          const admin = createAdminApi(adminOptions(config.apisix.admin!))
           const barrier = createBarrierClient(barrierOptions(config.apisix.barrier!))
           const errors = await Promise.all(
             [
@@ -98,14 +98,14 @@ describe('feature: secrets are shown nowhere', () => {
             )
           )
           for (const err of errors) {
-            log.error({ err, config, settings: loaded.settings, key: config.apisix.admin.key }, 'failed')
+            log.error({ err, config, settings: loaded.settings, key: config.apisix.admin!.key }, 'failed')
             expectNone(String(err) + JSON.stringify(err), secrets, 'an error')
           }
           admin.close()
           barrier.close()
           expectNone(lines.join(''), secrets, 'the log')
           expectNone(printConfig(loaded), secrets, '--print-config')
-          expectNone(JSON.stringify(config) + String(config.apisix.admin.key), secrets, 'the configuration')
+          expectNone(JSON.stringify(config) + String(config.apisix.admin!.key), secrets, 'the configuration')
         }),
         { numRuns: 60 }
       )

@@ -38,7 +38,7 @@ const admin = z.strictObject({
       error: ({ input }) => (input === undefined ? undefined : 'must be an http:// or https:// URL')
     })
     .meta({
-      description: 'Where the Admin API listens, without a path. It has no safe default, so it is required.',
+      description: 'Where the Admin API listens, without a path. It has no safe default.',
       example: 'http://apisix-admin.apisix:9180'
     }),
   keyFile: text().meta({
@@ -112,7 +112,11 @@ const gateways = z.strictObject({
 })
 
 const apisix = z.strictObject({
-  admin: admin.describe('The Admin API, through which nodes are removed.'),
+  admin: admin
+    .optional()
+    .describe(
+      'The Admin API, through which nodes are removed. The barrier needs none: leave the section out if APISIX has none.'
+    ),
   control: control.prefault({}).describe('The Control API of the gateways, read only.'),
   barrier: barrier
     .optional()
@@ -247,7 +251,7 @@ const log = z.strictObject({
 /** The configuration file, before any value is derived from it. docs/config.md is generated only from this. */
 export const schema = z.strictObject({
   kubernetes: kubernetes.prefault({}).describe('The Kubernetes API server.'),
-  apisix: apisix.describe('Apache APISIX.'),
+  apisix: apisix.prefault({}).describe('Apache APISIX.'),
   drain: drain.prefault({}).describe('What a drain waits for.'),
   serve: serve.prefault({}).describe('The HTTP server of the agent.'),
   leader: leader.prefault({}).describe('Which of several agents leads.'),

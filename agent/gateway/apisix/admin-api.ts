@@ -64,6 +64,19 @@ const page = z.looseObject({ total: z.number(), list: listOf(z.custom<AdminObjec
 /** Each kind has its version, from the start. Whatever else a catch-all route answers here has none. */
 const document = z.looseObject({ upstreams_conf_version: z.number() })
 
+const noAdmin = () => Promise.reject(new Error('apisix.admin is not configured'))
+
+/** In place of an Admin API, if none is configured: there is no object, so nothing is ever written. */
+export const NO_ADMIN: AdminApi = {
+  pageSize: Infinity,
+  list: () => Promise.resolve({ total: 0, objects: [] }),
+  standalone: noAdmin,
+  get: noAdmin,
+  patch: noAdmin,
+  put: noAdmin,
+  close() {}
+}
+
 /** @throws CodedError from every call; errors.ts has the checks for it */
 export function createAdminApi(options: AdminOptions): AdminApi {
   const http = createHttp({

@@ -113,16 +113,6 @@ export function openControlLane({ ip, name: gateway }: GatewayFact, options: Con
   }
 }
 
-/** The results of one gateway's reads, for every drain that needs them. */
-interface ControlReads {
-  /** Sets the complete list of wanted drains. */
-  want(list: readonly Wanted[]): void
-  /** Records a completed read. */
-  seen(sighting: Sighting, endedAt: Millis): void
-  failed(problem: string): void
-  get(uid: PodUid): Observation | undefined
-}
-
 interface Watched {
   readonly wanted: Wanted
   observation: Observation
@@ -130,10 +120,12 @@ interface Watched {
 
 const NOTHING: Observation = { cleanReads: 0, firstCleanAt: undefined, stillListed: false, problem: '' }
 
-export function createControlReads(): ControlReads {
+/** The results of one gateway's reads, for every drain that needs them. */
+export function createControlReads() {
   const watched = new Map<PodUid, Watched>()
   return {
-    want(list) {
+    /** Sets the complete list of wanted drains. */
+    want(list: readonly Wanted[]) {
       const kept = new Set(list.map(w => w.uid))
       for (const uid of watched.keys()) if (!kept.has(uid)) watched.delete(uid)
       for (const wanted of list) {
@@ -142,7 +134,8 @@ export function createControlReads(): ControlReads {
         watched.set(wanted.uid, { wanted, observation: NOTHING })
       }
     },
-    seen({ holders, beganAt }, endedAt) {
+    /** Records a completed read. */
+    seen({ holders, beganAt }: Sighting, endedAt: Millis) {
       const listed = addresses(holders)
       for (const entry of watched.values()) {
         if (beganAt < entry.wanted.since) continue
@@ -157,10 +150,10 @@ export function createControlReads(): ControlReads {
         }
       }
     },
-    failed(problem) {
+    failed(problem: string) {
       for (const entry of watched.values()) entry.observation = { ...entry.observation, problem }
     },
-    get: uid => watched.get(uid)?.observation
+    get: (uid: PodUid): Observation | undefined => watched.get(uid)?.observation
   }
 }
 

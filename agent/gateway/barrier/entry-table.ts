@@ -20,52 +20,6 @@ export interface ToldAnswers {
   read(list: readonly BarrierState[], askedAt: Millis): void
 }
 
-/** The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock. */
-interface EntryTable {
-  /** Entries to put now: new, changed, a third of their ttl old, or sealed and naming a successor that must go or that no other one names. */
-  due(now: Millis): readonly DesiredEntry[]
-  /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
-  shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
-  /**
-   * Whether a put has the field `successors`. An empty one removes what another agent named, and this agent may only be late to see it. So an
-   * empty one is sent only after this agent has named some, if the address of one is another pod's, or with a renewal if there are none.
-   */
-  tellsSuccessors(entry: DesiredEntry, now: Millis): boolean
-  /** The stops of containers of which the gateway holds entries, by uid. */
-  stops(uids: readonly PodUid[]): Readonly<Record<string, string | undefined>>
-  /** Uids whose entries the gateway holds and that are not desired any more. */
-  over(now: Millis): readonly PodUid[]
-  /** When the first entry must be put again; `Infinity` without entries. */
-  renewAt(): Millis
-  /** Whether an answer of this agent is not in the gateway yet. */
-  isUntold(): boolean
-  /** Stored entries with `watch`. `polled`: only entries for a long poll (sealed, requests in flight). Not `polled`: all others. */
-  watched(polled: boolean): readonly DesiredEntry[]
-  isBusy(entry: DesiredEntry): boolean
-  /** When a report last differed from the previous one, or the desired entries changed. */
-  movedAt(): Millis
-  reading(uid: PodUid): BarrierReading | undefined
-  /** The desired entries have changed. */
-  changed(now: Millis): void
-  /** A put was sent, or the gateway holds or may have fetched these entries. */
-  sent(entries: readonly Pick<DesiredEntry, 'uid' | 'stop' | 'successors'>[], now: Millis): void
-  /** The gateway answered that put. `isStale`: the gateway may have been restarted meanwhile, so all entries must be put again. */
-  put(entries: readonly DesiredEntry[], answer: PutAnswer, receipt: PutReceipt, isStale: boolean): void
-  /** The gateway answered a question about requests in flight, asked at `askedAt`. */
-  reported(entries: readonly DesiredEntry[], answer: Answer, receipt: PutReceipt, askedAt: Millis): void
-  lifted(uids: readonly PodUid[]): void
-  /** The gateway no longer holds any entry, unless it has fetched some since. */
-  restarted(instance: string): void
-  /** The gateway may have been restarted. All entries are put again. Entries that it may still hold are removed as usual. */
-  forget(): void
-  /** The gateway did not answer. */
-  failed(why: string, now: Millis): void
-  /** Takes the gateway's list of its entries. `true`: some entries are not as this agent has put them, and are due again. */
-  compare(list: readonly BarrierState[], askedAt: Millis): boolean
-  /** Whether the gateway names a successor whose address is another pod's. */
-  namesTaken(): boolean
-}
-
 type Answer = Pick<BarrierAnswer, 'entries'>
 type PutReceipt = Omit<Receipt, 'afterSeal'>
 interface PutAnswer extends Answer {
@@ -94,6 +48,8 @@ const FULL_MS = 2000
 const TELL_MS = 500
 
 /**
+ * The entries that one gateway should hold, the entries put there, and the gateway's reports. It does no I/O and reads no clock.
+ *
  * @param ttlMs how long the gateway keeps an entry that is not put again
  * @param desired the entries by uid, as they should be now
  */
@@ -102,7 +58,7 @@ export function createEntryTable(
   desired: () => ReadonlyMap<PodUid, DesiredEntry>,
   now: Millis,
   answers: ToldAnswers['own'] = new Map()
-): EntryTable {
+) {
   const stored = new Map<PodUid, Stored>()
   /** Each uid whose entries this gateway may hold, and until when. The map survives failures, because these entries must be removed. */
   const held = new Map<PodUid, { readonly until: Millis; readonly stop: string | undefined }>()
@@ -184,48 +140,64 @@ export function createEntryTable(
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
 
   return {
+    /** Entries to put now: new, changed, a third of their ttl old, or sealed and naming a successor that must go or that no other one names. */
     due: dueAt,
-    shrunk: due =>
+    /** The entries of `due` that have lost an address since their last put. They are removed first, because a put removes no address. */
+    shrunk: (due: readonly DesiredEntry[]) =>
       due.filter(({ uid, nodes }) => stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))),
-    tellsSuccessors: (entry, at) =>
+    /**
+     * Whether a put has the field `successors`. An empty one removes what another agent named, and this agent may only be late to see it. So an
+     * empty one is sent only after this agent has named some, if the address of one is another pod's, or with a renewal if there are none.
+     */
+    tellsSuccessors: (entry: DesiredEntry, at: Millis) =>
       hasSuccessors(entry) ||
       followed.has(entry.uid) ||
       isTaken(entry) ||
       (entry.successors !== undefined && isOld(entry.uid, at)),
-    over(at) {
+    /** Uids whose entries the gateway holds and that are not desired any more. */
+    over(at: Millis) {
       for (const [uid, { until }] of held) if (until <= at) release(uid)
       return [...held.keys()].filter(uid => !desired().has(uid))
     },
-    stops: uids => Object.fromEntries(uids.map(uid => [uid, held.get(uid)?.stop])),
+    /** The stops of containers of which the gateway holds entries, by uid. */
+    stops: (uids: readonly PodUid[]): Readonly<Record<string, string | undefined>> =>
+      Object.fromEntries(uids.map(uid => [uid, held.get(uid)?.stop])),
+    /** When the first entry must be put again; `Infinity` without entries. */
     renewAt: () =>
       Math.min(
         ...stored.entries().map(([uid, { sentAt }]) => (isFrozen(uid) ? Infinity : sentAt + ttlMs / 3)),
         ...incomplete().map(tellAt)
       ),
-    watched: polled =>
+    /** Stored entries with `watch`. `polled`: only entries for a long poll (sealed, requests in flight). Not `polled`: all others. */
+    watched: (polled: boolean) =>
       [...desired().values()].filter(
         entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
       ),
+    /** Whether an answer of this agent is not in the gateway yet. */
     isUntold: () => incomplete().length > 0,
     isBusy,
+    /** When a report last differed from the previous one, or the desired entries changed. */
     movedAt: () => movedAt,
-    reading(uid) {
+    reading(uid: PodUid): BarrierReading | undefined {
       const [put, now] = [stored.get(uid)?.entry, desired().get(uid)]
       // A report on fewer addresses says nothing about the others.
       return put && now && !sameNodes(put, now) ? undefined : readings.get(uid)
     },
-    changed(at) {
+    /** The desired entries have changed. */
+    changed(at: Millis) {
       for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
       movedAt = at
     },
-    sent(entries, at) {
+    /** A put was sent, or the gateway holds or may have fetched these entries. */
+    sent(entries: readonly Pick<DesiredEntry, 'uid' | 'stop' | 'successors'>[], at: Millis) {
       for (const entry of entries) {
         held.set(entry.uid, { until: at + ttlMs, stop: entry.stop?.text })
         if (hasSuccessors(entry)) followed.add(entry.uid)
         named.delete(entry.uid)
       }
     },
-    put(entries, answer, receipt, isStale) {
+    /** The gateway answered that put. `isStale`: the gateway may have been restarted meanwhile, so all entries must be put again. */
+    put(entries: readonly DesiredEntry[], answer: PutAnswer, receipt: PutReceipt, isStale: boolean) {
       const states = byUid(answer)
       for (const entry of entries) {
         const { uid } = entry
@@ -241,7 +213,8 @@ export function createEntryTable(
         if (refused) readings.set(uid, unanswered(readings.get(uid), receipt.at, answer.why))
       }
     },
-    reported(entries, answer, receipt, askedAt) {
+    /** The gateway answered a question about requests in flight, asked at `askedAt`. */
+    reported(entries: readonly DesiredEntry[], answer: Answer, receipt: PutReceipt, askedAt: Millis) {
       const states = byUid(answer)
       for (const { uid } of entries) {
         const known = stored.get(uid)
@@ -254,13 +227,14 @@ export function createEntryTable(
         else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
       }
     },
-    lifted(uids) {
+    lifted(uids: readonly PodUid[]) {
       for (const uid of uids) {
         stored.delete(uid)
         release(uid)
       }
     },
-    restarted(instance) {
+    /** The gateway no longer holds any entry, unless it has fetched some since. */
+    restarted(instance: string) {
       stored.clear()
       followed.clear()
       for (const [uid, reading] of readings) {
@@ -268,12 +242,15 @@ export function createEntryTable(
         else readings.delete(uid)
       }
     },
+    /** The gateway may have been restarted. All entries are put again. Entries that it may still hold are removed as usual. */
     forget: () => stored.clear(),
-    failed(why, at) {
+    /** The gateway did not answer. */
+    failed(why: string, at: Millis) {
       stored.clear()
       for (const uid of desired().keys()) readings.set(uid, unanswered(readings.get(uid), at, why))
     },
-    compare(list, askedAt) {
+    /** Takes the gateway's list of its entries. `true`: some entries are not as this agent has put them, and are due again. */
+    compare(list: readonly BarrierState[], askedAt: Millis): boolean {
       const states = Map.groupBy(list, ({ uid }) => uid)
       let differs = false
       named.clear()
@@ -287,6 +264,7 @@ export function createEntryTable(
       }
       return differs || namesTaken()
     },
+    /** Whether the gateway names a successor whose address is another pod's. */
     namesTaken
   }
 }

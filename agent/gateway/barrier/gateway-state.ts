@@ -26,7 +26,7 @@ interface GatewayStateReader {
 interface GatewayStateOptions {
   readonly api: Pick<BarrierApi, 'state' | 'entries'>
   readonly clock: Clock
-  readonly gatewayClock: GatewayClock
+  readonly gatewayClock: ReturnType<typeof createGatewayClock>
   readonly identity: Identity
   /** Whether entries are held. A restart loses them. The readiness does not show a quick restart; only the state shows it. */
   readonly isHolding: () => boolean
@@ -135,21 +135,6 @@ const outlineOf = ({ status, problem }: GatewayState, identity: Identity): strin
     status?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
   ])
 
-/** The offset between one gateway's clock and the agent's, from the times in its answers. */
-export interface GatewayClock {
-  /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `theirs`, the gateway's own time in the answer. */
-  note(askedAt: Millis, receivedAt: Millis, theirs: number): void
-  /**
-   * Converts a gateway's time to the agent's clock. The result always lies between request and receipt. So if a clock jumps, the error
-   * is at most the length of the call.
-   */
-  onOurs(askedAt: Millis, receivedAt: Millis, theirs: number): Millis
-  /** How far the gateway's clock is ahead of the agent's, in ms; 0 before the first answer. */
-  ahead(): number
-  /** The largest error of a converted time, in ms. */
-  within(): number
-}
-
 /** The bounds of the gateway clock's lead, from all answers since `at`. The gateway read its clock between request and receipt. */
 interface Bounds {
   readonly at: Millis
@@ -161,17 +146,20 @@ interface Bounds {
 const SPAN_MS = 30_000
 
 /**
+ * The offset between one gateway's clock and the agent's, from the times in its answers.
+ *
  * The quickest request bounds the offset from one side, and the quickest response from the other, perhaps in different
  * exchanges. Nothing narrows the range between the two bounds further, so its middle is used.
  */
-export function createGatewayClock(): GatewayClock {
+export function createGatewayClock() {
   let spans: readonly Bounds[] = []
   const bounds = (): Pick<Bounds, 'least' | 'most'> => ({
     least: Math.max(...spans.map(({ least }) => least)),
     most: Math.min(...spans.map(({ most }) => most))
   })
   return {
-    note(askedAt, receivedAt, theirs) {
+    /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `theirs`, the gateway's own time in the answer. */
+    note(askedAt: Millis, receivedAt: Millis, theirs: number) {
       const [current, previous] = spans
       const seen = { at: receivedAt, least: theirs - receivedAt, most: theirs - askedAt }
       if (current && receivedAt - current.at < SPAN_MS) {
@@ -186,48 +174,27 @@ export function createGatewayClock(): GatewayClock {
       // The bounds contradict each other, because one of the two clocks was set. So only the newest answer counts.
       if (least > most) spans = [seen]
     },
-    ahead() {
+    /** How far the gateway's clock is ahead of the agent's, in ms; 0 before the first answer. */
+    ahead(): number {
       const { least, most } = bounds()
       return spans.length === 0 ? 0 : (least + most) / 2
     },
-    within() {
+    /** The largest error of a converted time, in ms. */
+    within(): number {
       const { least, most } = bounds()
       return spans.length === 0 ? Infinity : Math.max(0, most - least) / 2
     },
-    onOurs(askedAt, receivedAt, theirs) {
+    /**
+     * Converts a gateway's time to the agent's clock. The result always lies between request and receipt. So if a clock jumps, the error
+     * is at most the length of the call.
+     */
+    onOurs(askedAt: Millis, receivedAt: Millis, theirs: number): Millis {
       const { least, most } = bounds()
       return spans.length === 0
         ? receivedAt
         : Math.min(receivedAt, Math.max(askedAt, theirs - (least + most) / 2))
     }
   }
-}
-
-/** Whether a single gateway answers at one address. */
-export interface Identity {
-  /** An operator configured its address. */
-  readonly isByHand: boolean
-  /**
-   * Takes an answer. `fit` is left out if the answer does not report it.
-   *
-   * @param fresh the answer came on a new connection
-   */
-  note(
-    answer: { readonly instance: string; readonly fit?: boolean },
-    askedAt: Millis,
-    receivedAt: Millis,
-    fresh: boolean
-  ): void
-  /** A request got no answer, so the next answer may come from another gateway. */
-  unanswered(): void
-  /** The instance that answered last; `undefined` before the first answer. */
-  instance(): string | undefined
-  /** More than one gateway answers at the address. Once true, it stays true. */
-  isSeveral(): boolean
-  /** Whether the gateway must answer a few more times before its reports count. */
-  isOpen(): boolean
-  /** Why no report counts; empty once the address is known to lead to one gateway. */
-  doubt(): string
 }
 
 interface InstanceSeen {
@@ -245,6 +212,9 @@ const LOOKS = 16
 /** How many instances are remembered, because a gateway that crashes all day has many. */
 const MOST = 16
 
+/** Whether a single gateway answers at one address. */
+export type Identity = ReturnType<typeof createIdentity>
+
 /**
  * After a restart, instance B answers instead of A, and A never answers again. If A answers after B, the address leads to several
  * gateways: a load balancer, a Service, two gateways on one host. This result is final, because nothing shows which gateway answers.
@@ -254,15 +224,26 @@ const MOST = 16
  *
  * @param byHand the address comes from an operator; the address of a pod always counts as one gateway
  */
-export function createIdentity(byHand: boolean): Identity {
+export function createIdentity(byHand: boolean) {
   const seen = new Map<string, InstanceSeen>()
   let last: string | undefined
   let looks = byHand ? LOOKS : 0
   let isSeveral = false
 
   return {
+    /** An operator configured its address. */
     isByHand: byHand,
-    note({ instance, fit = false }, askedAt, receivedAt, fresh) {
+    /**
+     * Takes an answer. `fit` is left out if the answer does not report it.
+     *
+     * @param fresh the answer came on a new connection
+     */
+    note(
+      { instance, fit = false }: { readonly instance: string; readonly fit?: boolean },
+      askedAt: Millis,
+      receivedAt: Millis,
+      fresh: boolean
+    ) {
       last = instance
       for (const [other, { fitAt, otherAt }] of seen)
         if (other !== instance && otherAt === undefined && askedAt >= fitAt)
@@ -275,13 +256,18 @@ export function createIdentity(byHand: boolean): Identity {
       const [oldest] = seen.keys()
       if (seen.size > MOST && oldest !== undefined) seen.delete(oldest)
     },
+    /** A request got no answer, so the next answer may come from another gateway. */
     unanswered() {
       if (byHand) looks = LOOKS
     },
+    /** The instance that answered last; `undefined` before the first answer. */
     instance: () => last,
+    /** More than one gateway answers at the address. Once true, it stays true. */
     isSeveral: () => isSeveral,
+    /** Whether the gateway must answer a few more times before its reports count. */
     isOpen: () => looks > 0 && !isSeveral,
-    doubt() {
+    /** Why no report counts; empty once the address is known to lead to one gateway. */
+    doubt(): string {
       if (isSeveral)
         return 'several gateways answer at its address, which is a load balancer or a Service: list every gateway at an address of its own'
       return looks > 0 ? 'whether one gateway answers at its address is not known yet' : ''

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import { CodedError } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
-import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
+import { NO_ADMIN, type AdminApi, type AdminObject } from '../apisix/admin-api.ts'
 import { isRecord } from '../../base/read.ts'
 
-/** How APISIX is run, which decides whether anything may be written. `undefined`: not known yet. */
+/** How APISIX is run, which decides whether anything may be written. `none`: no Admin API is configured; `undefined`: not known yet. */
 export interface ModeState {
-  readonly mode: 'etcd' | 'standalone' | undefined
+  readonly mode: 'etcd' | 'standalone' | 'none' | undefined
 }
 
 /** The lists of objects, as one listing reads them. */
@@ -30,6 +30,11 @@ const WRITTEN: Readonly<Record<'etcd' | 'standalone', string>> = {
 }
 
 type Value = AdminObject['value']
+
+export const NO_LISTS: ListSource = {
+  current: () => ({ mode: 'none' }),
+  open: () => Promise.resolve(NO_ADMIN)
+}
 
 export function createListSource(admin: Lists & Pick<AdminApi, 'standalone'>, log?: Logger): ListSource {
   const revisions = new Map<string, { readonly text: string; readonly revision: number }>()

@@ -65,7 +65,7 @@ export function drainView(
 /** Where the agent asks for evidence, for display. */
 export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach {
   return {
-    admin: admin.url,
+    admin: admin?.url ?? '',
     control: control.enabled ? { port: control.port } : null,
     barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
   }

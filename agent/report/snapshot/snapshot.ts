@@ -113,6 +113,7 @@ export interface ArrivalView {
 
 /** The addresses at which the agent asks for evidence, so that an operator can send the same requests by hand. */
 export interface Reach {
+  /** Empty without an Admin API. */
   readonly admin: string
   /** Of every gateway. `null` if it is not used. */
   readonly control: { readonly port: number } | null

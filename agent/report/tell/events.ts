@@ -187,34 +187,13 @@ function eventAbout(
   }
 }
 
-/** How long an agent that does not lead keeps its unsent Events, in ms: longer than the Lease of a dead leader. */
-const KEPT_MS = 20_000
-const KEPT = 1000
-
-/**
- * Emits a Kubernetes Event on every pod about the result of its drain. Only the leader emits. If it dies first, the next leader
- * emits: an Event that exists already is not written again (`eventObject` derives its name from its content).
- */
-export function emitEvents(
-  events: Pick<Events, 'add'>,
-  leader: Pick<Leader, 'leads'>,
-  clock: Clock
-): Observer {
-  let kept: { readonly drain: Drain; readonly moments: Moments; readonly at: Millis }[] = []
+/** Emits a Kubernetes Event on every pod about the result of its drain. Only the leader emits: without one, there are only the answers. */
+export function emitEvents(events: Pick<Events, 'add'>, leader: Pick<Leader, 'leads'>): Observer {
   return {
     drain(before, after, status) {
       if (!after || (before?.phase ?? 'draining') !== 'draining' || after.phase === 'draining') return
       if (after.phase === 'expired' && isRiskless(status)) return
-      const moments = momentsOf(after, status)
-      if (leader.leads()) events.add(after, moments)
-      else if (kept.length < KEPT) kept.push({ drain: after, moments, at: clock.now() })
-    },
-    round() {
-      if (kept.length === 0) return
-      kept = kept.filter(({ at }) => clock.now() - at < KEPT_MS)
-      if (!leader.leads()) return
-      for (const { drain, moments } of kept) events.add(drain, moments)
-      kept = []
+      if (leader.leads()) events.add(after, momentsOf(after, status))
     }
   }
 }

@@ -79,13 +79,14 @@
 {{- define "apisix-drain.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $apisix := get $config "apisix" -}}
-{{- $admin := get $apisix "admin" -}}
-{{- if not (get $admin "url") -}}
-{{- $_ := set $admin "url" (printf "http://apisix-admin.%s:9180" .Release.Namespace) -}}
+{{- with get $apisix "admin" -}}
+{{- if not (get . "url") -}}
+{{- $_ := set . "url" (printf "http://apisix-admin.%s:9180" $.Release.Namespace) -}}
 {{- end -}}
-{{- $_ := set $admin "keyFile" "/run/secrets/apisix-drain/admin-key" -}}
-{{- if .Values.tls.adminCA.existingConfigMap -}}
-{{- $_ := set $admin "caFile" "/run/secrets/apisix-drain/admin-ca.crt" -}}
+{{- $_ := set . "keyFile" "/run/secrets/apisix-drain/admin-key" -}}
+{{- if $.Values.tls.adminCA.existingConfigMap -}}
+{{- $_ := set . "caFile" "/run/secrets/apisix-drain/admin-ca.crt" -}}
+{{- end -}}
 {{- end -}}
 {{- if include "apisix-drain.hasBarrier" . -}}
 {{- $barrier := default dict (get $apisix "barrier") -}}

@@ -54,23 +54,18 @@ function _M:touch(nodes, seen)
 end
 
 
-local function mark_all(dirty, ids)
-    for id in pairs(ids or NONE) do
-        dirty[id] = true
-    end
-end
-
-
 --- A place with these nodes came or went: entries that ask about one have another answer, too.
 function _M:moved(nodes)
-    local asked = self.entries.copy.asked
+    local asked, dirty = self.entries.copy.asked, self.dirty
     self:touch(nodes, {})
-    if next(asked) then
-        ways_mod.each(nodes, function(node)
-            mark_all(self.dirty, asked[node.ip])
-            mark_all(self.dirty, asked[node.port])
-        end)
-    end
+    ways_mod.each(next(asked) and nodes or NONE, function(node)
+        for id in pairs(asked[node.ip] or NONE) do
+            dirty[id] = true
+        end
+        for id in pairs(asked[node.port] or NONE) do
+            dirty[id] = true
+        end
+    end)
 end
 
 

@@ -76,14 +76,9 @@ local function add(self, id)
     local entry = { id = id, uid = uid, ip = ip, port = tonumber(port) }
     self.by_id[id] = entry
     self.n = self.n + 1
-    self.by_uid[uid] = self.by_uid[uid] or {}
-    self.by_uid[uid][id] = entry
-    local same = self.ips[ip]
-    if same then
-        same[#same + 1] = entry
-    else
-        self.ips[ip] = { entry }
-    end
+    ways.mark(self.by_uid, uid, id, entry)
+    self.ips[ip] = self.ips[ip] or {}
+    self.ips[ip][#self.ips[ip] + 1] = entry
     return entry
 end
 
@@ -93,11 +88,8 @@ local function drop(self, entry)
     name(self, entry, nil)
     self.by_id[entry.id] = nil
     self.n = self.n - 1
-    local of_uid, same = self.by_uid[entry.uid], self.ips[entry.ip]
-    of_uid[entry.id] = nil
-    if not next(of_uid) then
-        self.by_uid[entry.uid] = nil
-    end
+    ways.mark(self.by_uid, entry.uid, entry.id, nil)
+    local same = self.ips[entry.ip]
     for i, other in ipairs(same) do
         if other == entry then
             remove(same, i)

@@ -186,8 +186,7 @@ local function found_of(self)
     for i, way in ipairs(found) do
         found[i] = way .. ">" .. self.found[way]
     end
-    return asked .. "/" .. more .. "/"
-           .. concat(found, ";", 1, #found - more)
+    return asked .. "/" .. more .. "/" .. concat(found, ";", 1, #found - more)
 end
 
 

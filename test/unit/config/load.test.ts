@@ -49,7 +49,7 @@ describe('config', () => {
       selector: 'app.kubernetes.io/name=apisix'
     })
     expect(found.apisix.barrier).to.equal(undefined)
-    expect(found.apisix.admin.key.read()).to.equal('s3cret')
+    expect(found.apisix.admin!.key.read()).to.equal('s3cret')
   })
 
   it('is frozen deeply', () => {
@@ -77,7 +77,7 @@ log: { level: debug }
       timeoutMs: 2000
     })
     expect(found.apisix.barrier).to.include({ port: 9092, serverName: 'barrier.test', ttlMs: 60_000 })
-    expect(found.apisix.admin.ca?.read()).to.equal(PEM)
+    expect(found.apisix.admin!.ca?.read()).to.equal(PEM)
     expect(found.apisix.barrier?.ca?.read()).to.equal(PEM)
     expect(found.apisix.barrier?.token.read()).to.equal('t0ken')
     expect(found.apisix.gateways).to.deep.equal({
@@ -120,12 +120,19 @@ srve: {}
     expect(found.join()).not.to.include('hunter2')
   })
 
-  it('reports a missing setting that has no default, with an example', () => {
-    expect(problems('')).to.have.members([
+  it('needs the Admin API or the barrier, and reports a missing setting of a section with an example', () => {
+    const nothing = ['apisix.admin: is required without apisix.barrier; give its url and its keyFile']
+    expect(problems('')).to.deep.equal(nothing)
+    expect(problems('# only a comment')).to.deep.equal(nothing)
+    expect(problems('apisix: { admin: {} }')).to.have.members([
       'apisix.admin.url: is required, such as "http://apisix-admin.apisix:9180"',
       'apisix.admin.keyFile: is required, such as "/run/secrets/apisix-drain/admin-key"'
     ])
-    expect(problems('# only a comment')).to.have.length(2)
+    const barrier = `barrier: { tokenFile: ${file('t0ken', 'token')} }`
+    expect(config(`apisix: { ${barrier} }`).apisix.admin).to.equal(undefined)
+    expect(problems(`{ apisix: { ${barrier} }, sync: { allow: [shop/web] } }`)).to.deep.equal([
+      'sync.allow: has no meaning without apisix.admin; name an Admin API or take it out'
+    ])
   })
 
   interface Refused {
@@ -179,7 +186,7 @@ srve: {}
     expect(text).to.include('namespace: apisix')
     expect(text).not.to.match(/hunter2|s3cret/)
     expect(JSON.stringify(loaded.config)).not.to.match(/hunter2|s3cret/)
-    expect(String(loaded.config.apisix.admin.key)).to.equal(`<from file ${key}>`)
+    expect(String(loaded.config.apisix.admin!.key)).to.equal(`<from file ${key}>`)
   })
 
   it('accepts --dry-run on the command line', () => {
@@ -189,7 +196,7 @@ srve: {}
 
   it('rereads a rotated secret, and keeps the last one while the file is missing or empty', () => {
     const key = file('first\n', 'key')
-    const { key: secret } = config(`apisix: { admin: { url: "http://a:1", keyFile: ${key} } }`).apisix.admin
+    const { key: secret } = config(`apisix: { admin: { url: "http://a:1", keyFile: ${key} } }`).apisix.admin!
     writeFileSync(key, 'second\n')
     expect(secret.read()).to.equal('second')
     rmSync(key)

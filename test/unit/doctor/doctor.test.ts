@@ -212,7 +212,7 @@ describe('doctor: wired to the agent’s clients', () => {
       upstreams: [{ id: 'web', type: 'roundrobin', nodes: [{ host: '10.0.0.100', port: 80, weight: 1 }] }]
     })
     const { findings } = await examine(
-      doctorChecks(settings, clients([], { admin: { ...clients([]).admin, standalone } })),
+      doctorChecks(settings, clients([], { admin: { ...clients([]).admin!, standalone } })),
       systemClock
     )
     expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.include(
