@@ -308,7 +308,11 @@ describe('A gateway that', () => {
       expect(early.body.why).to.match(/fetching/)
       open = true
       const g = gateway
+      const isFresh = async () => (await ready(g)).body.why === 'an agent may not know this gateway yet'
+      await eventually('it waits for agents that do not know it yet', isFresh)
+      const from = performance.now()
       await eventually('it is ready', async () => (await ready(g)).status === 200)
+      expect(performance.now() - from).to.be.above(1000)
       expect((await g.barrier.state()).entries.map(e => [e.uid, e.state])).to.deep.equal([[a.uid, 'sealed']])
       // This call is plain text, so it carries the read-only secret, not the token.
       expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${readSecret(g.at.token)}`)

@@ -11,15 +11,6 @@ import { areLive } from '../../kubernetes/reflect/watch-status.ts'
 import { desiredEntry, entryContext } from './seal-decision.ts'
 import { inheritedStops } from '../gather/observe.ts'
 
-/** The entries that every gateway should hold. The only owner of that state. */
-interface DesiredEntries {
-  current(): readonly DesiredDrain[]
-  /** Called when a drain is over. Its entry stays for some time. */
-  ended(drain: Drain, status: Status, now: Millis): void
-  /** Decides the entries anew, and gives them to the barrier. */
-  renew(facts: EntryFacts): void
-}
-
 /** What the agent does with an entry. `keep`: it neither puts nor renews it, and does not remove it. */
 type Fate = 'put' | 'keep' | 'drop'
 
@@ -51,7 +42,8 @@ interface DesiredOptions {
   readonly mayCome: (pod: PodFact) => boolean
 }
 
-export function createDesired(options: DesiredOptions): DesiredEntries {
+/** The entries that every gateway should hold. The only owner of that state. */
+export function createDesired(options: DesiredOptions) {
   const { sources, world, statuses, ownership, dryRun, foreignHoldMs, lingerMs, mayCome } = options
   const { barrier, cluster } = sources
   const succession = createSuccession(cluster, world, mayCome)
@@ -60,10 +52,12 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
 
   return {
     current: () => desired,
-    ended(drain, status, now) {
+    /** Called when a drain is over. Its entry stays for some time. */
+    ended(drain: Drain, status: Status, now: Millis) {
       if (barrier) lingering.add(drain, status, now)
     },
-    renew({ drains, held, now }) {
+    /** Decides the entries anew, and gives them to the barrier. */
+    renew({ drains, held, now }: EntryFacts) {
       if (!barrier) return
       const context = entryContext(sources, barrier, world, drains, succession, now, foreignHoldMs, held)
       // Without slices the agent knows no successors. That is no reason to take back those of another agent.
@@ -104,25 +98,6 @@ export function createDesired(options: DesiredOptions): DesiredEntries {
 /** How long an entry outlives its drain, in ms: a slow upload still has the node in the list with which it began. */
 export const LINGER_MS = 120_000
 
-/**
- * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without the
- * entry, the request would try pods that are gone, and in a quick rollout only such pods. A holder may also still list a gone pod at its
- * host's address. Until the next pod on that host is up, the successors get the requests for this node.
- */
-interface Lingering {
-  add(drain: Drain, status: Pick<Status, 'ports' | 'standing' | 'successors'>, now: Millis): void
-  /** Adds the entry of a pod that ended before this agent started. */
-  adopt(predecessor: Predecessor, now: Millis): void
-  /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
-  entries(
-    world: World,
-    drains: Drains,
-    { now, isChosen }: { readonly now: Millis | 'unseen'; readonly isChosen: (uid: PodUid) => boolean }
-  ): readonly DesiredDrain[]
-  /** Drops all entries, because the agent can never know which pods have the addresses now. */
-  clear(): void
-}
-
 interface Ended {
   readonly pod: PodFact
   /** For the pod's successors, which change as other pods start and end. */
@@ -132,10 +107,12 @@ interface Ended {
   entry: DesiredDrain
 }
 
-export function createLingering(
-  succession: Pick<Succession, 'of' | 'takenFor'>,
-  lingerMs = LINGER_MS
-): Lingering {
+/**
+ * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without the
+ * entry, the request would try pods that are gone, and in a quick rollout only such pods. A holder may also still list a gone pod at its
+ * host's address. Until the next pod on that host is up, the successors get the requests for this node.
+ */
+export function createLingering(succession: Pick<Succession, 'of' | 'takenFor'>, lingerMs = LINGER_MS) {
   const over = new Map<PodUid, Ended>()
   const keep = (ended: Omit<Ended, 'entry'>, nodes: readonly NodeKey[]): void => {
     const { uid } = ended.pod
@@ -144,17 +121,28 @@ export function createLingering(
     over.set(uid, { ...ended, entry: { uid, nodes, successors, isTaken, state: 'sealed', watch: false } })
   }
   return {
-    add(drain, { ports, standing, successors }, now) {
+    add(
+      drain: Drain,
+      { ports, standing, successors }: Pick<Status, 'ports' | 'standing' | 'successors'>,
+      now: Millis
+    ) {
       const { phase, pod } = drain
       // The pod of an undone drain still serves.
       if (phase === 'undone') return
       keep({ pod, status: { standing, successors }, until: now + lingerMs }, deniedNodes(drain, pod, ports))
     },
-    adopt({ pod, nodes, standing }, now) {
+    /** Adds the entry of a pod that ended before this agent started. */
+    adopt({ pod, nodes, standing }: Predecessor, now: Millis) {
       keep({ pod, status: { standing, successors: NO_SUCCESSORS }, until: now + lingerMs }, nodes)
     },
+    /** Drops all entries, because the agent can never know which pods have the addresses now. */
     clear: () => over.clear(),
-    entries(world, drains, { now, isChosen }) {
+    /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
+    entries(
+      world: World,
+      drains: Drains,
+      { now, isChosen }: { readonly now: Millis | 'unseen'; readonly isChosen: (uid: PodUid) => boolean }
+    ): readonly DesiredDrain[] {
       for (const [uid, ended] of over) {
         const { pod, status, until, entry } = ended
         // Each worker knows its own configuration.

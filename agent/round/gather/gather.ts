@@ -77,7 +77,7 @@ const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${
 /** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's status. */
 export function gather(drain: Drain, status: Status, round: Gathering): Evidence {
   const { sources, gateways, gatewaysKnown, doubts } = round
-  const { inventory, probe, barrier } = sources
+  const { inventory, probe, barrier, mode } = sources
   remember(drain, status, round)
 
   const inventoryAt = inventory.readAt()
@@ -86,7 +86,11 @@ export function gather(drain: Drain, status: Status, round: Gathering): Evidence
   const evidence: Evidence = {
     nodes: nodesOf(drain.pod, status.ports),
     isAbsent:
-      status.places.size === 0 && !status.tookOver && inventoryAt !== undefined && inventoryAt >= drain.since,
+      status.places.size === 0 &&
+      !status.tookOver &&
+      (mode.current().mode === 'none'
+        ? words.length === gateways.length && words.every(isNowhere)
+        : inventoryAt !== undefined && inventoryAt >= drain.since),
     inventoryProblem: inventory.problem(),
     holders: [...status.places.values()].map(place => report(drain, place, round)),
     gateways: gateways.map(gateway => {
@@ -109,6 +113,9 @@ export function gather(drain: Drain, status: Status, round: Gathering): Evidence
   status.unlisted = isUnlisted(evidence)
   return evidence
 }
+
+/** No worker would choose the pod. Without lists, only workers know that. */
+const isNowhere = ({ complete, places, hidden }: Word): boolean => complete && places + hidden === 0
 
 /** Whether a barrier proves nothing now. One that has answered for this drain is waited for. */
 const isUseless = (reading: BarrierReading | undefined): boolean =>

@@ -121,12 +121,12 @@ local function create(dict, id, expires)
 end
 
 
-local function follow(dict, id, successors)
-    if successors == "" then
-        dict:delete("n|" .. id)
+local function set(dict, key, text)
+    if text == "" then
+        dict:delete(key)
         return true
     end
-    return dict:safe_set("n|" .. id, successors)
+    return dict:safe_set(key, text)
 end
 
 
@@ -177,22 +177,17 @@ local function write(dict, id, entry)
 
     local changed = note_stop(dict, id, entry, not till) or not till
     local ok, err
-    if entry.successors and may_name(dict, id, entry.as_of)
-       and entry.successors ~= (dict:get("n|" .. id) or "") then
-        ok, err = follow(dict, id, entry.successors)
-        if not ok then
-            return refuse(dict, id, not till, err)
+    for field, text in pairs({
+        ["n|"] = entry.successors and may_name(dict, id, entry.as_of) and entry.successors or nil,
+        ["w|"] = entry.ways and ways.both(dict:get("w|" .. id) or "", entry.ways),
+    }) do
+        if text ~= (dict:get(field .. id) or "") then
+            ok, err = set(dict, field .. id, text)
+            if not ok then
+                return refuse(dict, id, not till, err)
+            end
+            changed = true
         end
-        changed = true
-    end
-    local asked = dict:get("w|" .. id)
-    local all = entry.ways and ways.both(asked or "", entry.ways)
-    if all and all ~= asked then
-        ok, err = dict:safe_set("w|" .. id, all)
-        if not ok then
-            return refuse(dict, id, not till, err)
-        end
-        changed = true
     end
     -- only for display: the first answer stays, and one for which there is no room is missing
     if entry.answer

@@ -3,7 +3,7 @@
 -- might not ship.
 --
 --   fetch        "running", "done" or "failed: <why>"
---   fetch-until  when it gives up (host.now)
+--   fetch-until  when it gives up; after "done": when the gateway is ready (host.now)
 local request   = require("apisix.drain.request")
 local json      = require("apisix.drain.json")
 local clock_now = require("apisix.drain.host").now
@@ -18,6 +18,8 @@ local PAUSE      = 0.5
 local MAX_BODY   = 1048576
 local CHUNK      = 65536
 local MAX_WHY    = 300
+-- seconds from the fetch until requests may come: by then all agents know this gateway
+local KNOWN      = 2
 local WHAT       = "GET /v" .. request.WIRE .. "/barrier-entries"
 
 local _M = {}
@@ -143,6 +145,7 @@ local function run(premature, entries, settings, token)
     while not premature do
         local ok, done, err = pcall(attempt, entries, settings, token)
         if ok and done then
+            dict:safe_set("fetch-until", clock_now() + KNOWN)
             dict:safe_set("fetch", "done")
             return
         end
@@ -177,12 +180,14 @@ end
 -- @treturn boolean
 -- @treturn string|nil why not; or, if the fetch failed, the error
 function _M.ready(dict)
-    local status = dict:get("fetch")
-    if status ~= "running" then
+    local status, till = dict:get("fetch"), dict:get("fetch-until") or 0
+    if status == "done" and clock_now() < till then
+        return false, "an agent may not know this gateway yet"
+    elseif status ~= "running" then
         return true, status ~= "done" and status or nil
     end
     -- the worker that fetched may have died before it was done
-    if clock_now() > (dict:get("fetch-until") or 0) + PAUSE + TIMEOUT_MS / 1000 then
+    if clock_now() > till + PAUSE + TIMEOUT_MS / 1000 then
         return true, "failed: it was not finished"
     end
     return false, "fetching the entries that hold from the agent"

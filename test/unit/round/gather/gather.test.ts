@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { gather, gathering } from '../../../../agent/round/gather/gather.ts'
 import { createStatuses } from '../../../../agent/round/gather/drain-status.ts'
+import { unanswered } from '../../../../agent/gateway/barrier/barrier-reading.ts'
 import type { Sources } from '../../../../agent/round/gather/sources.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
@@ -8,6 +9,13 @@ import { pod, terminating } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
 const BEGAN = 1000
+/** There is no Admin API. */
+const NONE = Infinity
+
+const readingOf = (places: number) => ({
+  ...unanswered(undefined, BEGAN, ''),
+  word: { complete: true, places, hidden: 0, found: [], succeeded: [], more: 0 }
+})
 
 describe('evidence about a pod', () => {
   const old = pod('old', { ...terminating(BEGAN), ips: ['10.0.0.1'] })
@@ -18,11 +26,17 @@ describe('evidence about a pod', () => {
     const status = createStatuses().of(old.uid)
     return (
       now: number,
-      { readAt = now, tookOver = false, nodes = [] as string[], services = [] as object[] } = {}
+      {
+        readAt = now,
+        tookOver = false,
+        nodes = [] as string[],
+        services = [] as object[],
+        places = undefined as number | undefined
+      } = {}
     ) => {
       const sources = {
         cluster: {
-          gateways: () => [],
+          gateways: () => [{ id: 'silent' }],
           parts: () => [],
           slices: { listing: () => [], servicesOf: () => services },
           services: { byName: () => undefined, aliasesTo: () => [], isNodePort: () => false }
@@ -35,7 +49,11 @@ describe('evidence about a pod', () => {
           holders: () => new Map(),
           answers: () => []
         },
-        writer: { status: () => undefined }
+        writer: { status: () => undefined },
+        ...(places !== undefined && {
+          barrier: { doubt: () => '', state: () => undefined, reading: () => readingOf(places) }
+        }),
+        mode: { current: () => ({ mode: readAt === NONE ? 'none' : 'etcd' }) }
       } as unknown as Sources
       const shared = gathering(sources, {
         world: worldOf([holder('web', nodes)], [old]),
@@ -53,6 +71,12 @@ describe('evidence about a pod', () => {
     const round = rounds()
     expect(round(1001, { readAt: BEGAN - 1 }).isAbsent).to.equal(false)
     expect(round(1002).isAbsent).to.equal(true)
+  })
+
+  it('that no list can show counts by the words of all gateways', () => {
+    expect(rounds()(1001, { readAt: NONE }).isAbsent).to.equal(false)
+    expect(rounds()(1001, { readAt: NONE, places: 1 }).isAbsent).to.equal(false)
+    expect(rounds()(1001, { readAt: NONE, places: 0 }).isAbsent).to.equal(true)
   })
 
   it('that a holder has listed since shows no absence', () => {
