@@ -88,7 +88,7 @@ export function waysTo(world: Pick<World, 'ownersOf' | 'portsOf'>, pod: PodFact,
   for (const [key, { namespace, name }] of namesOf(behind)) at(key, `a name of Service ${namespace}/${name}`)
   const { hostIp, hostPorts = [] } = pod
   if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
-    at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
+    at(hostIp, `the hostPort of the pod`, ({ port }) => port === undefined || hostPorts.includes(port))
   const ports = portsOnHost(pod, world.portsOf(pod))
   const isOwn = (port: number | undefined) => !pod.hostNetwork || port === undefined || ports.includes(port)
   for (const ip of pod.ips) {

@@ -5,7 +5,6 @@ local ways_mod     = require("apisix.drain.ways")
 local str_match    = string.match
 
 local NONE = {}
-
 local _M = {}
 local mt = { __index = _M }
 

@@ -10,13 +10,14 @@ local str_gmatch = string.gmatch
 -- the most questions of an entry, and bytes of their text
 local MOST, BYTES = 256, 8192
 -- plugins of APISIX that connect to an address of their own (docs/ways.md); the last two hold more
-local PLUGINS = " ai-* *-logger *-logging authz-* ldap-* limit-* forward-auth opa openid-connect "
-    .. "cas-auth wolf-rbac proxy-mirror openwhisk openfunction aws-lambda azure-functions syslog "
-    .. "zipkin workflow multi-auth "
--- their fields with such an address: a URL, "host:port", or a host; in the last one, hosts are keys
-local FIELDS = " uri host server endpoint endpoint_addr endpoint_addrs endpoint_uri function_uri "
-    .. "api_host idp_uri ldap_uri discovery introspection_endpoint token_endpoint redis_host "
-    .. "resource_registration_endpoint redis_cluster_nodes nameserver_list broker_list "
+local PLUGINS = " ai-* *-logger *-logging authz-* ldap-* limit-* graphql-* forward-auth opa lago "
+    .. "openid-connect cas-auth wolf-rbac proxy-mirror openwhisk openfunction aws-lambda syslog "
+    .. "azure-functions zipkin oas-validator feishu-auth dingtalk-auth workflow multi-auth "
+-- their fields with it: a URL, "host:port", a host with a port beside it; in the last one as keys
+local FIELDS = " uri host server endpoint endpoint_addr endpoint_addrs function_uri spec_url"
+    .. " api_host ldap_uri discovery introspection_endpoint token_endpoint lakera_endpoint"
+    .. " redis_host resource_registration_endpoint redis_cluster_nodes nameserver_list entries_uri"
+    .. " token_uri idp_uri http_proxy https_proxy access_token_url userinfo_url broker_list "
 
 -- one table for each text: pods of one workload have the same questions
 local known = setmetatable({}, { __mode = "v" })
@@ -115,17 +116,17 @@ end
 -- Adds the addresses in a plugin's settings, at most so deep, to the keys of `found`.
 local function collect(conf, depth, found)
     for field, value in pairs(depth > 0 and type(conf) == "table" and conf or {}) do
-        local any = false
         for key, each in pairs(type(value) == "table" and value or { value }) do
+            local port = field == "broker_list" and each or conf.port or conf.redis_port
             each = field == "broker_list" and key or each
             if is_in(FIELDS, field) and type(each) == "string" then
-                any, each = true, str_gsub(str_gsub(each, "^%a[%a+]*://", ""), "^[^/@]*@", "")
-                found[str_match(each, "^[^/?#]*")] = 1
+                each = str_gsub(str_gsub(each, "^%a[%a+]*://", ""), "^[^/@]*@", "")
+                each = str_match(each, "^[^/?#]*")
+                port = (address.canonical(each) or not str_find(each, ":%d+$")) and port
+                found[port and address.written(address.bare(each)) .. ":" .. port or each] = 1
             end
         end
-        if not any then
-            collect(value, depth - 1, found)
-        end
+        collect(value, depth - 1, found)
     end
     return found
 end

@@ -226,30 +226,30 @@ describe("The worker's word", () => {
         'proxy-rewrite': { uri: '/no', host: '10.0.0.1' },
         'ai-proxy-multi': { instances: [{ override: { endpoint: 'https://u@b/v1' } }, { name: 'host' }] },
         'kafka-logger': { brokers: [{ host: '10.0.0.1', port: 9092 }], broker_list: { d: 9092 } },
-        'limit-count': {
-          redis_cluster_nodes: ['10.0.0.1:6379', '[fd00::1]:6379'],
-          policy: 'redis',
-          count: 5
-        },
+        'tcp-logger': { host: 'f', port: 30080 },
+        'graphql-limit-count': { redis_host: '[fd00::2]', redis_port: 6379 },
+        'limit-count': { redis_cluster_nodes: ['10.0.0.1:6379', '[fd00::1]:6379'], redis_port: 1 },
         workflow: { rules: [{ actions: [['limit-count', { redis_host: 'e' }]] }] },
         opa: { host: 7 }
       }
       await side.configure({
         kinds: { routes: [{ id: 'x', plugins, upstream: { scheme: 'kafka', nodes: [A] } }] }
       })
-      const ways = ['b', 'd', 'e', 'a.shop', 'fd00::1', 'host', 'no']
+      const ways = ['b', 'd', 'e', 'a.shop', 'fd00::1', 'fd00::2', 'port/30080', 'host', 'no']
       await side.barrier.put({ ...pod(1), ways })
       const found = [
         ['10.0.0.1', '10.0.0.1:6379', 'plugins/limit-count'],
         ['10.0.0.1', '10.0.0.1:80', 'kafka'],
-        ['10.0.0.1', '10.0.0.1', 'plugins/kafka-logger'],
+        ['10.0.0.1', '10.0.0.1:9092', 'plugins/kafka-logger'],
         ['a.shop', 'a.shop.svc:80', 'plugins/forward-auth'],
         ['b', 'b', 'plugins/ai-proxy-multi'],
-        ['d', 'd', 'plugins/kafka-logger'],
+        ['d', 'd:9092', 'plugins/kafka-logger'],
         ['e', 'e', 'plugins/workflow'],
-        ['fd00::1', '[fd00::1]:6379', 'plugins/limit-count']
+        ['fd00::1', '[fd00::1]:6379', 'plugins/limit-count'],
+        ['fd00::2', '[fd00::2]:6379', 'plugins/graphql-limit-count'],
+        ['port/30080', 'f:30080', 'plugins/tcp-logger']
       ].map(([way = '', node = '', by]) => ({ way, place: `routes/x/${by}`, node }))
-      await says(side, 1, { ways: { asked: 7, found, more: 0 } })
+      await says(side, 1, { ways: { asked: 9, found, more: 0 } })
     }))
 
   it('is after each of many changes that of a worker that has just started', async () => {

@@ -131,7 +131,7 @@ describe('places that hide a pod', () => {
     const others = [pod('web-9', { ips: ['10.0.0.9'] })]
     expect(hiding(nodes, { services, others }), 'A26').to.deep.equal(['10.9.0.1:30080', '10.9.0.2:30080'])
     const fact = pod('web-1', { hostIp: '10.9.0.1', hostPorts: [9000] })
-    expect(hiding(nodes, {}, fact)).to.deep.equal(['10.9.0.1:9000'])
+    expect(hiding([...nodes, '10.9.0.1'], {}, fact)).to.deep.equal(['10.9.0.1:9000', '10.9.0.1'])
   })
 
   it('are ports at the host’s address that no pod declares, also beside a listed one that the pod declares (A18)', () => {
