@@ -8,17 +8,9 @@ import { gatewayEndsAt } from '../rules/proof/observed.ts'
 import type { Vouch } from './hold/hooks.ts'
 import type { Sources } from './gather/sources.ts'
 
-/** Whether the agent may still assume that an address belongs to the old pod. */
-interface AddressOwnership extends Fates {
-  /** Called once per round. `live`: whether the watch of pods is live. */
-  look(live: boolean, now: Millis): void
-  /** Whether the watch was live at the last `look`. */
-  isLive(): boolean
-  /** Whether the addresses of this drain still belong to its pod, as far as the agent can know. */
-  isSure(drain: Drain, now: Millis): boolean
-}
-
 /**
+ * Whether the agent may still assume that an address belongs to the old pod.
+ *
  * A new pod may get an ended pod's address within a second, and must then get requests at once. The watch of pods shows which pod has the
  * address. A held hook proves that the pod's containers still run and have it.
  *
@@ -28,10 +20,7 @@ interface AddressOwnership extends Fates {
  * If only some namespaces are watched, the address may belong to a pod of another namespace once the pod is gone or has finished, and no
  * watch shows that. Then the entry is removed when the pod's grace is over.
  */
-export function createAddressOwnership(
-  someNamespacesOnly: boolean,
-  serverBehindMs: () => number
-): AddressOwnership {
+export function createAddressOwnership(someNamespacesOnly: boolean, serverBehindMs: () => number) {
   let isLive = false
   const watch = createBlindness()
   const hasLeft = ({ phase, pod }: Drain) => someNamespacesOnly && (phase === 'gone' || isOver(pod))
@@ -40,37 +29,37 @@ export function createAddressOwnership(
     !isOver(pod) &&
     now < (pod.deletionAt === undefined ? since + pod.graceMs : pod.deletionAt + serverBehindMs())
   return {
-    look(live, now) {
+    /** Called once per round. `live`: whether the watch of pods is live. */
+    look(live: boolean, now: Millis) {
       isLive = live
       watch.look(live, now)
     },
+    /** Whether the watch was live at the last `look`. */
     isLive: () => isLive,
-    isSure: (drain, now) => !hasLeft(drain) && (drain.phase === 'draining' || !watch.isBlind(now)),
-    ofDrain(drain, isHeld, now) {
+    /** Whether the addresses of this drain still belong to its pod, as far as the agent can know. */
+    isSure: (drain: Drain, now: Millis) =>
+      !hasLeft(drain) && (drain.phase === 'draining' || !watch.isBlind(now)),
+    ofDrain(drain: Drain, isHeld: boolean, now: Millis): ReturnType<Fates['ofDrain']> {
       if (hasLeft(drain) && !mayStillServe(drain, now)) return 'drop'
       return isLive || isHeld ? 'put' : 'keep'
     },
-    ofGone: () => (someNamespacesOnly ? 'drop' : isLive ? 'put' : 'keep')
+    ofGone: (): ReturnType<Fates['ofGone']> => (someNamespacesOnly ? 'drop' : isLive ? 'put' : 'keep')
   }
 }
 
 /** How long a watch may be down before its knowledge is too old, in ms. */
 export const BLIND_MS = 10_000
+/** The same for the list of gateways. A gateway that has fetched waits for this time before it is ready (fetch.lua of the plugin). */
+const UNSEEN_MS = 2000
 
-/** Whether a watch has been down for too long. */
-interface Blindness {
-  /** Called once per round. */
-  look(live: boolean, now: Millis): void
-  isBlind(now: Millis): boolean
-}
-
-export function createBlindness(): Blindness {
+/** Whether a watch has been down for too long. `look` is called once per round. */
+export function createBlindness(afterMs = BLIND_MS) {
   let since: Millis | undefined
   return {
-    look(live, now) {
+    look(live: boolean, now: Millis) {
       since = live ? undefined : (since ?? now)
     },
-    isBlind: now => since !== undefined && now - since > BLIND_MS
+    isBlind: (now: Millis) => since !== undefined && now - since > afterMs
   }
 }
 
@@ -80,7 +69,7 @@ export function createBlindness(): Blindness {
  * to join.
  */
 export function createOldGateways(parts: () => readonly Part[]): (now: Millis) => boolean {
-  const watch = createBlindness()
+  const watch = createBlindness(UNSEEN_MS)
   return now => {
     watch.look(areLive(parts(), ['gateways']), now)
     return watch.isBlind(now) && areLive(parts(), ['pods'])

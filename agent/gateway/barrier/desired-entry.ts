@@ -173,26 +173,18 @@ export function stopsIn(list: readonly BarrierState[], askedAt: Millis): Map<Pod
 export const putBefore = ({ ttl }: Pick<BarrierState, 'ttl'>, ttlMs: number, now: Millis): Millis =>
   now - Math.max(ttlMs - ttl * 1000, 0)
 
-interface Inheritance {
-  /** Takes the first list of a gateway's entries. */
-  read(list: readonly BarrierState[]): void
-  /** The entries that were read since the last call. */
-  take(): readonly InheritedEntry[]
-  /** Their addresses, also each once: the pods of such entries have ended. */
-  takeHosts(): ReadonlySet<string>
-}
-
 /**
  * Collects the sealed entries that another agent, or this agent before its restart, has put. Only the gateways remember them, until
  * they expire.
  * @param ttlMs the time to live with which agents put entries
  */
-export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
+export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void) {
   let found = new Map<PodUid, InheritedEntry>()
   let hosts = new Set<string>()
 
   return {
-    read(list) {
+    /** Takes the first list of a gateway's entries. */
+    read(list: readonly BarrierState[]) {
       for (const { uid, ip, port, state, ttl, successors = {}, stop } of list) {
         if (state !== 'sealed' || stop !== undefined || Object.keys(successors).length === 0) continue
         const pod = uid as PodUid
@@ -204,12 +196,14 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
       }
       if (found.size > 0) tell()
     },
-    take() {
+    /** The entries that were read since the last call. */
+    take(): readonly InheritedEntry[] {
       const taken = [...found.values()]
       found = new Map()
       return taken
     },
-    takeHosts() {
+    /** Their addresses, also each once: the pods of such entries have ended. */
+    takeHosts(): ReadonlySet<string> {
       const taken = hosts
       hosts = new Set()
       return taken

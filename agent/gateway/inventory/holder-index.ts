@@ -1,34 +1,10 @@
 import { isIP } from 'node:net'
 
-import { answersOf } from '../../rules/plan/hidden.ts'
+import { answersOf, type Found } from '../../rules/plan/hidden.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
 import { holdersOf, ownershipOf, servicesOfSecond } from '../apisix/holders.ts'
-
-/**
- * Every object that lists nodes. There are two sources, and either may be newer: listings, which take a while, and single objects that
- * are read meanwhile. An object that was read after a listing began is newer than this listing.
- */
-export interface HolderIndex {
-  /** All objects of one collection, from a listing that began at `beganAt`. */
-  replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
-  /** Takes one object that was just read. `false` if nothing changed. */
-  learn(object: AdminObject, now: Millis): boolean
-  /** Records that one object is gone. `false` if nothing changed. */
-  forget(resource: Resource, id: string, now: Millis): boolean
-  readonly holders: () => ReadonlyMap<HolderKey, Holder>
-  /** The holders that list this host (no brackets), at any port. */
-  readonly byHost: (host: string) => readonly Holder[]
-  /** What the lists answer about ways to a pod. */
-  readonly answers: ReturnType<typeof answersOf>
-  /** The holders whose nodes APISIX discovers. They list no nodes, but lead to pods. */
-  readonly discovered: () => Iterable<Holder>
-  /** The domain names that holders list. */
-  readonly names: () => Iterable<string>
-  /** Changes whenever the answers of the other methods may change. */
-  readonly version: () => number
-}
 
 interface Known {
   readonly resource: Resource
@@ -39,7 +15,13 @@ interface Known {
   readonly at: Millis | undefined
 }
 
-export function createHolderIndex(): HolderIndex {
+/**
+ * Every object that lists nodes. There are two sources, and either may be newer: listings, which take a while, and single objects that
+ * are read meanwhile. An object that was read after a listing began is newer than this listing.
+ */
+export type HolderIndex = ReturnType<typeof createHolderIndex>
+
+export function createHolderIndex() {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
@@ -47,7 +29,7 @@ export function createHolderIndex(): HolderIndex {
   const names = new Set<string>()
   let ofSecond: ReadonlySet<string> = new Set()
   let version = 0
-  let answered: { readonly version: number; readonly of: HolderIndex['answers'] } | undefined
+  let answered: { readonly version: number; readonly of: ReturnType<typeof answersOf> } | undefined
 
   const owned = (holder: Holder): Holder => {
     const { owner } = ownershipOf(holder, ofSecond)
@@ -96,10 +78,12 @@ export function createHolderIndex(): HolderIndex {
     else objects.delete(name)
   }
 
-  const byHost = (host: string) => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
+  const byHost = (host: string): readonly Holder[] =>
+    [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
 
   return {
-    replace(resource, list, beganAt) {
+    /** All objects of one collection, from a listing that began at `beganAt`. */
+    replace(resource: Resource, list: readonly AdminObject[], beganAt: Millis) {
       if (resource === 'services') learnServices(list)
       const byName = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
@@ -119,7 +103,8 @@ export function createHolderIndex(): HolderIndex {
         )
       }
     },
-    learn(object, now) {
+    /** Takes one object that was just read. `false` if nothing changed. */
+    learn(object: AdminObject, now: Millis): boolean {
       const name = `${object.resource}/${object.id}`
       const known = objects.get(name)
       const same = known !== undefined && object.revision !== 0 && object.revision === known.revision
@@ -128,20 +113,26 @@ export function createHolderIndex(): HolderIndex {
       else objects.set(name, { ...known, at: now })
       return !same
     },
-    forget(resource, id, now) {
+    /** Records that one object is gone. `false` if nothing changed. */
+    forget(resource: Resource, id: string, now: Millis): boolean {
       const name = `${resource}/${id}`
       const had = (objects.get(name)?.holders.length ?? 0) > 0
       set(name, { resource, holders: [], revision: 0, at: now })
       return had
     },
-    holders: () => holders,
-    discovered: () => discovered.values(),
-    names: () => names,
+    holders: (): ReadonlyMap<HolderKey, Holder> => holders,
+    /** The holders whose nodes APISIX discovers. They list no nodes, but lead to pods. */
+    discovered: (): Iterable<Holder> => discovered.values(),
+    /** The domain names that holders list. */
+    names: (): Iterable<string> => names,
+    /** Changes whenever the answers of the other methods may change. */
     version: () => version,
-    answers(way) {
+    /** What the lists answer about ways to a pod. */
+    answers(way: string): readonly Found[] {
       if (answered?.version !== version) answered = { version, of: answersOf(holders.values()) }
       return answered.of(way)
     },
+    /** The holders that list this host (no brackets), at any port. */
     byHost
   }
 }

@@ -125,7 +125,8 @@ describe('a watch that is down', () => {
         state: down.includes(name) ? 'stale' : 'live'
       }))
       const isOld = createOldGateways(() => parts as never)
-      return [isOld(0), isOld(BLIND_MS), isOld(BLIND_MS + 1)]
+      // A gateway that has fetched is not ready for two seconds.
+      return [isOld(0), isOld(2000), isOld(2001)]
     }
     expect(after('gateways')).to.deep.equal([false, false, true])
     expect(after('gateways', 'pods')).to.deep.equal([false, false, false])
