@@ -205,24 +205,12 @@ interface Slot {
   leave(): void
 }
 
-/** Limits how many hooks wait. When the agent stops, it empties the slots in three phases. */
-export interface HookSlots {
-  enter(): Slot | Refusal
-  /** Phase 1 of a shutdown: no further hook is admitted. */
-  close(): void
-  /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
-  emptied(signal: AbortSignal): Promise<void>
-  /** Phase 3: every remaining hook is broken off, so that it asks another agent. */
-  releaseAll(): void
-  readonly waiting: number
-}
-
 const SHUTTING_DOWN = refuse('shutting-down', 'this agent is stopping and breaks off; another one answers')
 
-export function createHookSlots(limits: {
-  readonly maxHooks: number
-  readonly maxHooksPerPod: number
-}): HookSlots {
+export type HookSlots = ReturnType<typeof createHookSlots>
+
+/** Limits how many hooks wait. When the agent stops, it empties the slots in three phases. */
+export function createHookSlots(limits: { readonly maxHooks: number; readonly maxHooksPerPod: number }) {
   const perPod = new Map<string, number>()
   const release = new AbortController()
   const onLeave = new Set<() => void>()
@@ -231,7 +219,7 @@ export function createHookSlots(limits: {
   const isEmpty = () => waiting === 0
 
   return {
-    enter() {
+    enter(): Slot | Refusal {
       if (!open) return SHUTTING_DOWN
       if (waiting >= limits.maxHooks) {
         return refuse('too-many-hooks', `${waiting} hooks are waiting already; add a replica`)
@@ -239,10 +227,13 @@ export function createHookSlots(limits: {
       waiting += 1
       return slot()
     },
+    /** Phase 1 of a shutdown: no further hook is admitted. */
     close: () => void (open = false),
-    async emptied(signal) {
+    /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
+    async emptied(signal: AbortSignal) {
       while (!isEmpty()) await nextLeave(signal)
     },
+    /** Phase 3: every remaining hook is broken off, so that it asks another agent. */
     releaseAll() {
       open = false
       release.abort(SHUTTING_DOWN)

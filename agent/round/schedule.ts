@@ -4,19 +4,6 @@ import type { Millis } from '../rules/drain/facts.ts'
 import type { Drain } from '../rules/drain/drain.ts'
 import type { Sources } from './gather/sources.ts'
 
-/** When rounds run. The only owner of that state. */
-interface Schedule {
-  /** Requests a round, because something has changed. */
-  wake(): void
-  /** The next round runs at this time, unless something asks for an earlier one. */
-  set(at: Millis): void
-  /** A round runs at this time or earlier. */
-  noLaterThan(at: Millis): void
-  /** Whether the last round failed. The agent decides nothing until a round completes. */
-  isFailing(): boolean
-  stop(): void
-}
-
 interface ScheduleOptions {
   readonly clock: Clock
   readonly log: Log
@@ -34,7 +21,8 @@ const AFTER_FAILURE_MS = 1000
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 
-export function createSchedule({ clock, log, round, ended }: ScheduleOptions): Schedule {
+/** When rounds run. The only owner of that state. */
+export function createSchedule({ clock, log, round, ended }: ScheduleOptions) {
   const alarm = createAlarm(clock, wake)
   let due = false
   let stopped = false
@@ -67,10 +55,14 @@ export function createSchedule({ clock, log, round, ended }: ScheduleOptions): S
   }
 
   return {
+    /** Requests a round, because something has changed. */
     wake,
-    set: at => alarm.set(at),
-    noLaterThan: at => alarm.noLaterThan(at),
-    isFailing: () => failing,
+    /** The next round runs at this time, unless something asks for an earlier one. */
+    set: (at: Millis) => alarm.set(at),
+    /** A round runs at this time or earlier. */
+    noLaterThan: (at: Millis) => alarm.noLaterThan(at),
+    /** Whether the last round failed. The agent decides nothing until a round completes. */
+    isFailing: (): boolean => failing,
     stop() {
       stopped = true
       alarm.stop()
@@ -79,15 +71,7 @@ export function createSchedule({ clock, log, round, ended }: ScheduleOptions): S
 }
 
 /** One alarm that wakes the loop. Each new time replaces the previous one. */
-interface Alarm {
-  set(at: Millis): void
-  /** Moves the alarm to this time if it is set for later. */
-  noLaterThan(at: Millis): void
-  /** Stops the alarm permanently. */
-  stop(): void
-}
-
-export function createAlarm(clock: Clock, wake: () => void): Alarm {
+export function createAlarm(clock: Clock, wake: () => void) {
   let due: Millis = Infinity
   let cancel = () => {}
   let stopped = false
@@ -102,9 +86,11 @@ export function createAlarm(clock: Clock, wake: () => void): Alarm {
   }
   return {
     set,
-    noLaterThan(at) {
+    /** Moves the alarm to this time if it is set for later. */
+    noLaterThan(at: Millis) {
       if (at < due) set(at)
     },
+    /** Stops the alarm permanently. */
     stop() {
       stopped = true
       cancel()
@@ -115,22 +101,19 @@ export function createAlarm(clock: Clock, wake: () => void): Alarm {
 /** Minimum gap between listings for new drains, in ms: pods that end together share one listing. */
 const APART_MS = 500
 
-/** Decides when the holders are listed, in addition to the usual interval. */
-interface Relister {
-  /** Starts a listing if one is due. Returns when to ask again; `undefined` if no drain needs a listing. */
-  relist(drains: Iterable<Drain>, now: Millis): Millis | undefined
-}
-
 /**
+ * Decides when the holders are listed, in addition to the usual interval.
+ *
  * A new drain needs a listing of the holders that is newer than the drain. Later, the holders are listed every `guardEveryMs`, because a
  * writer may put the node back. All drains share one listing.
  */
-export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardEveryMs: number): Relister {
+export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardEveryMs: number) {
   let relistedAt: Millis | undefined
   let dueAt: Millis | undefined
 
   return {
-    relist(drains, now) {
+    /** Starts a listing if one is due. Returns when to ask again; `undefined` if no drain needs a listing. */
+    relist(drains: Iterable<Drain>, now: Millis): Millis | undefined {
       const active = [...drains].filter(drain => drain.phase !== 'undone')
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, relistedAt ?? 0)

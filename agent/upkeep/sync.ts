@@ -40,22 +40,13 @@ interface SyncOptions {
   readonly report: (service: ServiceFact, why: string | undefined) => void
 }
 
-/** Keeps the members of claimed upstreams equal to the EndpointSlices. It decides; the writer asks and writes. */
-export interface Sync {
-  /** The objects that differ from their wished state. */
-  targets(now: Millis): readonly Target[]
-  /** Reads the Service and its slices again, because the data of a silent watch may be old. */
-  prepare(target: Target): Promise<void>
-  /** The wished state of the object, which was read after `prepare`. None if `prepare` could not read the Service. */
-  wishes(target: Target, found: readonly Holder[]): readonly Wish[]
-  /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
-  members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
-}
-
 /** A claim is checked when its holder or a slice changes. For other changes, it is checked at this interval, in ms. */
 const EVERY_MS = 1000
 
-export function createSync(options: SyncOptions): Sync {
+export type Sync = ReturnType<typeof createSync>
+
+/** Keeps the members of claimed upstreams equal to the EndpointSlices. It decides; the writer asks and writes. */
+export function createSync(options: SyncOptions) {
   const { cluster, inventory, drains, isPodRange } = options
   const { pods, slices, services } = cluster
   const allows = allowedBy(options.allow)
@@ -149,7 +140,8 @@ export function createSync(options: SyncOptions): Sync {
     options.mayWrite() && isKnown() ? settled.claims.get(`${resource}/${id}`) : undefined
 
   return {
-    targets(at) {
+    /** The objects that differ from their wished state. */
+    targets(at: Millis): readonly Target[] {
       if (!isKnown()) return []
       settle()
       const problems = new Map(settled.problems)
@@ -165,7 +157,8 @@ export function createSync(options: SyncOptions): Sync {
       report(problems)
       return options.mayWrite() ? targets : []
     },
-    async prepare(target) {
+    /** Reads the Service and its slices again, because the data of a silent watch may be old. */
+    async prepare(target: Target) {
       const claim = claimOn(target)
       if (!claim) return
       refreshed.delete(claim.holder)
@@ -173,14 +166,16 @@ export function createSync(options: SyncOptions): Sync {
       settle()
       refreshed.add(claim.holder)
     },
-    wishes(target, found) {
+    /** The wished state of the object, which was read after `prepare`. None if `prepare` could not read the Service. */
+    wishes(target: Target, found: readonly Holder[]): readonly Wish[] {
       const claim = claimOn(target)
       const holder = found.find(({ key }) => key === claim?.holder)
       if (!claim || !holder || !refreshed.has(claim.holder) || refusal(claim, holder) !== undefined) return []
       const { add, remove } = edits(claim, holder)
       return [{ holder: holder.key, put: add.map(node => nodeFor(node, holder)), remove }]
     },
-    members: key => {
+    /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
+    members: (key: HolderKey): ReadonlySet<NodeKey> | undefined => {
       const claim = settled.claims.get(key)
       return claim && membersNow(claim)
     }

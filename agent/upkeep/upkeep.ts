@@ -50,18 +50,13 @@ interface GhostsOptions {
   readonly log: Log
 }
 
-/** Finds nodes whose pods are gone, and reports them. Nothing is written: the owner removes them. */
-interface Ghosts {
-  /** Called each round; checks the holders once for each of their listings. */
-  look(now: Millis): void
-  /** The ghosts by holder, as of the last listing. */
-  found(): ReadonlyMap<HolderKey, readonly Ghost[]>
-}
-
 /** How many addresses of ended pods are remembered; the oldest are dropped. */
 const REMEMBERED = 50_000
 
-export function createGhosts(options: GhostsOptions): Ghosts {
+type Ghosts = ReturnType<typeof createGhosts>
+
+/** Finds nodes whose pods are gone, and reports them. Nothing is written: the owner removes them. */
+export function createGhosts(options: GhostsOptions) {
   const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, inherited, log } = options
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
@@ -122,7 +117,8 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   }
 
   return {
-    look(now) {
+    /** Called each round; checks the holders once for each of their listings. */
+    look(now: Millis) {
       remember(now)
       const listing = inventory.readAt()
       if (listing === undefined || listing === readAt) return
@@ -140,7 +136,8 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       ghosts = new Map(haunted.map(({ holder, list }) => [holder.key, list]))
       warned = new Set(haunted.flatMap(({ holder, list }) => list.map(ghost => say(holder, ghost))))
     },
-    found: () => ghosts
+    /** The ghosts by holder, as of the last listing. */
+    found: (): ReadonlyMap<HolderKey, readonly Ghost[]> => ghosts
   }
 }
 
@@ -149,26 +146,19 @@ const AT_ONCE = 16
 /** Equal requests within this time, in ms, share one answer: a pod can be in dozens of holders. */
 const FRESH_MS = 100
 
-/**
- * Asks the API server, not the watches, about nodes that a write is about to remove. A silent or late watch shows neither that an
- * address has a new pod nor that a pod is ready again. `undefined` and `false`: no answer.
- */
-export interface Asking {
-  /** The pod of this name, if it exists: one object, at little cost. */
-  pod(name: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined>
-  /** The pods that have this address. The API server scans all pods, by first address only (dual stack). */
-  ownersOf(host: string): Promise<readonly PodFact[] | undefined>
-  /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service does not exist any more. */
-  refresh(service: ServiceName): Promise<boolean>
-}
-
 interface AskingOptions {
   readonly cluster: Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'fetchService'>
   readonly clock: Clock
   readonly log: Log
 }
 
-export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
+export type Asking = ReturnType<typeof createAsking>
+
+/**
+ * Asks the API server, not the watches, about nodes that a write is about to remove. A silent or late watch shows neither that an
+ * address has a new pod nor that a pod is ready again. `undefined` and `false`: no answer.
+ */
+export function createAsking({ cluster, clock, log }: AskingOptions) {
   const questions = new PQueue({ concurrency: AT_ONCE })
   const asked = new Map<string, { readonly at: Millis; readonly answer: Promise<unknown> }>()
 
@@ -191,14 +181,18 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
   }
 
   return {
-    pod: ({ namespace, name }) =>
+    /** The pod of this name, if it exists: one object, at little cost. */
+    pod: ({ namespace, name }: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined> =>
       once(`pod ${namespace}/${name}`, () =>
         ask({ pod: `${namespace}/${name}` }, async signal => ({
           pod: await cluster.fetchPod(namespace, name, signal)
         }))
       ),
-    ownersOf: host => once(host, () => ask({ host }, signal => cluster.fetchPodsByIp(host, signal))),
-    refresh: ({ namespace, name }) =>
+    /** The pods that have this address. The API server scans all pods, by first address only (dual stack). */
+    ownersOf: (host: string): Promise<readonly PodFact[] | undefined> =>
+      once(host, () => ask({ host }, signal => cluster.fetchPodsByIp(host, signal))),
+    /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service does not exist any more. */
+    refresh: ({ namespace, name }: ServiceName): Promise<boolean> =>
       once(`service ${namespace}/${name}`, async () => {
         const service = { namespace, name }
         return (await ask({ service }, signal => cluster.fetchService(service, signal))) === true

@@ -18,11 +18,6 @@ export interface GatewayState extends Freshness {
   readonly aheadMs: number
 }
 
-interface GatewayStateReader {
-  state(): GatewayState
-  stop(): Promise<void>
-}
-
 interface GatewayStateOptions {
   readonly api: Pick<BarrierApi, 'state' | 'entries'>
   readonly clock: Clock
@@ -44,7 +39,7 @@ const PAUSE_MS = { holding: 250, idle: 5000 }
 const CLOCK = { withinMs: 1, tries: 40 }
 
 /** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and its failures affect nothing else. */
-export function readGatewayState(options: GatewayStateOptions): GatewayStateReader {
+export function readGatewayState(options: GatewayStateOptions) {
   const { api, clock, gatewayClock, identity, isHolding, listed, tell } = options
   const ended = new AbortController()
   let current: GatewayState = {
@@ -115,7 +110,7 @@ export function readGatewayState(options: GatewayStateOptions): GatewayStateRead
   })()
 
   return {
-    state: () => current,
+    state: (): GatewayState => current,
     async stop() {
       ended.abort()
       await running

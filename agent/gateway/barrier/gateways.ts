@@ -20,22 +20,6 @@ import {
 import type { ToldAnswers } from './entry-table.ts'
 import { twinDoubt, type Freshness, type GatewayState } from './gateway-state.ts'
 
-/** All gateways. One lane for each makes all calls to it, so a slow gateway delays only its own. */
-export interface Gateways {
-  /** Takes the complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
-  list(gateways: readonly GatewayFact[]): void
-  /** Absent if no barrier is configured. */
-  readonly barrier: BarrierKeeper | undefined
-  /** Absent if the Control API is off. */
-  readonly probe: Probe | undefined
-  /** The last results of the gateway's interfaces, the most conclusive first. */
-  heard(gatewayId: string): readonly Heard[]
-  /** Called after every answer and every failure. Returns a function that unsubscribes. */
-  onChange(listener: () => void): () => void
-  /** Resolves when no call is under way. */
-  stop(): Promise<void>
-}
-
 /** The reads of the gateways' Control APIs; see `openControlLane`. */
 export interface Probe {
   want(list: readonly Wanted[]): void
@@ -123,7 +107,10 @@ export const ALWAYS_HERE: Knowledge = {
   ownerSince: () => -Infinity
 }
 
-export function createGateways({ read, clock, log, ...options }: GatewaysOptions): Gateways {
+export type Gateways = ReturnType<typeof createGateways>
+
+/** All gateways. One lane for each makes all calls to it, so a slow gateway delays only its own. */
+export function createGateways({ read, clock, log, ...options }: GatewaysOptions) {
   const listeners = createListeners()
   const tell = (): void => listeners.notify()
   /** A lane ends when its gateway is gone, or has another address. */
@@ -170,14 +157,20 @@ export function createGateways({ read, clock, log, ...options }: GatewaysOptions
   }
 
   return {
+    /** Takes the complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
     list,
+    /** Absent if no barrier is configured. */
     barrier,
+    /** Absent if the Control API is off. */
     probe,
-    heard(id) {
+    /** The last results of the gateway's interfaces, the most conclusive first. */
+    heard(id: string): readonly Heard[] {
       const { barrier, control } = lanes.get(id) ?? {}
       return [barrier?.state(), control?.freshness()].filter(one => one !== undefined)
     },
-    onChange: listener => listeners.add(listener),
+    /** Called after every answer and every failure. Returns a function that unsubscribes. */
+    onChange: (listener: () => void): (() => void) => listeners.add(listener),
+    /** Resolves when no call is under way. */
     async stop() {
       list([])
       await Promise.all(closing)

@@ -18,53 +18,25 @@ interface WriteStatus {
 }
 
 /** The state of every removal, until its drain is over: one for each node of a holder. The next pod at the node replaces this state. */
-interface WriteStatuses {
-  get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
-  set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void
-  forget(uid: PodUid): void
-}
-
-function createWriteStatuses(): WriteStatuses {
+function createWriteStatuses() {
   const all = new Map<string, { uid: PodUid; status: WriteStatus }>()
   const ofPod = new Map<PodUid, Set<string>>()
   const name = (holder: HolderKey, node: NodeKey) => `${holder} ${node}`
   return {
-    get(holder, node, uid) {
+    get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined {
       const found = all.get(name(holder, node))
       return found?.uid === uid ? found.status : undefined
     },
-    set(holder, node, uid, status) {
+    set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus) {
       const key = name(holder, node)
       all.set(key, { uid, status })
       ofPod.set(uid, (ofPod.get(uid) ?? new Set()).add(key))
     },
-    forget(uid) {
+    forget(uid: PodUid) {
       for (const key of ofPod.get(uid) ?? []) if (all.get(key)?.uid === uid) all.delete(key)
       ofPod.delete(uid)
     }
   }
-}
-
-/** Carries out removals and wishes. No part waits for it; the results are in `status`. */
-export interface Writer {
-  /**
-   * Idempotent: a change that waits or is under way is not queued again, so a plan may be submitted in every round. After a failure
-   * the next try comes after a pause.
-   */
-  submit(change: Change): void
-  /** Reads an object and applies its wishes (`RemovalTools.wishes`). Idempotent, like `submit`. */
-  tend(target: Target): void
-  status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
-  /** The plan keeps this node now: a removal that it asked for before is cancelled if it is not sent yet. */
-  keep(kept: Pick<Kept, 'holder' | 'node' | 'uid'>): void
-  /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
-  forget(uid: PodUid): void
-  /** Called when a submitted change has a result. Returns a function that unsubscribes. */
-  onChange(listener: () => void): () => void
-  /** Resolves when nothing waits and nothing is under way. */
-  idle(): Promise<void>
-  /** Abandons all waiting and running writes. */
-  stop(): Promise<void>
 }
 
 /** The tools of a removal that change nothing if they are left out. */
@@ -80,7 +52,10 @@ export interface WriterOptions
 /** Objects written at the same time. */
 const CONCURRENCY = 8
 
-export function createWriter(options: WriterOptions): Writer {
+export type Writer = ReturnType<typeof createWriter>
+
+/** Carries out removals and wishes. No part waits for it; the results are in `status`. */
+export function createWriter(options: WriterOptions) {
   const { clock, log, gatherMs = 0 } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
@@ -150,12 +125,17 @@ export function createWriter(options: WriterOptions): Writer {
   }
 
   return {
-    tend(target) {
+    /** Reads an object and applies its wishes (`RemovalTools.wishes`). Idempotent, like `submit`. */
+    tend(target: Target) {
       if (ended.signal.aborted) return
       const queue = queueOf(target)
       if (queue.tend()) begin(queue)
     },
-    submit(change) {
+    /**
+     * Idempotent: a change that waits or is under way is not queued again, so a plan may be submitted in every round. After a failure
+     * the next try comes after a pause.
+     */
+    submit(change: Change) {
       if (ended.signal.aborted) return
       const queue = queueOf(targetOf(change))
       const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid))
@@ -173,16 +153,23 @@ export function createWriter(options: WriterOptions): Writer {
       }
       if (fresh.length > 0) begin(queue)
     },
-    status: (holder, node, uid) => statuses.get(holder, node, uid),
-    keep: ({ holder, node, uid }) => queues.get(objectOf(holder))?.drop(uid, { holder, node }),
-    forget(uid) {
+    status: (holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined =>
+      statuses.get(holder, node, uid),
+    /** The plan keeps this node now: a removal that it asked for before is cancelled if it is not sent yet. */
+    keep: ({ holder, node, uid }: Pick<Kept, 'holder' | 'node' | 'uid'>) =>
+      queues.get(objectOf(holder))?.drop(uid, { holder, node }),
+    /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
+    forget(uid: PodUid) {
       for (const queue of queues.values()) queue.drop(uid)
       statuses.forget(uid)
     },
-    onChange: listener => listeners.add(listener),
+    /** Called when a submitted change has a result. Returns a function that unsubscribes. */
+    onChange: (listener: () => void): (() => void) => listeners.add(listener),
+    /** Resolves when nothing waits and nothing is under way. */
     async idle() {
       while (working.size > 0) await Promise.all(working.values())
     },
+    /** Abandons all waiting and running writes. */
     async stop() {
       ended.abort()
       await Promise.all(working.values())

@@ -103,20 +103,16 @@ async function assure(options: AssuranceOptions): Promise<Millis> {
   }
 }
 
-/** The newest proof that a watch is complete. */
-interface Assurance {
-  /** When the last successful proof was requested; `undefined` before the first one. */
-  at(): Millis | undefined
-  /** Asks for a new proof, in place of one that is still open. */
-  again(): void
-}
-
-/** @param onAssured called after each proof */
+/**
+ * The newest proof that a watch is complete.
+ *
+ * @param onAssured called after each proof
+ */
 export function createAssurance(
   options: Omit<AssuranceOptions, 'signal'>,
   stopping: AbortSignal,
   onAssured: () => void
-): Assurance {
+) {
   let assuredAt: Millis | undefined
   let asking = new AbortController()
   const ask = async (): Promise<void> => {
@@ -124,7 +120,9 @@ export function createAssurance(
     onAssured()
   }
   return {
-    at: () => assuredAt,
+    /** When the last successful proof was requested; `undefined` before the first one. */
+    at: (): Millis | undefined => assuredAt,
+    /** Asks for a new proof, in place of one that is still open. */
     again() {
       asking.abort()
       asking = new AbortController()
@@ -141,16 +139,12 @@ interface Expectation {
   readonly why: string
 }
 
-/** Changes that are known from another source, and that a watch must show in time. */
-interface Expectations {
-  expect(revision: Revision | undefined, withinMs: number, why: string): void
-  /** The stream has reached this revision. */
-  seen(revision: Revision | undefined): void
-  clear(): void
-}
-
-/** @param onMissed called once, when the first expectation is overdue; all are then dropped */
-export function createExpectations(clock: Clock, onMissed: (why: string) => void): Expectations {
+/**
+ * Changes that are known from another source, and that a watch must show in time.
+ *
+ * @param onMissed called once, when the first expectation is overdue; all are then dropped
+ */
+export function createExpectations(clock: Clock, onMissed: (why: string) => void) {
   let open: readonly Expectation[] = []
   let cancel = () => {}
   const hold = (next: readonly Expectation[]) => {
@@ -161,10 +155,11 @@ export function createExpectations(clock: Clock, onMissed: (why: string) => void
     if (first) cancel = clock.alarm(first.by, () => (hold([]), onMissed(first.why)))
   }
   return {
-    expect(revision, withinMs, why) {
+    expect(revision: Revision | undefined, withinMs: number, why: string) {
       hold([...open, { revision, by: clock.now() + withinMs, why }])
     },
-    seen(revision) {
+    /** The stream has reached this revision. */
+    seen(revision: Revision | undefined) {
       if (open.length === 0) return
       const left = open.filter(e => e.revision !== undefined && isLater(e.revision, revision))
       if (left.length !== open.length) hold(left)

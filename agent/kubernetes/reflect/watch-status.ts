@@ -70,23 +70,6 @@ export function combine(name: PartName, all: readonly WatchStatus[]): Part {
   }
 }
 
-/** Whether a watch is live, and since when. The only owner of that state. */
-interface Liveness {
-  state(): WatchState
-  /** Why it is not live, in words; empty if it is. */
-  problem(): string
-  /** Whether the first list is complete. */
-  isSynced(): boolean
-  /** Everything was listed. */
-  synced(): void
-  /** A new watch is being tried. */
-  begun(): void
-  live(): void
-  lost(why: string): void
-  /** How long the present or last watch has lived, in ms; 0 if it was never live. */
-  livedMs(): number
-}
-
 interface LivenessOptions {
   readonly clock: Clock
   readonly log: Log
@@ -95,7 +78,8 @@ interface LivenessOptions {
   readonly facts: () => Readonly<Record<string, unknown>>
 }
 
-export function createLiveness({ clock, log, onChange, facts }: LivenessOptions): Liveness {
+/** Whether a watch is live, and since when. The only owner of that state. */
+export function createLiveness({ clock, log, onChange, facts }: LivenessOptions) {
   let state: WatchState = 'connecting'
   let problem = 'not connected yet'
   let isSynced = false
@@ -114,33 +98,27 @@ export function createLiveness({ clock, log, onChange, facts }: LivenessOptions)
   }
 
   return {
-    state: () => state,
-    problem: () => problem,
-    isSynced: () => isSynced,
+    state: (): WatchState => state,
+    /** Why it is not live, in words; empty if it is. */
+    problem: (): string => problem,
+    /** Whether the first list is complete. */
+    isSynced: (): boolean => isSynced,
+    /** Everything was listed. */
     synced: () => void (isSynced = true),
+    /** A new watch is being tried. */
     begun: () => void (liveSince = undefined),
     live() {
       liveSince = clock.now()
       become('live', '')
     },
-    lost: why => become(isSynced ? 'stale' : 'connecting', why),
-    livedMs: () => (liveSince === undefined ? 0 : clock.now() - liveSince)
+    lost: (why: string) => become(isSynced ? 'stale' : 'connecting', why),
+    /** How long the present or last watch has lived, in ms; 0 if it was never live. */
+    livedMs: (): number => (liveSince === undefined ? 0 : clock.now() - liveSince)
   }
 }
 
 /** The next step of a reflector. A list must show at least the revision `from`, if there is one. */
 type Step = { readonly does: 'watch' } | { readonly does: 'list'; readonly from: Revision | undefined }
-
-/** Decides whether to list or to watch. The only owner of that state. */
-interface NextStep {
-  step(): Step
-  /** The list is complete. */
-  listed(): void
-  /** The watch has sent an event. */
-  heard(): void
-  /** @param at the revision that the watch has reached */
-  failed(error: unknown, at: Revision | undefined): void
-}
 
 /** After this many consecutive failures without a single event, everything is listed again. */
 const FRUITLESS = 3
@@ -150,14 +128,18 @@ export class Doubted extends Error {
   override readonly name = 'Doubted'
 }
 
-export function createNextStep(): NextStep {
+/** Decides whether to list or to watch. The only owner of that state. */
+export function createNextStep() {
   let next: Step = { does: 'list', from: undefined }
   let fruitless = 0
   return {
-    step: () => next,
+    step: (): Step => next,
+    /** The list is complete. */
     listed: () => void (next = { does: 'watch' }),
+    /** The watch has sent an event. */
     heard: () => void (fruitless = 0),
-    failed(error, at) {
+    /** @param at the revision that the watch has reached */
+    failed(error: unknown, at: Revision | undefined) {
       const isOutdated = isExpired(error) || isFromTheFuture(error)
       fruitless += 1
       if (error instanceof Doubted || isFromTheFuture(error)) next = { does: 'list', from: undefined }

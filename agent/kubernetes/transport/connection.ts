@@ -247,14 +247,6 @@ export async function patiently(
   }
 }
 
-/** How far the API server's clock is behind the agent's, from the Date headers of its answers. */
-interface ClockOffset {
-  /** @param askedAt when the request was sent. @param heardAt when the head of its answer came: the server read its clock in between */
-  note(date: string | undefined, askedAt: Millis, heardAt: Millis): void
-  /** The ms to add to a time of the API server to convert it to the agent's clock; 0 while the clocks may agree. */
-  behindMs(): number
-}
-
 /** The resolution of Date headers: whole seconds. */
 const RESOLUTION_MS = 1000
 /** How many answers count: clocks drift, and a single answer may not show a small step of the clock. */
@@ -266,20 +258,23 @@ interface Bounds {
 }
 
 /**
+ * How far the API server's clock is behind the agent's, from the Date headers of its answers.
+ *
  * Each answer gives a lower and an upper bound of the offset, however its time divides between request and response (Cristian's algorithm).
  * The offset lies where the bounds of the last ten answers overlap. The lower end of that range is used, because it is never too high.
  * So deadlines may come early (by a second and the time of the quickest answer), but not late. If the range includes 0, the offset is 0, so
  * a server whose clock is ahead by less than that counts as equal. An answer outside of the range shows that the server's clock was set. A
  * smaller step has its full effect after ten more answers.
  */
-export function createClockOffset(): ClockOffset {
+export function createClockOffset() {
   let samples: Bounds[] = []
   const common = (): Bounds => ({
     least: Math.max(...samples.map(({ least }) => least)),
     most: Math.min(...samples.map(({ most }) => most))
   })
   return {
-    note(date, askedAt, heardAt) {
+    /** @param askedAt when the request was sent. @param heardAt when the head of its answer came: the server read its clock in between */
+    note(date: string | undefined, askedAt: Millis, heardAt: Millis) {
       const at = Date.parse(date ?? '')
       if (Number.isNaN(at)) return
       const sample = { least: askedAt - at - RESOLUTION_MS, most: heardAt - at }
@@ -287,7 +282,8 @@ export function createClockOffset(): ClockOffset {
       const { least, most } = common()
       if (least > most) samples = [sample]
     },
-    behindMs() {
+    /** The ms to add to a time of the API server to convert it to the agent's clock; 0 while the clocks may agree. */
+    behindMs(): number {
       if (samples.length === 0) return 0
       const { least, most } = common()
       return least <= 0 && most >= 0 ? 0 : least

@@ -14,14 +14,6 @@ export interface HeldHook {
   readonly stop: Stop | undefined
 }
 
-/** The held hooks. Only rounds answer them; otherwise a hook ends by its signal. */
-export interface Hooks {
-  hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
-  held(): readonly HeldHook[]
-  uids(): ReadonlySet<PodUid>
-  answer(hook: Hook, ack: Ack): void
-}
-
 interface HooksOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'verifyWatch'>
   /** See `createFreshWatch`. */
@@ -32,11 +24,14 @@ interface HooksOptions {
   readonly wake: () => void
 }
 
-export function createHooks({ cluster, freshWatch, proven, wake }: HooksOptions): Hooks {
+export type Hooks = ReturnType<typeof createHooks>
+
+/** The held hooks. Only rounds answer them; otherwise a hook ends by its signal. */
+export function createHooks({ cluster, freshWatch, proven, wake }: HooksOptions) {
   const entries = new Map<string, HeldHook & { readonly resolve: (ack: Ack) => void }>()
 
   return {
-    hold({ hook, pod, isOwn = false }, signal) {
+    hold({ hook, pod, isOwn = false }: HoldRequest, signal: AbortSignal): Promise<Ack> {
       const ack = proven(hook)
       if (ack) return Promise.resolve(ack)
       return new Promise<Ack>((resolve, reject) => {
@@ -62,9 +57,9 @@ export function createHooks({ cluster, freshWatch, proven, wake }: HooksOptions)
         wake()
       })
     },
-    held: () => [...entries.values()],
-    uids: () => new Set([...entries.values()].map(({ pod }) => pod.uid)),
-    answer: (hook, ack) => entries.get(hook.id)?.resolve(ack)
+    held: (): readonly HeldHook[] => [...entries.values()],
+    uids: (): ReadonlySet<PodUid> => new Set([...entries.values()].map(({ pod }) => pod.uid)),
+    answer: (hook: Hook, ack: Ack) => entries.get(hook.id)?.resolve(ack)
   }
 }
 
