@@ -203,6 +203,13 @@ describe('doctor: wired to the agent’s clients', () => {
     )
   })
 
+  it('needs no Admin API with the plugin', async () => {
+    const settings = config({ APISIX_ADMIN_URL: undefined, APISIX_BARRIER_TOKEN: 't' })
+    const checks = doctorChecks(settings, clients([], { admin: undefined }))
+    const { findings } = await examine(checks, systemClock)
+    expect(findings.map(({ name }) => name)).to.include('pods').and.not.include('admin-api')
+  })
+
   it('reads the holders from the document of the Admin API in standalone mode', async () => {
     const settings = config({
       APISIX_ADMIN_URL: url,
