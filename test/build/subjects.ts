@@ -299,13 +299,12 @@ function proving(
     return { kind, grade, places, ...forced, ...longLived, why, ...shown }
   }
   const { until, lastEndpoint, barred, vain, change } = verdict
-  const marks = vain ? { vain, ...(change && { change }) } : {}
   return {
     kind,
-    until: until ?? 'never',
-    lastEndpoint,
-    barred,
-    ...marks,
+    ...(until !== undefined && { until }),
+    ...(lastEndpoint && { lastEndpoint }),
+    ...(barred && { barred }),
+    ...(vain && { vain, ...(change && { change }) }),
     why,
     ...shown
   }

@@ -1,24 +1,34 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 
 import { expect } from 'chai'
-import { parseDocument } from 'yaml'
+import { isScalar, parseDocument, visit, type Node } from 'yaml'
 
 import { SUBJECTS } from '../build/subjects.ts'
 
 /**
- * Runs every case of `test/cases`, which has `given`, `now`, `expect` and one line of prose. A new case needs no code.
+ * Runs every case of `test/cases`, which has `given`, `now` (default: 0), `expect` and one line of prose. A new case needs no code.
  * `UPDATE=1` rewrites the expected results. Review the diff then.
  */
 interface Case {
   readonly case: string
   readonly why: string
   readonly given: never
-  readonly now: number
+  readonly now?: number
   readonly expect: unknown
 }
 
 const folder = new URL('../cases/', import.meta.url)
 const update = process.env.UPDATE === '1'
+
+/** Lists of single words are written in one line. */
+const written = (node: Node): Node => {
+  visit(node, {
+    Seq(_, list) {
+      list.flow = list.items.every(item => isScalar(item) && !/\s/.test(String(item.value)))
+    }
+  })
+  return node
+}
 
 for (const file of readdirSync(folder).filter(name => name.endsWith('.yaml'))) {
   const subject = SUBJECTS[file.replace(/(-.*)?\.yaml$/, '') as keyof typeof SUBJECTS]
@@ -33,8 +43,8 @@ for (const file of readdirSync(folder).filter(name => name.endsWith('.yaml'))) {
     })
     cases.forEach((c, index) =>
       it(c.case, () => {
-        const told = subject(c.given, c.now)
-        if (update) document.setIn([index, 'expect'], document.createNode(told))
+        const told = subject(c.given, c.now ?? 0)
+        if (update) document.setIn([index, 'expect'], written(document.createNode(told)))
         else expect(told).to.deep.equal(c.expect)
       })
     )
