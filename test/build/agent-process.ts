@@ -12,7 +12,6 @@ export interface AgentProcess {
   readonly port: number
   /** Its log so far, by line. */
   lines(): readonly Record<string, unknown>[]
-  leads(): boolean
   /** Freezes the process (SIGSTOP), or resumes it; the agent does not notice the gap. */
   pause(): void
   resume(): void
@@ -62,7 +61,6 @@ export async function startAgentProcess(
       lines,
       pause: () => void child.kill('SIGSTOP'),
       resume: () => void child.kill('SIGCONT'),
-      leads: () => lines().findLast(({ msg }) => msg === 'leadership')?.['leads'] === true,
       end
     }
   } catch (error) {

@@ -53,6 +53,8 @@ export interface Rig extends Pods, Holders {
   evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void
+  /** Resolves when every gateway has this state for the pod's address. */
+  entryIs(state: 'free' | 'draining' | 'sealed', pod: TestPod): Promise<void>
   /** Makes a pod that looks like a gateway at this address. */
   showGateway(name: string, host: string): void
   /** Methods and paths of all writes that the agent sent to the Admin API. */
@@ -286,6 +288,10 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
     },
     showGateway: (name, host) => showGateway(kubernetes, { name, host }),
     gatewayIs: (gateway, state) => changeGateway(kubernetes, gateway, state),
+    entryIs: (state, { name, ip, port }) =>
+      until(`the entry of ${name} is ${state} at every gateway`, () =>
+        apisix.gateways.every(({ barrier }) => barrier?.entries.look(ip, port) === state)
+      ),
     overwritten: () => judge.overwritten(),
     unlisted: () => judge.unlisted(),
     violations: () => judge.violations(),

@@ -63,13 +63,12 @@ describe('feature: a gateway that reported requests during a drain', () => {
 
   test('its lag ends at the seal; the end of the request in flight is shown apart (D3)', async start => {
     const rig = await start()
-    const { gateway, old, backend, hook } = await saidBusy(rig)
+    const { old, backend, hook } = await saidBusy(rig)
     const moments = () => {
       const drain = rig.agent.loop.drains().get(old.uid as PodUid)
       return drain && momentsOf(drain, rig.agent.loop.status(drain.uid))
     }
-    const sealedHere = () => gateway.barrier?.entries.look(old.ip, old.port) === 'sealed'
-    await until('the gateway has sealed it', sealedHere)
+    await rig.entryIs('sealed', old)
     await until('the agent knows', () => moments()?.sealedAt != null)
     expect(moments()).to.include({ confirmedAt: null, idleAt: null })
     const heldUntil = Date.now()

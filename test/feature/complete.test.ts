@@ -83,9 +83,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
       rig.end(old)
       let answered = false
       const hook = rig.hook(old).finally(() => (answered = true))
-      const sealed = () =>
-        rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
-      await until('both have sealed it', sealed)
+      await rig.entryIs('sealed', old)
       expect(answered).to.equal(false)
       backend.release()
       other.release()

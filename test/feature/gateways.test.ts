@@ -192,7 +192,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     await until('a slow request is at the pod', () => backend.open > 0)
     rig.end(old)
     const hook = rig.hook(old)
-    await until('it is sealed', () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    await rig.entryIs('sealed', old)
     const joined = await rig.addGateway()
     await until('the new one is told', () => joined.barrier?.entries.look(old.ip, old.port) === 'sealed')
     backend.release()

@@ -136,9 +136,7 @@ describe('feature: the barrier', () => {
     rig.end(old)
     let answered = false
     const hook = rig.hook(old).finally(() => (answered = true))
-    await until('both gateways have sealed it', () =>
-      rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
-    )
+    await rig.entryIs('sealed', old)
     const [drain] = rig.agent.loop.drains().values()
     expect(drain?.phase).to.equal('draining')
     expect(answered).to.equal(false)
@@ -207,7 +205,7 @@ describe('feature: the barrier', () => {
     for (const until = performance.now() + 1500; performance.now() < until;)
       expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
     for (const worker of gateway!.workers) worker.restoreWatch()
-    await until('it is sealed', () => gateway!.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    await rig.entryIs('sealed', old)
     backend.release()
     expect((await hook).body).to.include({ evidence: 'barrier' })
     expect((await slow).status).to.equal(200)
@@ -257,9 +255,7 @@ describe('feature: the barrier', () => {
     first!.barrier?.inflight.up(old.ip, old.port, 'long')
     rig.end(old)
     const hook = rig.hook(old)
-    await until('it is sealed', () =>
-      rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
-    )
+    await rig.entryIs('sealed', old)
     let isAnswered = false
     void hook.then(() => (isAnswered = true))
     await until('the agent has read the seal', () => {

@@ -1,51 +1,13 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { pair } from '../build/pair.ts'
-import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Begins a drain that cannot end yet, because its gateway is slow to apply writes. */
-async function midDrain(rig: Rig) {
-  const [old, fresh] = await pair(rig, { graceSeconds: 20 })
-  rig.end(old)
-  return { old, fresh }
-}
-
-describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
-  const test = sideBySide({
-    applyDelay: () => 700
-  })
-
-  const broken: Readonly<Record<string, (rig: Rig) => unknown>> = {
-    'the API server restarts, and every older version is 410': rig =>
-      rig.kubernetes.faults.restart({ downMs: 200 }),
-    'the history expires and the watches end (410)': rig => {
-      rig.kubernetes.faults.expireHistory()
-      rig.kubernetes.faults.endWatches()
-    },
-    'the watches fall silent': rig => rig.kubernetes.faults.muteWatches(),
-    'every connection is reset': rig => rig.kubernetes.faults.dropConnections(),
-    'the token is refused for a while': rig => {
-      const undo = rig.kubernetes.faults.answer(401)
-      rig.kubernetes.faults.endWatches()
-      setTimeout(undo, 300)
-    }
-  }
-  for (const [what, breakIt] of Object.entries(broken))
-    test(`${what}: the hook is answered, nothing is lost`, async start => {
-      const rig = await start()
-      const { old, fresh } = await midDrain(rig)
-      const hook = rig.hook(old)
-      await until('the hook is held', () => rig.agent.loop.held().length === 1)
-      await breakIt(rig)
-      const { status, body } = await hook
-      expect(status).to.equal(200)
-      expect(body).to.include({ result: 'drained', evidence: 'observed' })
-      expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
-    })
+describe('feature: the API server is away', () => {
+  const test = sideBySide()
 
   test('a pod that disappeared while the API server was down is forgotten, and its node removed', async start => {
-    const rig = await start({ applyDelay: () => 5 })
+    const rig = await start()
     const [old, fresh] = await pair(rig)
     const back = rig.kubernetes.faults.restart({ downMs: 300 })
     rig.end(old)
@@ -61,10 +23,9 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
   const test = sideBySide({ gateways: 2 })
 
   test('held hooks are broken off so that they call again, and the next agent continues the drain', async start => {
-    const rig = await start({
-      applyDelay: () => 700
-    })
-    const { old, fresh } = await midDrain(rig)
+    const rig = await start({ applyDelay: () => 700 })
+    const [old, fresh] = await pair(rig, { graceSeconds: 20 })
+    rig.end(old)
     const first = rig.hook(old).catch(() => 'broken off')
     await until('the hook is held', () => rig.agent.loop.held().length === 1)
     await rig.agent.close()
@@ -87,16 +48,14 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
     await until('requests are at the pod', () => backends[0]!.open > 0)
     rig.end(old)
     const first = rig.hook(old).catch(() => 'broken off')
-    await until('it is sealed', () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    await rig.entryIs('sealed', old)
     await rig.agent.close()
     expect(await first).to.equal('broken off')
     await rig.gateways[1]!.restart()
     const next = await rig.startAgent()
     await until('the new one is ready', () => next.missing().length === 0)
     const again = rig.hook(old)
-    await until('both have sealed it', () =>
-      rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
-    )
+    await rig.entryIs('sealed', old)
     for (const backend of backends) backend.release()
     // The proof must come whether or not the old agent has removed the node from its holder.
     const { body } = await again

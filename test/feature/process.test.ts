@@ -68,22 +68,6 @@ describe('the program', () => {
     expect((await program(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/)
   })
 
-  it('reports the error in a command line, and exits with 2', async () => {
-    const { code, err, out } = await program(['--confg', 'x'])
-    expect({ code, out }).to.deep.equal({ code: 2, out: '' })
-    expect(err).to.match(/no option --confg; there are --config, /)
-  })
-
-  it('lists every error of a configuration, and exits with 2', async () => {
-    const broken = await write('broken.yaml', { apisix: { admin: {} }, drain: { reserve: 'soon' }, srve: {} })
-    const { code, err } = await program(['--config', broken])
-    expect(code).to.equal(2)
-    expect(err)
-      .to.match(/apisix\.admin\.url/)
-      .and.match(/drain\.reserve/)
-      .and.match(/srve: no such setting; there are kubernetes, .*serve/)
-  })
-
   it('prints the configuration with every default, and no secret', async () => {
     const { code, out } = await program(['--config', file, '--print-config'])
     expect(code).to.equal(0)
@@ -101,15 +85,6 @@ describe('the program', () => {
     expect(findings.filter(({ level }) => level === 'fail')).to.deep.equal([])
     expect({ healthy, code }).to.deep.equal({ healthy: true, code: 0 })
     expect(findings.map(({ name }) => name)).to.include.members(['kubernetes', 'rbac', 'admin-api', 'pods'])
-  })
-
-  it('doctor names the remedy when the key is refused, and exits with 1', async () => {
-    const apisix = settings['apisix'] as Record<string, unknown>
-    const admin = { url: world.gateways.admin.url, keyFile: await write('wrong-key', 'not-the-key') }
-    const wrong = await write('wrong-key.yaml', { ...settings, apisix: { ...apisix, admin } })
-    const { code, out } = await program(['doctor', '--config', wrong])
-    expect(code).to.equal(1)
-    expect(out).to.match(/FAIL {2}admin-api: .*\n +-> .*key/)
   })
 
   it('prints what others say without control characters (S11)', async () => {
@@ -173,17 +148,5 @@ describe('the program', () => {
     expect(out)
       .to.match(/"msg":"stopped"/)
       .and.not.match(/"level":"(error|fatal)"/)
-  })
-
-  it('reports why it cannot start, and exits with 1', async () => {
-    const inUse = Number(new URL(world.gateways.admin.url).port)
-    const serve = {
-      host: new URL(world.gateways.admin.url).hostname,
-      port: inUse,
-      dashboard: { enabled: false }
-    }
-    const { code, err } = await program(['--config', await write('taken.yaml', { ...settings, serve })])
-    expect(code).to.equal(1)
-    expect(err).to.match(/could not start: .*EADDRINUSE/)
   })
 })

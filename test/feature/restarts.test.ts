@@ -3,7 +3,6 @@ import { ranMs, until } from '../build/apisix.ts'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { PodUid } from '../../agent/rules/drain/facts.ts'
 import type { TestAgent } from '../build/agent.ts'
-import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { callHook } from '../build/hook.ts'
 import { ownWay } from '../build/own-way.ts'
 import { serving } from '../build/pair.ts'
@@ -123,8 +122,7 @@ describe('feature: a container restarts, and its pod stays', () => {
   /** The hook calls this agent. Resolves when every gateway has sealed the pod. */
   async function stops(rig: Rig, old: TestPod, agent: TestAgent) {
     const answered = rig.hook(old, 'container=app&sleep=10m', undefined, agent)
-    const isSealed = ({ barrier }: Gateway) => barrier?.entries.look(old.ip, old.port) === 'sealed'
-    await until('it is sealed', () => rig.gateways.every(isSealed))
+    await rig.entryIs('sealed', old)
     await answered
   }
   /** Two agents, of which the first one got the hook of the first pod. */

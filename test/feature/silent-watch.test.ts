@@ -22,10 +22,7 @@ describe('feature: the watch falls silent after the ack', () => {
     const next = rig.pod('web-3', { ip: old.ip })
     rig.upstream('web', [next, other])
     // The guard lists the holders, finds the address again, and asks which pod has it.
-    await until(
-      'the entry is lifted',
-      () => rig.gateways[0]!.barrier?.entries.look(next.ip, next.port) === 'free'
-    )
+    await rig.entryIs('free', next)
     expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([next.node, other.node].toSorted())
     expect(rig.violations()).to.deep.equal([])
   })

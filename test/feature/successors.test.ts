@@ -76,10 +76,7 @@ describe('feature: successors', () => {
     const { old, next } = await lateOwner(rig, { next: { ready: false } })
     rig.end(old)
     const hook = rig.hook(old)
-    await until(
-      'the entry is held',
-      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'draining'
-    )
+    await rig.entryIs('draining', old)
     expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-1' })
     rig.isReady(next, true)
     rig.service('web', [old, next])
@@ -300,7 +297,7 @@ describe('feature: successors', () => {
     rig.end(next)
     const hook = rig.hook(next)
     const gateway = rig.gateways[0]!
-    await until('the entry is held', () => gateway.barrier?.entries.look(next.ip, next.port) === 'draining')
+    await rig.entryIs('draining', next)
     const expires = () => gateway.barrier!.entries.ofUid(old.uid)[0]!.expires
     const before = expires()
     await until('the entry of the first pod was put twice more', () => expires() > before + 1.5)
@@ -333,10 +330,7 @@ describe('feature: successors', () => {
     await rig.serve(next)
     rig.isReady(next, true)
     rig.service('web', [successor, next])
-    await until(
-      'the entry is lifted',
-      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'free'
-    )
+    await rig.entryIs('free', old)
     expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
     expect(rig.writes).to.deep.equal([])
   })
@@ -431,10 +425,7 @@ describe('feature: successors', () => {
     const goneAt = performance.now()
     rig.gone(old)
     rig.service('web', [next])
-    await until(
-      'the entry is sealed',
-      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed'
-    )
+    await rig.entryIs('sealed', old)
     expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
     expect(rig.writes).to.deep.equal([])
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])

@@ -257,10 +257,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect(await bodies()).to.deep.equal(new Set(['web-1', 'web-2']))
     rig.end(old)
     const hook = rig.hook(old)
-    await until(
-      'the entry is sealed',
-      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed'
-    )
+    await rig.entryIs('sealed', old)
     expect(await bodies()).to.deep.equal(new Set(['web-2']))
     await hook
   })
