@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { bare, kinds, only, render, WEBHOOK, type Manifest } from './helm.ts'
+import { bare, kinds, only, render, type Manifest } from './helm.ts'
 import { firstContainer, podOf } from './pods.ts'
 
 describe('chart options', () => {
@@ -61,63 +61,29 @@ describe('chart options', () => {
     expect(() => bare({ 'ingress.enabled': true })).to.throw(/ingress\.host: the name of the page is missing/)
   })
 
+  // What they open otherwise is in grants.yaml.
   describe('network policies', () => {
     const policy = (name: string, manifests: readonly Manifest[]) =>
       manifests.find(
         ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === `apisix-drain-${name}`
       )?.['spec']
     const enabled = { 'networkPolicy.enabled': true }
-    const tcp = (port: number) => ({ port, protocol: 'TCP' })
 
-    it('admit the API server if there is a webhook', () => {
-      const [, webhook] = (policy('hooks', bare({ ...enabled, ...WEBHOOK })) as { ingress: unknown[] })
-        .ingress
-      expect(webhook).to.deep.equal({ ports: [{ port: 'webhook', protocol: 'TCP' }] })
-    })
-
-    it('let the agents reach the barrier of a plugin that the chart brings', () => {
-      const { egress } = policy('reach', bare({ ...enabled, 'plugin.enabled': true })) as {
-        egress: { ports: unknown[] }[]
-      }
-      expect(egress.flatMap(({ ports }) => ports)).to.deep.include(tcp(9092))
-    })
-
-    it('admit hooks from everywhere, or from the configured sources', () => {
-      expect(policy('hooks', bare(enabled))).to.deep.include({
-        policyTypes: ['Ingress'],
-        ingress: [{ ports: [{ port: 'http', protocol: 'TCP' }] }]
-      })
+    it('admit hooks from the configured sources', () => {
       const hooksFrom = [{ namespaceSelector: { matchLabels: { hooks: 'yes' } } }]
       expect(policy('hooks', bare({ ...enabled, 'networkPolicy.hooksFrom': hooksFrom })))
         .to.have.nested.property('ingress[0].from')
         .that.deep.equals(hooksFrom)
     })
 
-    it('admit to the dashboard and the metrics the namespace of the release, or the configured sources', () => {
-      const page = (values: Record<string, unknown> = {}) => policy('page', bare({ ...enabled, ...values }))
+    it('admit the configured sources to the dashboard and the metrics', () => {
+      const page = (values: Record<string, unknown>) => policy('page', bare({ ...enabled, ...values }))
       const ports = [{ port: 'page', protocol: 'TCP' }]
-      expect(page()).to.deep.include({
-        policyTypes: ['Ingress'],
-        ingress: [{ ports, from: [{ podSelector: {} }] }]
-      })
       const pageFrom = [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }]
-      expect(page({ 'networkPolicy.pageFrom': pageFrom })).to.deep.include({
-        ingress: [{ ports, from: pageFrom }]
-      })
+      const ingress = [{ ports, from: pageFrom }]
+      expect(page({ 'networkPolicy.pageFrom': pageFrom })).to.deep.include({ ingress })
       expect(page({ 'networkPolicy.pageFrom': [] })).to.deep.include({ ingress: [{ ports }] })
       expect(page({ 'config.serve.pagePort': null })).to.equal(undefined)
-    })
-
-    it('let the agent reach DNS, the API server and the gateways, and nothing else', () => {
-      const apisix = { matchLabels: { 'app.kubernetes.io/name': 'apisix' } }
-      expect(policy('reach', bare(enabled))).to.deep.include({
-        policyTypes: ['Egress'],
-        egress: [
-          { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
-          { ports: [tcp(443), tcp(6443)] },
-          { ports: [tcp(9180), tcp(9090)], to: [{ namespaceSelector: {}, podSelector: apisix }] }
-        ]
-      })
     })
 
     it('open the ports that the configuration uses', () => {
