@@ -42,12 +42,6 @@ describe('http', () => {
     expect((await get('/readyz')).status).to.equal(200)
   })
 
-  it('/metrics is in the format of Prometheus', async () => {
-    const response = await setUp().get('/metrics')
-    expect(response.headers.get('content-type')).to.match(/^text\/plain; version=0.0.4/)
-    expect(await response.text()).to.include('# TYPE apisix_drain_hook_answers_total counter')
-  })
-
   const open = { guard: createGuard({ kind: 'none' }, manualClock()), assets: undefined, share: () => ({}) }
 
   it('/api/state is the last snapshot, and 503 before there is one', async () => {

@@ -101,15 +101,6 @@ describe('TLS to APISIX', () => {
       ca = next.ca
       await call()
       expect(shown).to.have.length(1)
-    })
-  }
-
-  for (const what of ['the Admin API', 'a Barrier API'] as const) {
-    it(`${what} is called if its certificate is from the CA`, async () => {
-      const certificate = await right()
-      const { port, shown } = await serve(certificate)
-      await clients(port, certificate.ca)[what]()
-      expect(shown).to.have.length(1)
       expect(shown[0]).to.include(SECRET)
     })
 

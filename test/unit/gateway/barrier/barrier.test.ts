@@ -340,16 +340,6 @@ describe('barrier keeper', () => {
     expect(reading('2')).to.deep.include({ instance: barrier.instance, fit: false, binding: false })
   })
 
-  it('reads an unfit answer with requests in flight as busy', async () => {
-    const g = await kept({}, { unfit: 'a second nginx serves' })
-    keeper.desire([entry('1')])
-    await isRead('1')
-    expect(reading('1')?.binding).to.equal(false)
-    g.barrier.inflight.up('10.0.0.1', 80, 'requests')
-    await until('it is busy', () => reading('1')?.inflight.requests === 1)
-    expect(reading('1')).to.deep.include({ fit: false, binding: true })
-  })
-
   it('renews and removes nothing after an absence until a round with current data desires the entries', async () => {
     const g = await serve('127.0.7.1')
     const at = { resumed: -Infinity, known: -Infinity }

@@ -2,10 +2,7 @@ import { expect } from 'chai'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createConnection } from '../../../../agent/kubernetes/transport/connection.ts'
 import { loadCredentials } from '../../../../agent/kubernetes/transport/credentials.ts'
-import { systemClock } from '../../../../agent/base/clock.ts'
-import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
 const ACCOUNT = 'var/run/secrets/kubernetes.io/serviceaccount'
@@ -139,22 +136,5 @@ describe('watch: credentials', () => {
       expect(() => load(broken), problem).to.throw(problem)
     }
     expect(() => load({ kind: 'kubeconfig', file: join(dir, 'absent') })).to.throw('absent')
-  })
-
-  it('of the stand-in are accepted by the stand-in', async () => {
-    const kubernetes: Kubernetes = await startKubernetes()
-    const file = join(dir, 'sandbox')
-    await kubernetes.writeKubeconfig(file)
-    const connection = createConnection(
-      loadCredentials({ kind: 'kubeconfig', file }, systemClock),
-      systemClock
-    )
-    try {
-      const reply = await connection.request('GET', '/api/v1/namespaces/default')
-      expect(reply.status).to.equal(200)
-    } finally {
-      await connection.close()
-      await kubernetes.close()
-    }
   })
 })

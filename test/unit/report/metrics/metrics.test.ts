@@ -169,12 +169,6 @@ describe('drains that expire', () => {
     return Object.fromEntries(values.map(({ labels, value }) => [labels.gateway, value]))
   }
 
-  it('are counted for each gateway that has not confirmed', async () => {
-    expect(await expired())
-      .to.include({ 'apisix-1': 1 })
-      .and.not.have.property('apisix-0')
-  })
-
   it('are not counted if a last node had to stay, or if only requests in flight were left', async () => {
     expect(await expired({ lastEndpoint: true })).to.deep.equal({})
     expect(await expired({ barred: true })).to.deep.equal({})

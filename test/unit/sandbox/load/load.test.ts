@@ -1,29 +1,16 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
-import { WebSocketServer, type WebSocket } from 'ws'
 import { startLoad } from '../../../../sandbox/load/generate.ts'
-import { nextShot } from '../../../../sandbox/load/mix.ts'
-import type { LoadOptions, LoadResult, Traffic } from '../../../../sandbox/load/options.ts'
-import { openWebsocket } from '../../../../sandbox/load/websocket.ts'
-import { createRandom } from '../../../../sandbox/random.ts'
+import type { LoadOptions, LoadResult } from '../../../../sandbox/load/options.ts'
 import { until } from '../../../build/apisix.ts'
 
 const servers: Server[] = []
 
-/** Accepts websockets, and calls `act` with each. */
-const accept = (act: (client: WebSocket) => void) => (server: Server) => {
-  const websockets = new WebSocketServer({ noServer: true })
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-    websockets.handleUpgrade(request, socket, head, act)
-  )
-}
-
-async function serve(listener: RequestListener | Server): Promise<string> {
-  const server = typeof listener === 'function' ? createServer(listener) : listener
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   servers.push(server)
@@ -110,53 +97,5 @@ describe('sandbox/load', () => {
     expect(byRequest.post.failed).to.equal(byRequest.post.requests).and.to.be.above(0)
     expect(byRequest.get.failed).to.equal(0)
     expect(byKind.truncated).to.equal(byRequest.post.failed)
-  })
-
-  const upgraded: readonly [string, (server: Server) => void, string][] = [
-    [
-      'one that is refused',
-      server => server.on('request', (_, response) => response.writeHead(503).end()),
-      'status'
-    ],
-    ['one that breaks off', accept(client => client.terminate()), 'truncated'],
-    ['one that is closed with 1001', accept(client => client.close(1001)), 'ok']
-  ]
-  for (const [what, prepare, expected] of upgraded) {
-    it(`counts a websocket: ${what}`, async () => {
-      const server = createServer()
-      prepare(server)
-      const outcome = await openWebsocket(new URL(await serve(server)), 60_000, 60_000)
-      expect(outcome.ok ? 'ok' : outcome.kind).to.equal(expected)
-    })
-  }
-
-  it('never retries: each request arrives once', async () => {
-    let arrived = 0
-    const url = await serve(request => {
-      arrived++
-      request.socket.resetAndDestroy()
-    })
-    const { requests } = await load(url)
-    expect(arrived).to.equal(requests)
-  })
-})
-
-describe('sandbox/load: the mix', () => {
-  const draw = (seed: number, traffic: Traffic = 'all') => {
-    const random = createRandom(seed)
-    return Array.from({ length: 2000 }, () => nextShot(random, traffic))
-  }
-
-  it('is the same for the same seed', () => {
-    expect(draw(7)).to.deep.equal(draw(7))
-    expect(draw(7)).to.not.deep.equal(draw(8))
-  })
-
-  it('has slow requests and uploads unless they are left out, and POSTs always', () => {
-    const kinds = (traffic: Traffic) => [...new Set(draw(1, traffic).map(({ kind }) => kind))].toSorted()
-    const quick = ['get', 'get-new-connection', 'post']
-    expect(kinds('quick')).to.deep.equal(quick)
-    expect(kinds('no-uploads')).to.deep.equal([...quick, 'slow'])
-    expect(kinds('all')).to.deep.equal([...quick, 'slow', 'upload'])
   })
 })
