@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 49263,
+  'tests: lines': 49272,
   'tests: files': 417,
   'Markdown: bytes': 238266,
   settings: 37,

@@ -207,7 +207,9 @@ describe('doctor: wired to the agent’s clients', () => {
     const settings = config({ APISIX_ADMIN_URL: undefined, APISIX_BARRIER_TOKEN: 't' })
     const checks = doctorChecks(settings, clients([], { admin: undefined }))
     const { findings } = await examine(checks, systemClock)
-    expect(findings.map(({ name }) => name)).to.include('pods').and.not.include('admin-api')
+    expect(findings.map(({ name }) => name))
+      .to.include('pods')
+      .and.not.include('admin-api')
   })
 
   it('reads the holders from the document of the Admin API in standalone mode', async () => {
