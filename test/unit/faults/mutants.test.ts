@@ -49,8 +49,7 @@ describe('mutants', () => {
     const missing = MUTANTS.flatMap(({ name, found }) => {
       if (!('file' in found)) return []
       const text = readFileSync(new URL(`../../../${found.file}`, import.meta.url), 'utf8')
-      const titles = [...text.matchAll(/\b(?:it|test)\(\s*(['"`])(.*?)\1/g)].map(([, , title = '']) => title)
-      return titles.some(title => title.includes(found.title)) ? [] : [name]
+      return text.includes(found.title) ? [] : [name]
     })
     expect(missing).to.deep.equal([])
   })
