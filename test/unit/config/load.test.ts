@@ -123,7 +123,6 @@ srve: {}
   it('needs the Admin API or the barrier, and reports a missing setting of a section with an example', () => {
     const nothing = ['apisix.admin: is required without apisix.barrier; give its url and its keyFile']
     expect(problems('')).to.deep.equal(nothing)
-    expect(problems('# only a comment')).to.deep.equal(nothing)
     expect(problems('apisix: { admin: {} }')).to.have.members([
       'apisix.admin.url: is required, such as "http://apisix-admin.apisix:9180"',
       'apisix.admin.keyFile: is required, such as "/run/secrets/apisix-drain/admin-key"'
