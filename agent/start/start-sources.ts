@@ -215,8 +215,8 @@ const EVERY_MS = 250
 const AWAY_MS = 1500
 
 /**
- * Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. That is a gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire
- * before any input that arrived meanwhile is read. So code that acts on time must ask here first.
+ * Whether this process was away (SIGSTOP, a paused machine, no CPU): a gap between two ticks of the monotonic clock, as the wall clock may
+ * have been set. Overdue timers fire before any input that arrived meanwhile is read. So code that acts on time must ask here first.
  *
  * @param onResume called once for each absence
  */
