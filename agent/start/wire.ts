@@ -17,10 +17,9 @@ const PAGE_SIZE = 500
 /** Bound of one call of the Barrier API, in ms. The wait of a long poll comes on top. */
 const BARRIER_TIMEOUT_MS = 1000
 
-type Admin = NonNullable<Config['apisix']['admin']>
-
 /** The options of the client of the Admin API, from the configuration. The doctor uses them too, and those of the other clients. */
-export function adminOptions({ url, key, ca, timeoutMs }: Admin): AdminOptions {
+export function adminOptions(admin: NonNullable<Config['apisix']['admin']>): AdminOptions {
+  const { url, key, ca, timeoutMs } = admin
   return { url, key: () => key.read(), ca: ca && (() => ca.read()), timeoutMs, pageSize: PAGE_SIZE }
 }
 

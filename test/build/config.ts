@@ -6,7 +6,7 @@ import { loadConfig } from '../../agent/config/load.ts'
 import { configRows } from '../../agent/config/problems.ts'
 import { secretFromFile, type Config, type Secret } from '../../agent/config/config.ts'
 
-/** Settings in one level: `APISIX_ADMIN_URL` is `apisix.admin.url`. `APISIX_ADMIN_KEY` is the content of `apisix.admin.keyFile`, and goes with a URL, as all of `APISIX_ADMIN_`. */
+/** Settings in one level: `APISIX_ADMIN_URL` is `apisix.admin.url`. `APISIX_ADMIN_KEY` is the content of `apisix.admin.keyFile`, and `undefined` leaves out the section. */
 export type Settings = Readonly<Record<string, string | undefined>>
 
 const folder = mkdtempSync(join(tmpdir(), 'apisix-drain-config-'))
@@ -29,10 +29,10 @@ const rows = new Map(configRows.filter(row => !row.section).map(row => [upper(ro
 /** A file of configuration with these settings. */
 export function configFile(settings: Settings): string {
   const tree: Record<string, unknown> = {}
-  const isLeftOut = (name: string) =>
-    name.startsWith('APISIX_ADMIN_') && settings['APISIX_ADMIN_URL'] === undefined
-  for (const [name, value] of Object.entries({ APISIX_ADMIN_KEY: 'edd1', ...settings })) {
-    if (value === undefined || isLeftOut(name)) continue
+  const all: Settings = { APISIX_ADMIN_KEY: 'edd1', ...settings }
+  for (const [name, value] of Object.entries(all)) {
+    if (value === undefined || (name.startsWith('APISIX_ADMIN_') && all['APISIX_ADMIN_KEY'] === undefined))
+      continue
     const isSecret = /_(KEY|TOKEN)$/.test(name)
     const row = rows.get(isSecret ? `${name}_FILE` : name)
     if (!row) throw new Error(`there is no setting ${name}`)
