@@ -45,7 +45,7 @@ describe('chart values', () => {
       { 'secrets.barrierToken': { existingSecret: 'x', key: null } },
       /'\/secrets\/barrierToken': missing property 'key'/
     ],
-    ['a missing section', { 'config.apisix.admin': null }, /'\/config\/apisix': missing property 'admin'/],
+    ['no evidence', { 'plugin.enabled': false, 'config.apisix.admin': null }, /admin: is needed without/],
     [
       'a URL without its scheme',
       { 'config.apisix.admin.url': 'apisix:9180' },

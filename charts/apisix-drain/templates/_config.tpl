@@ -87,6 +87,10 @@
 {{- if $.Values.tls.adminCA.existingConfigMap -}}
 {{- $_ := set . "caFile" "/run/secrets/apisix-drain/admin-ca.crt" -}}
 {{- end -}}
+{{- else -}}
+{{- if not (include "apisix-drain.hasBarrier" .) -}}
+{{- fail "config.apisix.admin: is needed without plugin.enabled or config.apisix.barrier" -}}
+{{- end -}}
 {{- end -}}
 {{- if include "apisix-drain.hasBarrier" . -}}
 {{- $barrier := default dict (get $apisix "barrier") -}}
