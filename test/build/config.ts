@@ -6,7 +6,7 @@ import { loadConfig } from '../../agent/config/load.ts'
 import { configRows } from '../../agent/config/problems.ts'
 import { secretFromFile, type Config, type Secret } from '../../agent/config/config.ts'
 
-/** Settings in one level: `APISIX_ADMIN_URL` is `apisix.admin.url`. `APISIX_ADMIN_KEY` is the content of `apisix.admin.keyFile`, and `undefined` leaves out the section. */
+/** Settings in one level: `APISIX_ADMIN_URL` is `apisix.admin.url`. `APISIX_ADMIN_KEY` is the content of `apisix.admin.keyFile`. Without both, the section is left out. */
 export type Settings = Readonly<Record<string, string | undefined>>
 
 const folder = mkdtempSync(join(tmpdir(), 'apisix-drain-config-'))
@@ -30,9 +30,9 @@ const rows = new Map(configRows.filter(row => !row.section).map(row => [upper(ro
 export function configFile(settings: Settings): string {
   const tree: Record<string, unknown> = {}
   const all: Settings = { APISIX_ADMIN_KEY: 'edd1', ...settings }
+  const left = (all['APISIX_ADMIN_URL'] ?? all['APISIX_ADMIN_KEY']) === undefined ? 'APISIX_ADMIN_' : '-'
   for (const [name, value] of Object.entries(all)) {
-    if (value === undefined || (name.startsWith('APISIX_ADMIN_') && all['APISIX_ADMIN_KEY'] === undefined))
-      continue
+    if (value === undefined || name.startsWith(left)) continue
     const isSecret = /_(KEY|TOKEN)$/.test(name)
     const row = rows.get(isSecret ? `${name}_FILE` : name)
     if (!row) throw new Error(`there is no setting ${name}`)

@@ -158,7 +158,7 @@ describe('feature: places that hide a pod', () => {
       for (const id of ['web', 'other']) rig.put('routes', id, { uri: `/${id}`, upstream_id: id })
       await rig.settled()
       if (!none) await rig.admin.listener.reach('refused')
-      await rig.startAgent(none ? { APISIX_ADMIN_KEY: undefined } : {})
+      await rig.startAgent(none ? { APISIX_ADMIN_URL: undefined, APISIX_ADMIN_KEY: undefined } : {})
       await until('the agent is ready', () => rig.agent.missing().length === 0)
       rig.end(old)
       const { status, body } = await rig.hook(old)

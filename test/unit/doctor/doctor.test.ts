@@ -204,7 +204,8 @@ describe('doctor: wired to the agent’s clients', () => {
   })
 
   it('needs no Admin API with the plugin', async () => {
-    const settings = config({ APISIX_ADMIN_KEY: undefined, APISIX_BARRIER_TOKEN: 't' })
+    const none = { APISIX_ADMIN_URL: undefined, APISIX_ADMIN_KEY: undefined }
+    const settings = config({ ...none, APISIX_BARRIER_TOKEN: 't' })
     const checks = doctorChecks(settings, clients([], { admin: undefined }))
     const { findings } = await examine(checks, systemClock)
     expect(findings.map(({ name }) => name))

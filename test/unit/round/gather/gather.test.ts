@@ -9,8 +9,7 @@ import { pod, terminating } from '../../../build/pod.ts'
 import { worldOf } from '../../../build/world.ts'
 
 const BEGAN = 1000
-/** There is no Admin API. */
-const NONE = Infinity
+const NO_ADMIN = Infinity
 
 const readingOf = (places: number) => ({
   ...unanswered(undefined, BEGAN, ''),
@@ -53,7 +52,7 @@ describe('evidence about a pod', () => {
         ...(places !== undefined && {
           barrier: { doubt: () => '', state: () => undefined, reading: () => readingOf(places) }
         }),
-        mode: { current: () => ({ mode: readAt === NONE ? 'none' : 'etcd' }) }
+        mode: { current: () => ({ mode: readAt === NO_ADMIN ? 'none' : 'etcd' }) }
       } as unknown as Sources
       const shared = gathering(sources, {
         world: worldOf([holder('web', nodes)], [old]),
@@ -74,9 +73,9 @@ describe('evidence about a pod', () => {
   })
 
   it('that no list can show counts by the words of all gateways', () => {
-    expect(rounds()(1001, { readAt: NONE }).isAbsent).to.equal(false)
-    expect(rounds()(1001, { readAt: NONE, places: 1 }).isAbsent).to.equal(false)
-    expect(rounds()(1001, { readAt: NONE, places: 0 }).isAbsent).to.equal(true)
+    expect(rounds()(1001, { readAt: NO_ADMIN }).isAbsent).to.equal(false)
+    expect(rounds()(1001, { readAt: NO_ADMIN, places: 1 }).isAbsent).to.equal(false)
+    expect(rounds()(1001, { readAt: NO_ADMIN, places: 0 }).isAbsent).to.equal(true)
   })
 
   it('that a holder has listed since shows no absence', () => {
