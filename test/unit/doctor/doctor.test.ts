@@ -205,9 +205,8 @@ describe('doctor: wired to the agent’s clients', () => {
 
   it('needs no Admin API with the plugin', async () => {
     const none = { APISIX_ADMIN_URL: undefined, APISIX_ADMIN_KEY: undefined }
-    const settings = config({ ...none, APISIX_BARRIER_TOKEN: 't' })
-    const checks = doctorChecks(settings, clients([], { admin: undefined }))
-    const { findings } = await examine(checks, systemClock)
+    const given = config({ ...none, APISIX_BARRIER_TOKEN: 't' })
+    const { findings } = await examine(doctorChecks(given, clients([], { admin: undefined })), systemClock)
     expect(findings.map(({ name }) => name))
       .to.include('pods')
       .and.not.include('admin-api')
