@@ -77,7 +77,8 @@ export function verdictOf(
   const vain = vainAt <= now
   const change = (wall ?? hidden[0])?.change ?? shown.change
   const until = Math.min(shown.until ?? Infinity, vain ? Infinity : vainAt)
-  const unknown = evidence.gatewaysKnown ? [] : ['the gateways are not known yet']
+  // Beside a place that rules the proof out, what is only late misleads.
+  const late = wall ? [] : [...(evidence.gatewaysKnown ? [] : ['the gateways are not known yet']), ...obstacles]
   return {
     kind: 'waiting',
     lastEndpoint: evidence.holders.some(({ state }) => state === 'kept-last'),
@@ -89,8 +90,7 @@ export function verdictOf(
     why:
       sentence(vain ? 'nothing can be proved' : 'waiting', [
         ...hidden.map(({ holder, why }) => `${holder}: ${why}`),
-        ...unknown,
-        ...obstacles
+        ...late
       ]) + byHand,
     gateways: shown.gateways,
     holders
