@@ -78,7 +78,9 @@ export function verdictOf(
   const change = (wall ?? hidden[0])?.change ?? shown.change
   const until = Math.min(shown.until ?? Infinity, vain ? Infinity : vainAt)
   // Beside a place that rules the proof out, what is only late misleads.
-  const late = wall ? [] : [...(evidence.gatewaysKnown ? [] : ['the gateways are not known yet']), ...obstacles]
+  const late = wall
+    ? []
+    : [...(evidence.gatewaysKnown ? [] : ['the gateways are not known yet']), ...obstacles]
   return {
     kind: 'waiting',
     lastEndpoint: evidence.holders.some(({ state }) => state === 'kept-last'),
