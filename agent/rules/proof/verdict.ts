@@ -77,10 +77,6 @@ export function verdictOf(
   const vain = vainAt <= now
   const change = (wall ?? hidden[0])?.change ?? shown.change
   const until = Math.min(shown.until ?? Infinity, vain ? Infinity : vainAt)
-  // Beside a place that rules the proof out, what is only late misleads.
-  const late = wall
-    ? []
-    : [...(evidence.gatewaysKnown ? [] : ['the gateways are not known yet']), ...obstacles]
   return {
     kind: 'waiting',
     lastEndpoint: evidence.holders.some(({ state }) => state === 'kept-last'),
@@ -92,7 +88,9 @@ export function verdictOf(
     why:
       sentence(vain ? 'nothing can be proved' : 'waiting', [
         ...hidden.map(({ holder, why }) => `${holder}: ${why}`),
-        ...late
+        // Beside a place that rules the proof out, what is only late misleads.
+        ...(wall || evidence.gatewaysKnown ? [] : ['the gateways are not known yet']),
+        ...(wall ? [] : obstacles)
       ]) + byHand,
     gateways: shown.gateways,
     holders
