@@ -11,65 +11,31 @@ export interface Shown {
   readonly receivedAt: number
 }
 
-/** All that the page shows, from a stream that lasts as long as the page. */
+/** All that the page shows, from an agent that it asks as long as the page lasts. */
 export function useAgent(): Shown {
   const [shown, set] = useState<Shown>({ link: 'connecting', snapshot: undefined, receivedAt: 0 })
-  useEffect(() => connect(differs => set(before => ({ ...before, ...differs }))), [])
+  useEffect(() => void follow(differs => set(before => ({ ...before, ...differs }))), [])
   return shown
 }
 
-/** The agent sends a message with every round, at least once a second. After this time without a message, the connection is dead, in ms. */
-const SILENCE_MS = 5000
-/** The pauses between tries, in ms. The last pause repeats. */
-const PAUSES_MS = [200, 500, 1000, 2000]
+/** The pause between two requests, and the longest time for an answer, in ms. */
+const PAUSE_MS = 1000
+const ANSWER_MS = 5000
 
-/** Opens the stream of snapshots, and opens it again whenever it ends. */
-function connect(show: (differs: Partial<Shown>) => void): void {
-  let tries = 0
-
-  const open = (): void => {
-    const url = new URL('api/stream', document.baseURI)
-    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-    const socket = new WebSocket(url)
-    let over = false
-    let silence = setTimeout(end, SILENCE_MS)
-
-    socket.addEventListener('message', ({ data }: MessageEvent<string>) => {
-      clearTimeout(silence)
-      silence = setTimeout(end, SILENCE_MS)
-      tries = 0
-      show({ snapshot: JSON.parse(data) as Snapshot, receivedAt: performance.now(), link: 'live' })
-    })
-    socket.addEventListener('close', end)
-    socket.addEventListener('error', end)
-
-    function end(): void {
-      if (over) return
-      over = true
-      clearTimeout(silence)
-      socket.close()
-      show({ link: 'lost' })
-      const pause = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0
-      tries += 1
-      // Many pages lose one agent at the same moment, so they return at different times.
-      setTimeout(() => void again(), pause * (0.75 + Math.random() / 2))
-    }
-  }
-
-  /** A browser does not report why a stream was refused. An expired session gets the login page. */
-  const again = async (): Promise<void> => {
+async function follow(show: (differs: Partial<Shown>) => void): Promise<never> {
+  for (;;) {
     try {
-      const { status } = await fetch('./', { method: 'HEAD', cache: 'no-store' })
-      if (status === 401) {
-        location.reload()
-        return
-      }
+      const answer = await fetch('api/state', { signal: AbortSignal.timeout(ANSWER_MS) })
+      // The session has expired, or the token was changed: the page is the login then.
+      if (answer.status === 401) location.reload()
+      if (!answer.ok) throw new Error(answer.statusText)
+      const snapshot = (await answer.json()) as Snapshot
+      show({ snapshot, receivedAt: performance.now(), link: 'live' })
     } catch {
-      // The agent does not answer. Opening the stream then fails too, and is retried.
+      show({ link: 'lost' })
     }
-    open()
+    await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
   }
-  open()
 }
 
 const still = matchMedia('(prefers-reduced-motion: reduce)')

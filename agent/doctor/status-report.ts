@@ -243,6 +243,5 @@ function refusalOf(url: string, code: number): Problem | undefined {
     )
   }
   if (code === 404) return because('shows no state', 'set serve.dashboard.enabled')
-  if (code === 503) return because('has no state yet', 'wait for its first round, and try again')
   return because(`answers ${code}`, 'look whether this is the address of an agent')
 }

@@ -1,5 +1,5 @@
 import { Hono, type Context } from 'hono'
-import type { Readiness, Snapshot } from '../report/snapshot/snapshot.ts'
+import type { Readiness } from '../report/snapshot/snapshot.ts'
 import { normaliseAddress, bearerOf, isSameSecret, type Connection } from '../report/page/guard.ts'
 import { addDashboard, type DashboardParts } from '../report/page/dashboard.ts'
 import { ALWAYS, reply, type Vouch } from '../round/hold/hooks.ts'
@@ -15,8 +15,6 @@ export interface ServeParts extends PrestopParts {
   readonly readiness: Readiness
   /** Not `ok` if the agent makes no progress and only a restart can help. */
   readonly alive: () => Vouch
-  /** The last round's snapshot; `undefined` before the first round. */
-  readonly snapshot: () => Snapshot | undefined
   /** Absent if the dashboard is not enabled. */
   readonly dashboard?: DashboardParts | undefined
   readonly exposition: { metrics(): Promise<string>; readonly contentType: string }
@@ -37,7 +35,7 @@ const PATHS: Readonly<Record<Served, string>> = {
   hooks: `${HOOKS}; the dashboard and /metrics are on another port: see serve.pagePort`,
   pages: `/metrics; ${HOOKS} are on another port: see serve.port`
 }
-const DASHBOARD = '; the dashboard is at /, its data at /api/state and /api/stream'
+const DASHBOARD = '; the dashboard is at /, its data at /api/state'
 const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
 
 /**
@@ -65,7 +63,7 @@ export function createApp(parts: ServeParts, served: Served = 'all'): App {
   })
 
   if (served !== 'pages') addHooks(app, parts)
-  if (served !== 'hooks' && parts.dashboard) addDashboard(app, parts.dashboard, parts.snapshot)
+  if (served !== 'hooks' && parts.dashboard) addDashboard(app, parts.dashboard)
   const dashboard = served === 'hooks' ? '' : parts.dashboard ? DASHBOARD : NO_DASHBOARD
   const why = `there are ${PATHS[served]}${dashboard}`
   app.notFound(() => Response.json({ error: 'not-found', why }, { status: 404 }))

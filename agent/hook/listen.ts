@@ -14,7 +14,6 @@ import { normaliseAddress, type Connection } from '../report/page/guard.ts'
 import { existsSync, readFileSync } from 'node:fs'
 
 export interface Listening {
-  /** The dashboard attaches its upgrade handler here. */
   readonly server: Server
   readonly port: number
   /** Accepts no new connections, ends idle ones, and resolves when the last answer is sent. A second later it ends all. */
@@ -46,9 +45,7 @@ export async function listen(
     connectionsCheckingInterval: Math.min(1000, policy.headersMs),
     // A caller whose host died silently must not keep its connection for ever.
     keepAlive: true,
-    keepAliveInitialDelay: 15_000,
-    // A hook that offers h2c (`curl --http2`) is served as an ordinary HTTP/1.1 request.
-    shouldUpgradeCallback: request => request.headers.upgrade?.toLowerCase() === 'websocket'
+    keepAliveInitialDelay: 15_000
   }
   const server: Server = tls
     ? createTlsServer({ ...options, ...tls, handshakeTimeout: policy.handshakeMs }, handler)
@@ -100,7 +97,7 @@ interface Open {
  * stream counts as waiting, because the page reconnects by itself. If the port is full, the address with the most waiting connections
  * loses one connection. So a flood from a few addresses costs only its own connections, even if this process is slow.
  *
- * @returns a function that destroys every connection, also one that was upgraded, of which the server knows nothing
+ * @returns a function that destroys every connection, also one whose TLS handshake has not ended
  */
 function limitConnections(server: Server, limits: ConnectionLimits): () => void {
   /** The key is the caller's address and port. The socket cannot be the key: with TLS, a request has another socket than its connection. */

@@ -53,8 +53,6 @@ export interface Loop {
   status(uid: PodUid): Status
   held(): readonly HeldHook[]
   lastPlan(): Plan
-  /** Adds an observer that needs the loop, and so is made after the loop. */
-  observe(observer: Observer): void
   stop(): void
 }
 
@@ -96,8 +94,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   const gatewaysAreOld = createOldGateways(() => cluster.parts())
   const planSettings = createPlanSettings(settings.plan, sources)
   const relister = createRelister(sources, settings.guardEveryMs)
-  const all = [...observers]
-  const notify = createNotifier(all, log)
+  const notify = createNotifier(observers, log)
   const schedule = createSchedule({
     clock,
     log,
@@ -240,7 +237,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     status: uid => statuses.of(uid),
     held: () => hooks.held(),
     lastPlan: () => planned,
-    observe: observer => void all.push(observer),
     stop() {
       schedule.stop()
       for (const end of ends) end()

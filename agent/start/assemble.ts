@@ -4,11 +4,10 @@ import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { createRare, type Log } from '../base/log.ts'
 import { loadAssets, type DashboardParts } from '../report/page/dashboard.ts'
-import { onceASecond, createExposition, meter, metered } from '../report/metrics/round-metrics.ts'
+import { seldom, createExposition, meter, metered } from '../report/metrics/round-metrics.ts'
 import { createGuard } from '../report/page/guard.ts'
-import { MOST_HOOKS, type Listening } from '../hook/listen.ts'
+import { MOST_HOOKS } from '../hook/listen.ts'
 import { createReadiness, type Snapshot, type Readiness } from '../report/snapshot/snapshot.ts'
-import { createStream, type Stream } from '../report/page/stream.ts'
 import type { Sources } from '../round/gather/sources.ts'
 import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
@@ -24,42 +23,21 @@ import { createHookSlots, createOnlyApisix, type HookSlots } from '../hook/prest
 import { startSources, startWatches, stopSources } from './start-sources.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
 
-/** The dashboard's parts: its pages, and the stream, which opens once the server listens. */
-interface Page {
-  readonly parts: DashboardParts
-  snapshot(): Snapshot
-  open(listening: Listening): void
-  /** A round has ended. */
-  poke(): void
-  close(): Promise<void>
-}
-
-interface PageOptions {
-  readonly config: Config['serve']['dashboard']
-  readonly snapshot: () => Snapshot
-  readonly clock: Clock
-  readonly log: Log
-}
+/** The pause after a state, as a multiple of the time that making it took: so all pages together cost a twentieth of a core at most. */
+const REST = 20
 
 /** `undefined` if the dashboard is not enabled. */
-function createPage({ config, snapshot: own, clock, log }: PageOptions): Page | undefined {
+function createPage(
+  config: Config['serve']['dashboard'],
+  snapshot: () => Snapshot,
+  clock: Clock,
+  log: Log
+): DashboardParts | undefined {
   if (!config) return undefined
-  const guard = createGuard(config.auth, clock)
   const assets = loadAssets()
   if (!assets) log.warn('the dashboard has not been built: npm run build:dashboard')
-  const snapshot = onceASecond(clock, own)
-  let stream: Stream | undefined
-  return {
-    parts: { guard, assets },
-    snapshot,
-    open({ server }) {
-      stream = createStream({ server, guard, snapshot, clock, log })
-    },
-    poke: () => stream?.poke(),
-    async close() {
-      await stream?.close()
-    }
-  }
+  const state = seldom(clock, 1000, REST, () => JSON.stringify(snapshot()))
+  return { guard: createGuard(config.auth, clock), assets, state }
 }
 
 /**
@@ -105,7 +83,6 @@ export interface Assembly {
   /** The app on `serve.pagePort`, if that is set. */
   readonly pages: App | undefined
   readonly slots: HookSlots
-  readonly page: Page | undefined
   readonly readiness: Readiness
   /** Updates the readiness. */
   readonly report: () => void
@@ -163,13 +140,6 @@ export function assemble(options: AssemblyOptions): Assembly {
       emitEvents(events, sources.leader)
     ]
   })
-  const page = createPage({
-    config: config.serve.dashboard,
-    snapshot: () => views.snapshot(loop),
-    clock,
-    log: log.child({ part: 'dashboard' })
-  })
-  if (page) loop.observe({ round: () => page.poke() })
   const slots = createHookSlots(MOST_HOOKS)
   const served: ServeParts = {
     holds: loop.holds,
@@ -183,8 +153,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     reserveMs: config.drain.reserveMs,
     readiness,
     alive: () => views.alive(STUCK_MS),
-    snapshot: () => page?.snapshot(),
-    dashboard: page?.parts,
+    dashboard: createPage(config.serve.dashboard, () => views.snapshot(loop), clock, log),
     barrier: barrierParts(config, sources, loop),
     exposition: createExposition(metrics, clock, () => views.collect(loop))
   }
@@ -195,7 +164,6 @@ export function assemble(options: AssemblyOptions): Assembly {
     app: createApp(served, isApart ? 'hooks' : 'all'),
     pages: isApart ? createApp(served, 'pages') : undefined,
     slots,
-    page,
     readiness,
     report: reportReadiness(readiness, sources),
     async stop() {

@@ -96,7 +96,7 @@ interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
  */
 export async function openPorts(
   serve: Config['serve'],
-  { app, pages, page }: Pick<Assembly, 'app' | 'pages' | 'page'>
+  { app, pages }: Pick<Assembly, 'app' | 'pages'>
 ): Promise<Ports> {
   const { host, port, pagePort = 0 } = serve
   const hooks = await listen(app, { host, port }, hookPolicy(MOST_HOOKS.maxHooks))
@@ -107,7 +107,6 @@ export async function openPorts(
     await hooks.close()
     throw err
   }
-  page?.open(apart ?? hooks)
   const failed = Promise.race([hooks.failed, ...(apart ? [apart.failed] : [])])
   // Prevents an unhandled rejection if nothing awaits it; a reader still gets the error.
   failed.catch(() => {})
@@ -115,10 +114,7 @@ export async function openPorts(
     port: hooks.port,
     pagePort: (apart ?? hooks).port,
     failed,
-    async close() {
-      await page?.close()
-      await Promise.all([hooks.close(), apart?.close()])
-    }
+    close: async () => void (await Promise.all([hooks.close(), apart?.close()]))
   }
 }
 

@@ -117,7 +117,6 @@ export function serveParts(
     reserveMs: 3000,
     readiness: createReadiness(),
     alive: () => ({ ok: true }),
-    snapshot: () => undefined,
     exposition: metrics.registry,
     ...differs
   } as ServeParts & { readonly metrics: Metrics; readonly lines: Record<string, unknown>[] }

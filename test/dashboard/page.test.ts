@@ -168,6 +168,7 @@ describe('dashboard page', () => {
     expect(await page.evaluate('document.cookie')).to.equal('')
     expect(foreign).to.deep.equal([])
     await page.context().clearCookies()
+    await page.getByLabel('Token of the dashboard').waitFor()
     await page.close()
   })
 

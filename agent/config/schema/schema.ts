@@ -149,7 +149,7 @@ const dashboard = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Serve the dashboard at `/`, `/api/state` and `/api/stream`. It is read-only.'),
+    .describe('Serve the dashboard at `/` and `/api/state`. It is read-only.'),
   auth: z
     .enum(['token', 'none'])
     .default('token')

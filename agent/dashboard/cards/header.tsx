@@ -15,8 +15,8 @@ interface HeaderProps {
 }
 
 const LINKS: Record<Link, { tone: Tone; label: string; title: string }> = {
-  connecting: { tone: 'busy', label: 'connecting', title: 'The page opens a stream to the agent.' },
-  live: { tone: 'good', label: 'live', title: 'The agent sends every change as it happens.' },
+  connecting: { tone: 'busy', label: 'connecting', title: 'The page asks the agent.' },
+  live: { tone: 'good', label: 'live', title: 'The agent answers every second.' },
   lost: { tone: 'bad', label: 'not connected', title: 'The page tries again by itself.' }
 }
 

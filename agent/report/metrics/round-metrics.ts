@@ -94,10 +94,26 @@ function processMetrics(): Registry {
   return (ofProcess = registry)
 }
 
-/** Makes a value at most once a second, however often it is read: its readers may be strangers. */
-export function onceASecond<T>({ now }: Pick<Clock, 'now'>, make: () => T): () => T {
-  let made: { readonly at: number; readonly value: T } | undefined
-  return () => (made && now() < made.at + 1000 ? made : (made = { value: make(), at: now() })).value
+/**
+ * Makes a value rarely, however often it is read: its readers may be strangers.
+ *
+ * @param leastMs the shortest time between two values
+ * @param rest the pause after a value, as a multiple of the time that making it took
+ */
+export function seldom<T>(
+  { now }: Pick<Clock, 'now'>,
+  leastMs: number,
+  rest: number,
+  make: () => T
+): () => T {
+  let made: { readonly until: number; readonly value: T } | undefined
+  return () => {
+    const from = now()
+    if (made && from < made.until) return made.value
+    const value = make()
+    made = { value, until: Math.max(from + leastMs, now() + rest * (now() - from)) }
+    return value
+  }
 }
 
 /** The text of `/metrics`: the agent's metrics and those of its process. `collect` updates gauges first. */
@@ -109,7 +125,7 @@ export function createExposition(
   const process = processMetrics()
   return {
     contentType: registry.contentType,
-    metrics: onceASecond(clock, async (): Promise<string> => {
+    metrics: seldom(clock, 1000, 0, async (): Promise<string> => {
       collect()
       return `${await registry.metrics()}\n${await process.metrics()}`
     })

@@ -1,6 +1,5 @@
 import type { Context, Hono } from 'hono'
 import { SESSION_COOKIE, SESSION_SECONDS, type Guard, type Connection } from './guard.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +8,8 @@ export interface DashboardParts {
   readonly guard: Guard
   /** `undefined`: the page has not been built. The API works without it. */
   readonly assets: Assets | undefined
+  /** The snapshot as JSON. */
+  readonly state: () => string
 }
 
 /** No other origins, no inline code, no frames: so any text in a pod's name stays harmless. */
@@ -37,12 +38,8 @@ const NOT_BUILT = 'The dashboard has not been built: npm run build:dashboard, th
 
 type Env = { Bindings: Connection }
 
-/** Adds the page, its login, and its first snapshot. Paths are relative, so a proxy may put them under a prefix. */
-export function addDashboard(
-  app: Hono<Env>,
-  { guard, assets }: DashboardParts,
-  snapshot: () => Snapshot | undefined
-): void {
+/** Adds the page, its login, and its data. Paths are relative, so a proxy may put them under a prefix. */
+export function addDashboard(app: Hono<Env>, { guard, assets, state }: DashboardParts): void {
   const admits = (c: Context<Env>) =>
     guard.admits({ authorization: c.req.header('authorization'), cookie: c.req.header('cookie') })
   const page = (c: Context<Env>, name: string, status: number) => {
@@ -68,7 +65,9 @@ export function addDashboard(
     const asset = name.endsWith('.html') ? undefined : assets?.get(name)
     return asset ? send(c, asset, 200, FOR_EVER) : c.notFound()
   })
-  app.get('/api/state', c => (admits(c) ? state(snapshot()) : unauthorized()))
+  app.get('/api/state', c =>
+    admits(c) ? new Response(state(), { headers: { 'content-type': 'application/json' } }) : unauthorized()
+  )
 }
 
 const unauthorized = (): Response =>
@@ -136,23 +135,4 @@ export function loadAssets(folder = BUILT_AT): Assets | undefined {
     if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw err
   }
-}
-
-const texts = new WeakMap<Snapshot, string>()
-
-/** The snapshot as JSON. A snapshot is frozen, so it is serialised once for all requests. */
-export function snapshotText(snapshot: Snapshot): string {
-  const known = texts.get(snapshot)
-  if (known !== undefined) return known
-  const text = JSON.stringify(snapshot)
-  texts.set(snapshot, text)
-  return text
-}
-
-/** `/api/state`: the last round's snapshot; 503 before the first one. */
-function state(snapshot: Snapshot | undefined): Response {
-  if (!snapshot) {
-    return Response.json({ error: 'no-state', why: 'the first round has not ended yet' }, { status: 503 })
-  }
-  return new Response(snapshotText(snapshot), { headers: { 'content-type': 'application/json' } })
 }

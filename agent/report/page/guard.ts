@@ -4,7 +4,7 @@ import type { DashboardConfig } from '../../config/config.ts'
 import type { IncomingMessage } from 'node:http'
 
 /** The credentials of a request. */
-export interface Shown {
+interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
 }
@@ -52,13 +52,6 @@ function sessionOf(cookies: string | undefined): string | undefined {
     .find(cookie => cookie.startsWith(prefix))
     ?.slice(prefix.length)
 }
-
-/**
- * Whether a page of this origin may open the stream. A browser sends cookies with the WebSocket of any site, so this check keeps other
- * sites out. Clients other than browsers send no Origin.
- */
-export const isOwnOrigin = (origin: string | undefined, host: string | undefined): boolean =>
-  origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
 
 /** Whether two secrets are equal. The time does not show how much of a guess was right. */
 export function isSameSecret(a: string, b: string): boolean {

@@ -23,6 +23,7 @@ import { createArrivals } from './arrivals-view.ts'
 import { createBehind, listedGhosts } from '../behind/behind-view.ts'
 import { unsealedIn, withUnsealed, type HolderClock } from '../behind/differences.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
+import { seldom } from '../metrics/round-metrics.ts'
 import { createRecord, type Answers } from './record.ts'
 import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
 import type { Sources } from '../../round/gather/sources.ts'
@@ -237,21 +238,15 @@ export function createHooksView(
   { cluster, inventory }: HooksViewParts,
   clock: Pick<Clock, 'now'>
 ): () => HooksView {
-  let found = viewOf([])
-  let restUntil: Millis = -Infinity
-  return () => {
-    const from = clock.now()
-    if (inventory.readAt() === undefined || from < restUntil) return found
+  const counted = seldom(clock, 1000, REST, () => {
     const routed: PodFact[] = []
     for (const pod of cluster.pods.values()) {
       const isSteady = pod.ready && !pod.hostNetwork && !saysThatItEnds(pod)
       if (isSteady && pod.ips.some(ip => inventory.byHost(ip).length > 0)) routed.push(pod)
     }
-    found = viewOf(routed)
-    const to = clock.now()
-    restUntil = to + Math.max(1000, REST * (to - from))
-    return found
-  }
+    return viewOf(routed)
+  })
+  return () => (inventory.readAt() === undefined ? viewOf([]) : counted())
 }
 
 function viewOf(pods: readonly PodFact[]): HooksView {

@@ -7,10 +7,8 @@ import {
   readSecret,
   type BarrierEntriesParts
 } from '../../../agent/hook/app.ts'
-import { buildSnapshot } from '../../../agent/report/show/build-snapshot.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { manualHolds, serveParts } from '../../build/serve.ts'
-import { sources } from '../../build/snapshot.ts'
 
 describe('http', () => {
   const setUp = (differs: Partial<ServeParts> = {}, served?: Parameters<typeof createApp>[1]) => {
@@ -42,18 +40,13 @@ describe('http', () => {
     expect((await get('/readyz')).status).to.equal(200)
   })
 
-  const open = { guard: createGuard({ kind: 'none' }, manualClock()), assets: undefined, share: () => ({}) }
+  const guard = createGuard({ kind: 'none' }, manualClock())
+  const open = { guard, assets: undefined, state: () => '{"at":1}' }
 
-  it('/api/state is the last snapshot, and 503 before there is one', async () => {
-    const snapshot = buildSnapshot(sources())
-    const { get } = setUp({ snapshot: () => snapshot, dashboard: open })
-    for (let i = 0; i < 2; i++) {
-      const response = await get('/api/state')
-      expect(response.headers.get('content-type')).to.equal('application/json')
-      expect(await response.json()).to.deep.equal(JSON.parse(JSON.stringify(snapshot)))
-    }
-    const none = await setUp({ dashboard: open }).get('/api/state')
-    expect(none.status).to.equal(503)
+  it('/api/state is the snapshot', async () => {
+    const response = await setUp({ dashboard: open }).get('/api/state')
+    expect(response.headers.get('content-type')).to.equal('application/json')
+    expect(await response.json()).to.deep.equal({ at: 1 })
   })
 
   it('serves hooks and pages on two ports, and each path on one of them', async () => {

@@ -116,9 +116,9 @@ describe('listen', () => {
       /^HTTP\/1.1 431/
     ],
     'refuses bytes that are not HTTP': ['\u0016\u0003\u0001 hello\r\n\r\n', /^HTTP\/1.1 400/],
-    'closes a connection that asks for a protocol without a handler': [
-      `${HEAD}Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
-      /^$/
+    'answers a caller that offers another protocol as any other': [
+      'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n',
+      /^HTTP\/1.1 200/
     ],
     'reads no body: its caller gets an error, and its connection ends': [
       `${POST}Content-Length: 1000000000\r\n\r\n`,

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ERRORS, CodedError } from '../../../../agent/base/errors.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
-import { createExposition, meter, metered } from '../../../../agent/report/metrics/round-metrics.ts'
+import { createExposition, meter, metered, seldom } from '../../../../agent/report/metrics/round-metrics.ts'
 import { createMetrics, type Metrics } from '../../../../agent/report/metrics/metrics.ts'
 import { createGatewayNames, LAST_SCRAPES } from '../../../../agent/report/metrics/metric-registry.ts'
 import type { Drain, Waiting } from '../../../../agent/rules/drain/drain.ts'
@@ -251,5 +251,16 @@ describe('metered clients', () => {
       'apisix_drain_admin_writes_total{result="refused"} 1'
     ])
     expect(await value('apisix_drain_error_total')).to.have.length(3)
+  })
+
+  it('rest after a value for as many times as long as it took to make', () => {
+    const clock = manualClock()
+    let made = 0
+    const value = seldom(clock, 0, 20, () => (clock.advance(50), ++made))
+    for (let ms = 0; ms < 1000; ms++) {
+      expect(value()).to.equal(1)
+      clock.advance(1)
+    }
+    expect(value()).to.equal(2)
   })
 })

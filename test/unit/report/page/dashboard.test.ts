@@ -29,11 +29,11 @@ describe('dashboard', () => {
     const clock = manualClock()
     const guard = createGuard({ kind: 'token', token: secretOf('t0ken') }, clock)
     const parts = serveParts(manualHolds(), clock, {
-      snapshot: () => buildSnapshot(sources()),
       ...(enabled && {
         dashboard: {
           guard,
-          assets: built ? loadAssets(folder) : undefined
+          assets: built ? loadAssets(folder) : undefined,
+          state: () => JSON.stringify(buildSnapshot(sources()))
         }
       })
     })
