@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
@@ -123,8 +122,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     readiness,
     metrics,
     answers,
-    version,
-    id: randomUUID()
+    version
   })
   const loop: Loop = createLoop({
     sources,

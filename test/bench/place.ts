@@ -99,7 +99,7 @@ export async function startPlace(
       podsKnown,
       async settled(holders) {
         const knows = async () =>
-          (await snapshot()).inventory.holders >= holders &&
+          (await snapshot()).holders.length >= holders &&
           (await podsKnown()) >= kubernetes.store.list('pods').length - count
         await waitFor('the agent has seen it all', knows)
       },

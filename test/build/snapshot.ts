@@ -2,17 +2,13 @@ import { GATEWAY } from './gateway.ts'
 import { waiting } from './drain.ts'
 import type { Drain } from '../../agent/rules/drain/drain.ts'
 import { drainView } from '../../agent/report/show/build-snapshot.ts'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
+import { SNAPSHOT_VERSION, type Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
 export const totals = {
-  drains: 1,
-  proven: 0,
   graded: { barrier: 0, observed: 0 },
   expired: 0,
-  undone: 0,
   hooks: 0,
-  rounds: 1,
   savedMs: 0
 }
 
@@ -42,12 +38,12 @@ export function waitingDrain(): Drain {
 export const waitingView = () =>
   drainView(waitingDrain(), { ...NO_MOMENTS, decidedAt: 1_000_000, seenAt: 1_000_001, hookAt: 1_000_040 }, 0)
 
-/** The parts of the snapshot of a quiet agent; a test states only the differences. */
-export function sources(differs: Partial<Snapshot> = {}): Omit<Snapshot, 'version'> {
+/** The snapshot of a quiet agent; a test states only the differences. */
+export function sources(differs: Partial<Snapshot> = {}): Snapshot {
   return {
+    version: SNAPSHOT_VERSION,
     at: 1_000_100,
     agent: {
-      id: 'agent-0',
       name: 'apisix-drain-0',
       version: '0.0.0',
       startedAt: 900_000,
@@ -76,8 +72,6 @@ export function sources(differs: Partial<Snapshot> = {}): Omit<Snapshot, 'versio
     inventory: {
       lastSuccessAt: 1_000_000,
       problem: '',
-      holders: 1,
-      nodes: 2,
       hooks: { routed: 0, without: [], bare: [], early: [], counts: { without: 0, bare: 0, early: 0 } }
     },
     holders: [],

@@ -97,7 +97,7 @@ async function update({ page }: Opened, agent: FakeAgent, scene: Snapshot): Prom
     const drains = scene.drains.map((drain, d) =>
       d % 10 === i % 10 ? { ...drain, hooks: 1 + (i % 3), why: `${i} requests are in flight` } : drain
     )
-    agent.show({ ...scene, at: scene.at + i * 100, drains, totals: { ...scene.totals, rounds: i } })
+    agent.show({ ...scene, at: scene.at + i * 100, drains })
     await until('it is drawn', async () => (await page.evaluate<number>('window.drawn')) > drawn)
   }
 }

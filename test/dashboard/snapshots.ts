@@ -1,10 +1,9 @@
-import { buildSnapshot } from '../../agent/report/show/build-snapshot.ts'
 import type { HolderView, ArrivalView, GatewayView, Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { DrainLag, DrainView } from '../../agent/report/snapshot/drain-view.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { NO_MOMENTS, sources } from '../build/snapshot.ts'
 
-const QUIET = buildSnapshot(sources())
+const QUIET = sources()
 
 /** The content of the page in a test: an agent that has run for an hour. */
 export interface Scene {
@@ -24,7 +23,7 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
   const lags = Array.from({ length: past }, (_, i): DrainLag => {
     const ms = 14 + 26 * random() + (random() > 0.97 ? 400 * random() : 0)
     const { namespace, owner } = podOf(name, 5000 + i)
-    return { at: now - 4000 - i * 9000, ms, grade: 'barrier', uid: `past-${i}`, namespace, owner }
+    return { at: now - 4000 - i * 9000, ms, uid: `past-${i}`, namespace, owner }
   })
   return {
     ...QUIET,
@@ -41,7 +40,6 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
     inventory: {
       ...QUIET.inventory,
       lastSuccessAt: now - 900,
-      holders,
       hooks: HOOKS
     },
     holders: Array.from({ length: holders }, (_, i) => holderOf(name, i, now)),
@@ -51,8 +49,6 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
     arrivals: Array.from({ length: Math.min(past, 40) }, (_, i) => arrivalOf(name, i, now, names, random)),
     totals: {
       ...QUIET.totals,
-      drains: live + past,
-      proven: past - Math.floor(past / 40),
       graded: { ...QUIET.totals.graded, barrier: past - Math.floor(past / 40) },
       expired: Math.floor(past / 40),
       hooks: past,
@@ -98,10 +94,7 @@ function holderOf(name: string, i: number, now: number): HolderView {
     notReady: [],
     revision: i % 9 === 0 ? 4000 : i % 500 === 11 ? 4115 : 4001 + (i % 100),
     behind: behindOf(i, now),
-    lags:
-      i % 40 === 1
-        ? [0, 1, 2].map(g => ({ gateway: `apisix-${g}`, ms: 700 + 13 * g + (i % 90), evidence: 'barrier' }))
-        : [],
+    lags: i % 40 === 1 ? [0, 1, 2].map(g => ({ gateway: `apisix-${g}`, ms: 700 + 13 * g + (i % 90) })) : [],
     onSuccessors: i % 500 === 7 ? { since: now - 95_000, nodes: [node(9)] } : null
   }
 }
@@ -115,7 +108,7 @@ function behindOf(i: number, now: number): HolderView['behind'] {
     since,
     owner: null,
     cause: 'gateways',
-    gateways: [{ gateway: 'apisix-2', since, why, evidence: 'barrier' }]
+    gateways: [{ gateway: 'apisix-2', since, why }]
   }
 }
 
@@ -156,7 +149,6 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
     ...podOf(name, i),
     uid: `live-${i}`,
     phase: 'draining',
-    witnesses: { deletion: seenAt },
     deadline: seenAt + 27_000,
     moments: {
       ...NO_MOMENTS,
@@ -194,7 +186,6 @@ function over(
     ...podOf(name, 5000 + i),
     uid: `past-${i}`,
     phase: 'gone',
-    witnesses: { deletion: seenAt },
     deadline: seenAt + 27_000,
     moments: {
       decidedAt: Math.floor(seenAt / 1000) * 1000,

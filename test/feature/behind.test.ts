@@ -61,10 +61,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
 
     rig.upstream('web', [first, second])
     const { web } = await shows(rig, 'over', ({ behind, lags }) => behind === null && lags.length === 2)
-    for (const { ms, evidence } of web.lags) {
-      expect(ms).to.be.above(30_000)
-      expect(evidence).to.equal('barrier')
-    }
+    for (const { ms } of web.lags) expect(ms).to.be.above(30_000)
     expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.equal(0)
   })
 

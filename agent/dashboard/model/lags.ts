@@ -1,10 +1,10 @@
-import type { LagSample } from '../../report/snapshot/drain-view.ts'
+import type { DrainLag } from '../../report/snapshot/drain-view.ts'
 import type { HolderView, ArrivalView, Snapshot } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from './format.ts'
 import type { Lane } from './lanes.ts'
 
 /** A time that one pod took until `at`, on its way out or in. */
-export type Sample = Pick<LagSample, 'at' | 'ms'>
+export type Sample = Pick<DrainLag, 'at' | 'ms'>
 
 /** How many values there are, and their p50, p99 and maximum, in their unit. */
 export interface Quantiles {

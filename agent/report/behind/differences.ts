@@ -101,8 +101,8 @@ export function holderClock(
   const owner = clocks.owes !== undefined && clocks.owes < readAt ? clocks.owes : null
   if (clocks.nodes.size + waiting.size + lags.length === 0 && owner === null) return QUIET
   const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
-  const gateways = [...waiting].flatMap(([gateway, { since, why, evidence }]) =>
-    why === '' ? [] : [{ gateway, since, why, evidence }]
+  const gateways = [...waiting].flatMap(([gateway, { since, why }]) =>
+    why === '' ? [] : [{ gateway, since, why }]
   )
   if (owner === null && gateways.length === 0) return lags.length === 0 ? QUIET : { ...QUIET, lags }
   const since = Math.min(owner ?? Infinity, ...gateways.map(one => one.since))
@@ -135,11 +135,10 @@ export function unsealedIn(
     const since = latestDecision(momentsOf(drain, status(drain.uid)))
     const { namespace, name } = drain.pod
     for (const { key } of drain.verdict.holders) {
-      const behind = late.map(({ name: gateway, why, grade }) => ({
+      const behind = late.map(({ name: gateway, why }) => ({
         gateway,
         since,
-        why: `${namespace}/${name} ends: ${why}`,
-        evidence: grade === 'observed' ? ('observed' as const) : ('barrier' as const)
+        why: `${namespace}/${name} ends: ${why}`
       }))
       found.set(key, [...(found.get(key) ?? []), ...behind])
     }
@@ -209,25 +208,23 @@ export function gatewaysHave(
   }
 
   const byWorkers = (name: string, one: Applied, revision: number, wroteAt: Millis): GatewayHas => {
-    const evidence = 'barrier'
-    if (one.revision >= revision) return { name, has: true, at: one.at, evidence, why: '' }
-    if (one.askedAt < wroteAt) return { name, has: undefined, at: undefined, evidence, why: '' }
+    if (one.revision >= revision) return { name, at: one.at, why: '' }
+    if (one.askedAt < wroteAt) return { name, at: undefined, why: '' }
     const why =
       one.problem === ''
         ? `a worker has applied revision ${one.revision}, and not ${revision}`
         : `it does not answer, and had applied revision ${one.revision} before`
-    return { name, has: false, at: undefined, evidence, why }
+    return { name, at: undefined, why }
   }
 
   const byReading = (id: string, name: string, holder: Holder, wroteAt: Millis): GatewayHas => {
     const sighting = probe?.sighting(id)
-    const evidence = 'observed'
-    if (!sighting || sighting.beganAt <= wroteAt)
-      return { name, has: undefined, at: undefined, evidence, why: '' }
+    if (!sighting || sighting.beganAt <= wroteAt) return { name, at: undefined, why: '' }
     const there = new Set(sighting.holders.get(holder.key))
     const isSame = there.size === holder.nodes.length && holder.nodes.every(({ key }) => there.has(key))
-    if (isSame) return { name, has: true, at: sighting.beganAt, evidence, why: '' }
-    return { name, has: false, at: undefined, evidence, why: 'its Control API lists other nodes' }
+    return isSame
+      ? { name, at: sighting.beganAt, why: '' }
+      : { name, at: undefined, why: 'its Control API lists other nodes' }
   }
 
   const serving = gateways.filter(serves)

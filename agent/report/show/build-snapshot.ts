@@ -1,9 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import type { Leadership } from '../../kubernetes/lead/elector.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import { deepFreeze } from '../../config/load.ts'
 import {
-  SNAPSHOT_VERSION,
   type Reach,
   type Snapshot,
   type GatewayView,
@@ -17,13 +15,6 @@ import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import { type HolderKey, isEnding } from '../../rules/plan/holder.ts'
 import type { Status } from '../../round/gather/drain-status.ts'
-
-/**
- * The parts as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
- * since the last round costs nothing.
- */
-export const buildSnapshot = (parts: Omit<Snapshot, 'version'>): Snapshot =>
-  deepFreeze({ version: SNAPSHOT_VERSION, ...parts })
 
 /** The view of one drain, during and after it. */
 export function drainView(
@@ -41,7 +32,6 @@ export function drainView(
     owner: pod.owner ?? null,
     ips: pod.ips,
     phase: drain.phase,
-    witnesses: drain.witnesses,
     deadline: drain.deadline,
     moments,
     verdict: verdict

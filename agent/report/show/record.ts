@@ -34,28 +34,23 @@ export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): Ag
   let answered = { of: history.acks, at: new Map<string, Millis>() }
   let lastRoundAt = clock.now()
   const graded: Record<Grade, number> = { barrier: 0, observed: 0 }
-  const totals = { drains: 0, proven: 0, expired: 0, undone: 0, hooks: 0, rounds: 0 }
+  const totals = { expired: 0, hooks: 0 }
 
   return {
     observer: {
       drain(before, after, status) {
-        if (!before && after) totals.drains += 1
         if (isProven(after) && !isProven(before)) {
           history = withProof(history, shown(after, status))
           if (after.verdict.places !== 0) graded[after.verdict.grade] += 1
         }
         if (before && !after) history = withPast(history, over(shown(before, status), clock.now()))
-        if (after?.phase === 'proven' || after?.phase === 'undone') totals[after.phase] += 1
         if (after?.phase === 'expired' && !isRiskless(status)) totals.expired += 1
       },
       ack(ack) {
         totals.hooks += 1
         history = withAck(history, { at: clock.now(), by: name, ack }, sleepMs)
       },
-      round() {
-        totals.rounds += 1
-        lastRoundAt = clock.now()
-      }
+      round: () => void (lastRoundAt = clock.now())
     },
     history: () => history,
     answeredAt(uid) {
@@ -106,7 +101,7 @@ export function withProof(history: History, drain: DrainView): History {
   const grade = drain.verdict?.grade ?? null
   if (ms === null || at === null || grade === null || isNotRouted(drain)) return history
   const { uid, namespace, owner } = drain
-  const sample = { at, ms, grade, uid, namespace, owner }
+  const sample = { at, ms, uid, namespace, owner }
   // A pod that was taken back after a proof can be proved again.
   const others = history.lags.filter(lag => lag.uid !== uid)
   return { ...history, lags: onTop(sample, others, LIMITS.lags) }

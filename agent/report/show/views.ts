@@ -5,23 +5,15 @@ import type { Drain } from '../../rules/drain/drain.ts'
 import { type Millis, type PodUid, type PodFact, latest } from '../../rules/drain/facts.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import type { Readiness, HolderView, Snapshot, HooksView } from '../snapshot/snapshot.ts'
-import {
-  buildSnapshot,
-  drainView,
-  leaderView,
-  reachOf,
-  gatewayView,
-  holdersOnSuccessors
-} from './build-snapshot.ts'
+import type { HolderKey } from '../../rules/plan/holder.ts'
+import { SNAPSHOT_VERSION, type Readiness, type Snapshot, type HooksView } from '../snapshot/snapshot.ts'
+import { drainView, leaderView, reachOf, gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
 import type { Vouch } from '../../round/hold/hooks.ts'
 import { type Moments, momentsOf } from '../snapshot/drain-view.ts'
-import { same } from '../../base/read.ts'
 import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
 import { createArrivals } from './arrivals-view.ts'
 import { createBehind, listedGhosts } from '../behind/behind-view.ts'
-import { unsealedIn, withUnsealed, type HolderClock } from '../behind/differences.ts'
+import { unsealedIn, withUnsealed } from '../behind/differences.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
 import { seldom } from '../metrics/round-metrics.ts'
 import { createRecord, type Answers } from './record.ts'
@@ -49,20 +41,15 @@ interface ViewsOptions {
   /** What agents tell each other; nothing without the barrier. */
   readonly answers?: Answers
   readonly version: string
-  /** Unique to this start of this agent. */
-  readonly id: string
 }
 
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
 
-const NO_GHOSTS: HolderView['ghosts'] = []
-
 export function createViews(options: ViewsOptions): Views {
-  const { sources, config, clock, readiness, metrics, answers, version, id } = options
+  const { sources, config, clock, readiness, metrics, answers, version } = options
   const { cluster, inventory } = sources
   const startedAt = clock.now()
-  const shown = new WeakMap<Holder, HolderView>()
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, lackedBy: behind.lackedBy, clock, metrics })
@@ -104,30 +91,9 @@ export function createViews(options: ViewsOptions): Views {
       status: uid => loop.status(uid)
     })
 
-  /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
-  const holderView = (
-    holder: Holder,
-    differs: HolderClock & Pick<HolderView, 'ghosts' | 'onSuccessors' | 'service'>
-  ): HolderView => {
-    const known = shown.get(holder)
-    if (known && same({ ...known, ...differs }, known)) return known
-    const view: HolderView = {
-      key: holder.key,
-      name: holder.name ?? null,
-      owner: holder.owner,
-      form: holder.discovery ? 'discovery' : holder.form,
-      revision: holder.revision,
-      nodes: holder.nodes.map(node => node.key),
-      ...differs
-    }
-    shown.set(holder, view)
-    return view
-  }
-
   return {
     observer,
     snapshot(loop) {
-      const holders = [...inventory.holders().values()]
       const ghosts = ghostsNow(loop)
       const now = clock.now()
       const drains = [...loop.drains().values()]
@@ -137,10 +103,10 @@ export function createViews(options: ViewsOptions): Views {
       const unsealed = unsealedIn(drains, status)
       const succeeded = holdersOnSuccessors(drains, status, inventory)
       const { past, unproved, acks, lags } = record.history()
-      return buildSnapshot({
+      return {
+        version: SNAPSHOT_VERSION,
         at: now,
         agent: {
-          id,
           name,
           version,
           startedAt,
@@ -169,25 +135,24 @@ export function createViews(options: ViewsOptions): Views {
         inventory: {
           lastSuccessAt: inventory.readAt() ?? null,
           problem: inventory.problem(),
-          holders: holders.length,
-          nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0),
           hooks: hooks()
         },
-        holders: holders.map(holder =>
-          holderView(holder, {
-            ghosts:
-              ghosts
-                .get(holder.key)
-                ?.entries()
-                .map(([node, since]) => ({ node, since }))
-                .toArray() ?? NO_GHOSTS,
-            ...withUnsealed(behind.of(holder.key), unsealed.get(holder.key)),
-            service: behind.serviceOf(holder.key),
-            onSuccessors: succeeded.get(holder.key) ?? null
+        holders: [...inventory.holders().values()].map(
+          ({ key, name, owner, discovery, form, revision, nodes }) => ({
+            key,
+            name: name ?? null,
+            owner,
+            form: discovery ? 'discovery' : form,
+            revision,
+            nodes: nodes.map(node => node.key),
+            ghosts: [...(ghosts.get(key) ?? [])].map(([node, since]) => ({ node, since })),
+            ...withUnsealed(behind.of(key), unsealed.get(key)),
+            service: behind.serviceOf(key),
+            onSuccessors: succeeded.get(key) ?? null
           })
         ),
         arrivals: arrivals.views()
-      })
+      }
     },
     alive(stuckMs) {
       const silent = clock.now() - record.lastRoundAt()

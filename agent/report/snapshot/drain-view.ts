@@ -4,7 +4,6 @@ import type {
   GatewayReport,
   Grade,
   HolderReport,
-  Witness,
   LongLived,
   Proven
 } from '../../rules/drain/drain.ts'
@@ -41,7 +40,6 @@ export interface DrainView {
   readonly owner: string | null
   readonly ips: readonly string[]
   readonly phase: Drain['phase']
-  readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
   readonly deadline: Millis
   readonly moments: Moments
   /** `null` for a drain that was undone. */
@@ -72,16 +70,11 @@ export interface DrainView {
 }
 
 /** How long one drain took to reach every gateway. */
-export interface LagSample {
+export interface DrainLag {
   /** When the last gateway sealed the pod, or confirmed without a seal. */
   readonly at: Millis
   /** The sync lag, in ms: until no new request came. */
   readonly ms: number
-  readonly grade: Grade
-}
-
-/** The lag of one drain. */
-export interface DrainLag extends LagSample {
   readonly uid: string
   readonly namespace: string
   /** `ReplicaSet/web-5d7f9c`; `null` for a pod without an owner. */

@@ -7,7 +7,7 @@ import type { Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
-export const SNAPSHOT_VERSION = 6
+export const SNAPSHOT_VERSION = 7
 
 export interface GatewayView {
   readonly id: string
@@ -78,20 +78,14 @@ export interface WorkloadView {
 }
 
 interface InventoryView extends Omit<Freshness, 'lastAttemptAt'> {
-  readonly holders: number
-  readonly nodes: number
   readonly hooks: HooksView
 }
 
 export interface Totals {
-  readonly drains: number
-  readonly proven: number
   /** The proved drains by evidence. `observed` is a sample. */
   readonly graded: Readonly<Record<Grade, number>>
   readonly expired: number
-  readonly undone: number
   readonly hooks: number
-  readonly rounds: number
   /** The sleeps that answered hooks replaced, less the time that the hooks were held, in ms. Can be negative. */
   readonly savedMs: number
 }
@@ -132,8 +126,6 @@ export interface Snapshot {
   readonly version: typeof SNAPSHOT_VERSION
   readonly at: Millis
   readonly agent: {
-    /** Unique to this start of this agent. */
-    readonly id: string
     /** The name of its pod. */
     readonly name: string
     readonly version: string
@@ -199,12 +191,11 @@ export interface BehindView {
   readonly owner: Millis | null
   /** The cause: its owner, or the agent's own sync, has not written it; or gateways have not applied it. */
   readonly cause: 'owner' | 'sync' | 'gateways'
-  /** The gateways that are known to lack a revision of the Admin API, or that have not sealed a pod. `observed`: one worker showed it. */
+  /** The gateways that are known to lack a revision of the Admin API, or that have not sealed a pod. */
   readonly gateways: readonly {
     readonly gateway: string
     readonly since: Millis
     readonly why: string
-    readonly evidence: GatewayLag['evidence']
   }[]
 }
 

@@ -4,13 +4,9 @@ import type { Holder, HolderNode } from '../plan/holder.ts'
 /** Whether one gateway routes by a holder's present revision. */
 export interface GatewayHas {
   readonly name: string
-  /** `undefined`: the gateway was not read since the revision was seen, or cannot show this holder. */
-  readonly has: boolean | undefined
-  /** Since when it routes by that revision, on the agent's clock; `undefined` if `has` is not true. */
+  /** Since when it routes by that revision, on the agent's clock; `undefined`: it is not known to. */
   readonly at: Millis | undefined
-  /** `barrier`: every worker reports it. `observed`: one worker showed it. */
-  readonly evidence: 'barrier' | 'observed'
-  /** Why it is known to lack the revision; empty otherwise. */
+  /** Why it is known to lack the revision. Empty if it has it, was not read since the revision was seen, or cannot show this holder. */
   readonly why: string
 }
 
@@ -22,14 +18,12 @@ interface Waiting {
   readonly counts: boolean
   /** Why it lacks the change; empty while the agent has not read the gateway again. */
   readonly why: string
-  readonly evidence: GatewayHas['evidence']
 }
 
 /** The time from a change in Kubernetes until a gateway routed by that change. */
 export interface GatewayLag {
   readonly gateway: string
   readonly ms: number
-  readonly evidence: GatewayHas['evidence']
 }
 
 /** The clocks of one holder: how far its owner and its gateways are behind Kubernetes. */
@@ -57,7 +51,7 @@ export const firstSeen = (revision: number, gateways: readonly string[], now: Mi
   lags: []
 })
 
-const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why: '', evidence: 'barrier' })
+const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why: '' })
 
 /** A holder as it is now, compared with the ready endpoints. */
 interface AtOwner {
@@ -99,12 +93,11 @@ export function seenAtOwner(
 export function seenAtGateways(before: Clocks, gateways: readonly GatewayHas[]): Clocks {
   const waiting = new Map<string, Waiting>()
   const lags = new Map(before.lags.map(lag => [lag.gateway, lag]))
-  for (const { name, has, at, evidence, why } of gateways) {
+  for (const { name, at, why } of gateways) {
     const known = before.waiting.get(name)
     if (!known) continue
-    if (has !== true) waiting.set(name, { ...known, why: has === false ? why : '', evidence })
-    else if (known.counts && at !== undefined)
-      lags.set(name, { gateway: name, ms: Math.max(0, at - known.since), evidence })
+    if (at === undefined) waiting.set(name, { ...known, why })
+    else if (known.counts) lags.set(name, { gateway: name, ms: Math.max(0, at - known.since) })
   }
   return { ...before, waiting, lags: [...lags.values()] }
 }

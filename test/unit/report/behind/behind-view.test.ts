@@ -160,8 +160,7 @@ describe('how far holders are behind Kubernetes', () => {
       {
         gateway: 'apisix-0',
         since: late.behind!.since,
-        why: 'a worker has applied revision 40, and not 41',
-        evidence: 'barrier'
+        why: 'a worker has applied revision 40, and not 41'
       }
     ])
     applies(41)

@@ -102,8 +102,7 @@ describe('gateways that have not sealed an ending pod', () => {
       {
         gateway: 'apisix-1',
         since: 5400,
-        why: 'shop/web-1 ends: the entry is not sealed yet',
-        evidence: 'barrier'
+        why: 'shop/web-1 ends: the entry is not sealed yet'
       }
     ])
   })
@@ -116,7 +115,7 @@ describe('gateways that have not sealed an ending pod', () => {
 
   it('join the clock of their holder: each gateway once, with its oldest change', () => {
     const unsealed = found(drain([report('apisix-0'), report('apisix-1')]))
-    const older = { gateway: 'apisix-0', since: 4000, why: 'older', evidence: 'barrier' as const }
+    const older = { gateway: 'apisix-0', since: 4000, why: 'older' }
     const clock = {
       missing: [],
       notReady: [],

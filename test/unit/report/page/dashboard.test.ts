@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { secretOf } from '../../../build/config.ts'
 import { loadAssets } from '../../../../agent/report/page/dashboard.ts'
-import { buildSnapshot } from '../../../../agent/report/show/build-snapshot.ts'
 import { createGuard } from '../../../../agent/report/page/guard.ts'
 import { createApp } from '../../../../agent/hook/app.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
@@ -33,7 +32,7 @@ describe('dashboard', () => {
         dashboard: {
           guard,
           assets: built ? loadAssets(folder) : undefined,
-          state: () => JSON.stringify(buildSnapshot(sources()))
+          state: () => JSON.stringify(sources())
         }
       })
     })

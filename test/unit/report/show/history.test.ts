@@ -58,14 +58,14 @@ describe('history', () => {
       EMPTY,
       shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
     )
-    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41 }])
     expect(withProof(EMPTY, shown({ confirmedAt: null }, null)).lags).to.deep.equal([])
   })
 
   it('separates the seal from the end of the last request (D3)', () => {
     const moments = { decidedAt: 1_000_000, seenAt: 1_000_001, sealedAt: 1_000_042, confirmedAt: 1_009_000 }
     const { lags } = withProof(EMPTY, shown({ ...moments, idleAt: 1_009_000 }))
-    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41 }])
     expect(idleLagOf({ ...moments, idleAt: 1_009_000 })).to.equal(8999)
   })
 

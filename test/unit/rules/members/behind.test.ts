@@ -7,14 +7,8 @@ import {
 } from '../../../../agent/rules/members/behind.ts'
 
 const BOTH = ['apisix-0', 'apisix-1']
-const has = (name: string, at: number): GatewayHas => ({ name, has: true, at, evidence: 'barrier', why: '' })
-const lacks = (name: string, why: string): GatewayHas => ({
-  name,
-  has: false,
-  at: undefined,
-  evidence: 'barrier',
-  why
-})
+const has = (name: string, at: number): GatewayHas => ({ name, at, why: '' })
+const lacks = (name: string, why: string): GatewayHas => ({ name, at: undefined, why })
 const differing = (revision: number, ...nodes: (readonly [string, number])[]) => ({
   revision,
   differs: new Map(nodes),
@@ -39,7 +33,7 @@ describe('the clocks of a holder', () => {
     clocks = seenAtOwner(clocks, differing(41), BOTH, 2500)
     expect(clocks.nodes.size).to.equal(0)
     clocks = seenAtGateways(clocks, [has('apisix-0', 2510), lacks('apisix-1', 'revision 40')])
-    expect(clocks.lags).to.deep.equal([{ gateway: 'apisix-0', ms: 510, evidence: 'barrier' }])
+    expect(clocks.lags).to.deep.equal([{ gateway: 'apisix-0', ms: 510 }])
     expect(clocks.waiting.get('apisix-1')).to.include({ since: 2000, why: 'revision 40' })
     clocks = seenAtGateways(clocks, [has('apisix-0', 2510), has('apisix-1', 2900)])
     expect(clocks.lags.map(({ ms }) => ms)).to.deep.equal([510, 900])
@@ -92,7 +86,7 @@ describe('the clocks of a holder', () => {
 
   it('do not blame a gateway that was not read since the write', () => {
     const clocks = seenAtOwner(inStep, differing(41), BOTH, 2000)
-    const unread = { ...lacks('apisix-0', ''), has: undefined }
+    const unread = lacks('apisix-0', '')
     expect(seenAtGateways(clocks, [unread]).waiting.get('apisix-0')?.why).to.equal('')
   })
 })
