@@ -3,6 +3,7 @@ import type { WorkersWord } from '../../agent/gateway/apisix/barrier-wire.ts'
 import { ghostsIn } from '../../agent/rules/members/behind.ts'
 import { gatewayEndsAt, type Heard } from '../../agent/rules/proof/observed.ts'
 import { HOLD_ALL, judge } from '../../agent/rules/proof/proof.ts'
+import { letGoOf } from '../../agent/round/entries/seal-decision.ts'
 import { holder } from './holder.ts'
 
 /** As YAML can state it: without fields that are `undefined`. */
@@ -38,7 +39,7 @@ export function vanishing(given: {
   return at === Infinity ? 'never' : at
 }
 
-const WORD: WorkersWord = {
+export const WORD: WorkersWord = {
   said: 2,
   asked: 2,
   places: 1,
@@ -69,4 +70,28 @@ export function sealing(given: {
   const seal = judge(word, node => serving.includes(node), hold && { ...HOLD_ALL, ...hold })
   const { complete, places, sole, tags } = word
   return plain({ complete, places, sole, tags, seal })
+}
+
+/** The places, lists of other choices and unnamed places that no longer delay the seal of a pod of the namespace shop. */
+export function lettingGo(
+  given: {
+    listed: Readonly<
+      Record<string, { namespace?: string; key?: string; nodes: readonly string[]; removedAt?: number }>
+    >
+    /** By name: how many places a word names. */
+    places?: Readonly<Record<string, number>>
+    others?: readonly (readonly string[])[]
+  },
+  now: number
+) {
+  const listedIn = Object.entries(given.listed).map(([id, { nodes, removedAt, ...differs }]) => ({
+    holder: holder(id, nodes, differs),
+    removedAt
+  }))
+  const letGo = letGoOf({ namespace: 'shop' }, listedIn, now)
+  if (letGo === HOLD_ALL) return 'none'
+  const places = Object.entries(given.places ?? {}).flatMap(([name, named]) =>
+    letGo.place(name, named) ? [name] : []
+  )
+  return { places, others: (given.others ?? []).filter(list => letGo.others(list)), cut: letGo.cut }
 }

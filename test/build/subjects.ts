@@ -35,7 +35,9 @@ import {
   inflight
 } from './evidence.ts'
 import { holder } from './holder.ts'
-import { haunting, sealing, vanishing } from './members.ts'
+import { entering } from './entry.ts'
+import { hiding } from './hidden.ts'
+import { haunting, lettingGo, sealing, vanishing } from './members.ts'
 import { holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
@@ -58,7 +60,10 @@ export const SUBJECTS = {
   holders: holding,
   ghosts: haunting,
   vanished: vanishing,
-  seal: sealing
+  seal: sealing,
+  entry: entering,
+  letgo: lettingGo,
+  hidden: hiding
 }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {

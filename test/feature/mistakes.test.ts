@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { MISTAKES } from '../mistakes/list.ts'
-import { faultsOf, play } from '../mistakes/play.ts'
+import { faultsOf, MISTAKES, play } from '../mistakes/play.ts'
 
 describe('feature: mistakes of an operator', () => {
   it('are 25 at least', () => expect(MISTAKES.length).to.be.at.least(25))

@@ -13,8 +13,29 @@ import { endAll, type Ends } from '../../sandbox/ends.ts'
 import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
 import { GATEWAY_NAMESPACE } from '../../sandbox/manifests.ts'
 import { configFile } from '../build/config.ts'
-import { startRig } from '../build/rig.ts'
-import type { Mistake, Place } from './mistake.ts'
+import { startRig, type Rig } from '../build/rig.ts'
+import { rowsOf } from '../build/rows.ts'
+
+/** One mistake of an operator, and the output that must explain it, as list.yaml has it. */
+export interface Mistake {
+  readonly title: string
+  readonly args?: readonly string[]
+  /** Settings that differ from a valid configuration; `null` removes one. */
+  readonly settings?: Readonly<Record<string, string | null>>
+  /** The preStop of a pod, as a line for `sh -c`. */
+  readonly hook?: string
+  /** APISIX lists a pod without a hook. */
+  readonly listed?: boolean
+  /** The whole file of configuration. */
+  readonly file?: string
+  readonly exit: number
+  /** The output of the command must match each of these patterns: the setting, and the change. */
+  readonly says: readonly string[]
+  /** The output must match this exactly once. */
+  readonly once?: string
+}
+
+export const MISTAKES = rowsOf('list.yaml', import.meta.url) as readonly Mistake[]
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 /** The time limit of a command, in ms. */
@@ -28,6 +49,7 @@ export interface Printed {
 
 /** Runs the real program against stand-ins, in a separate process, and returns its output. */
 export async function play(mistake: Mistake): Promise<Printed> {
+  const { args = [] } = mistake
   const ends: Ends = []
   try {
     const rig = await startRig({ gateways: 2, barrier: true, agent: false })
@@ -58,20 +80,25 @@ export async function play(mistake: Mistake): Promise<Printed> {
       await writeFile(path, stringify(config))
       return path
     }
-    const place: Place = {
-      rig,
-      ports: { closed, page: pagePort, tls: tlsPort },
-      kubeconfigs: {
-        http1: await changed('http1', { server: `http://127.0.0.1:${pagePort}` }),
-        closed: await changed('closed', { server: `https://127.0.0.1:${closed}` }),
-        otherCa: await changed('other-ca', {
-          server: `https://127.0.0.1:${tlsPort}`,
-          'certificate-authority-data': Buffer.from((await selfSigned(['x'])).ca).toString('base64')
-        })
-      }
+    const places: Readonly<Record<string, string>> = {
+      admin: rig.admin.url,
+      closed: `${closed}`,
+      page: `${pagePort}`,
+      tls: `${tlsPort}`,
+      http1: await changed('http1', { server: `http://127.0.0.1:${pagePort}` }),
+      'closed-cluster': await changed('closed', { server: `https://127.0.0.1:${closed}` }),
+      'other-ca': await changed('other-ca', {
+        server: `https://127.0.0.1:${tlsPort}`,
+        'certificate-authority-data': Buffer.from((await selfSigned(['x'])).ca).toString('base64')
+      })
     }
+    const placed = (value: string | null) =>
+      value?.replace(/<(.*?)>/, (_, name: string) => places[name] ?? '')
+    const own = Object.entries(mistake.settings ?? {}).map(([name, value]) => [name, placed(value)])
     await rig.applied()
-    mistake.prepare?.(place)
+    if (mistake.hook !== undefined) hooked(rig, mistake.hook)
+    if (mistake.listed)
+      rig.upstream('web', [rig.pod('web-7', { owner: { kind: 'ReplicaSet', name: 'web' } })])
     const settings = {
       KUBERNETES_KUBECONFIG: kubeconfig,
       APISIX_ADMIN_URL: rig.admin.url,
@@ -84,14 +111,28 @@ export async function play(mistake: Mistake): Promise<Printed> {
       SERVE_PORT: '0',
       SERVE_DASHBOARD_ENABLED: 'true',
       SERVE_DASHBOARD_AUTH: 'none',
-      ...mistake.settings?.(place)
+      ...Object.fromEntries(own)
     }
     const file = join(directory, 'config.yaml')
     await writeFile(file, mistake.file ?? readFileSync(configFile(settings)))
-    return await run(mistake.args.includes('--config') ? mistake.args : [...mistake.args, '--config', file])
+    return await run(args.includes('--config') ? args : [...args, '--config', file])
   } finally {
     await endAll(ends)
   }
+}
+
+/** Creates a pod with this hook, and the Service of the agents. */
+function hooked({ kubernetes: { store } }: Rig, line: string): void {
+  const preStop = { exec: { command: ['sh', '-c', line] } }
+  store.create('namespaces', { metadata: { name: 'drain' } })
+  store.create('services', {
+    metadata: { namespace: 'apisix', name: 'apisix-drain' },
+    spec: { ports: [{ port: 8080 }] }
+  })
+  store.create('pods', {
+    metadata: { namespace: 'shop', name: 'web-1' },
+    spec: { containers: [{ name: 'app', image: 'web', lifecycle: { preStop } }] }
+  })
 }
 
 async function listen(server: NetServer): Promise<number> {
@@ -116,10 +157,10 @@ async function run(args: readonly string[]) {
 
 /** Returns the faults of the output, or an empty list if the output names the setting and the change. */
 export function faultsOf({ exit, says, once: single }: Mistake, { code, text }: Printed): readonly string[] {
-  const times = single ? [...text.matchAll(new RegExp(single, 'g'))].length : 1
+  const times = single === undefined ? 1 : [...text.matchAll(new RegExp(single, 'g'))].length
   return [
     ...(code === exit ? [] : [`exit code ${code} instead of ${exit}`]),
-    ...says.filter(words => !words.test(text)).map(words => `does not say ${words.source}`),
-    ...(times === 1 ? [] : [`says ${single?.source} ${times} times`])
+    ...says.filter(words => !new RegExp(words).test(text)).map(words => `does not say ${words}`),
+    ...(times === 1 ? [] : [`says ${single} ${times} times`])
   ]
 }

@@ -19,6 +19,11 @@ describe('nodesOf', () => {
 
   it('is empty if a shared address has no known port: it must not cover other pods', () =>
     expect(nodesOf(pod('web-1', { hostNetwork: true, containerPorts: [] }), [])).to.deep.equal([]))
+
+  it('has 250 ports at most, as many as gateways deny (S14)', () => {
+    const ports = Array.from({ length: 20_000 }, (_, i) => i + 1)
+    expect(nodesOf(pod('web-1', { hostNetwork: true, containerPorts: ports }), [30_000])).to.have.length(250)
+  })
 })
 
 describe('nodes at a host', () => {
