@@ -1,6 +1,6 @@
 import { wordOf } from '../../agent/gateway/barrier/barrier-reading.ts'
 import type { WorkersWord } from '../../agent/gateway/apisix/barrier-wire.ts'
-import { ghostsIn } from '../../agent/rules/members/behind.ts'
+import { firstSeen, ghostsIn, seenAtGateways, seenAtOwner } from '../../agent/rules/members/behind.ts'
 import { gatewayEndsAt, type Heard } from '../../agent/rules/proof/observed.ts'
 import { HOLD_ALL, judge } from '../../agent/rules/proof/proof.ts'
 import { letGoOf } from '../../agent/round/entries/seal-decision.ts'
@@ -94,4 +94,39 @@ export function lettingGo(
     letGo.place(name, named) ? [name] : []
   )
   return { places, others: (given.others ?? []).filter(list => letGo.others(list)), cut: letGo.cut }
+}
+
+/**
+ * The clocks of a holder, after each step. A step is a listing of the holder (`owner`: its revision; `differs`: nodes, each with the time of its
+ * change) or the report of gateways: since when each has the revision, why it lacks it, or `null` if it was not read.
+ */
+export function timing(given: {
+  readonly steps: readonly (Partial<Omit<Parameters<typeof seenAtOwner>[1], 'differs'>> & {
+    readonly now?: number
+    readonly owner?: number
+    readonly differs?: Readonly<Record<string, number>>
+    readonly gateways?: Readonly<Record<string, number | string | null>>
+  })[]
+}) {
+  const names = ['apisix-0', 'apisix-1']
+  let clocks = firstSeen(40, names, 1000)
+  return given.steps.map(({ now = 0, owner, differs = {}, gained = false, stale = false, gateways = {} }) => {
+    const at = { revision: owner!, differs: new Map(Object.entries(differs)), gained, stale }
+    const reports = Object.entries(gateways).map(([name, of]) =>
+      typeof of === 'number' ? { name, at: of, why: '' } : { name, at: undefined, why: of ?? '' }
+    )
+    clocks = owner === undefined ? seenAtGateways(clocks, reports) : seenAtOwner(clocks, at, names, now)
+    return [
+      ...[...clocks.nodes].map(([node, since]) => `${node} differs since ${since}`),
+      ...(clocks.owes === undefined ? [] : [`a write is owed since ${clocks.owes}`]),
+      ...[...clocks.waiting].map(([name, { since, counts, why }]) =>
+        [
+          `${name} waits since ${since}`,
+          ...(counts ? [] : ['for no known reason']),
+          ...(why ? [why] : [])
+        ].join(', ')
+      ),
+      ...clocks.lags.map(({ gateway, ms }) => `${gateway} lagged ${ms} ms`)
+    ].join('; ')
+  })
 }

@@ -37,10 +37,11 @@ import {
 import { holder } from './holder.ts'
 import { entering } from './entry.ts'
 import { hiding } from './hidden.ts'
-import { haunting, lettingGo, sealing, vanishing } from './members.ts'
+import { haunting, lettingGo, sealing, timing, vanishing } from './members.ts'
 import { holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
+import { tabling } from './table.ts'
 import { worldOf } from './world.ts'
 
 /**
@@ -63,7 +64,9 @@ export const SUBJECTS = {
   seal: sealing,
   entry: entering,
   letgo: lettingGo,
-  hidden: hiding
+  hidden: hiding,
+  behind: timing,
+  table: tabling
 }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
