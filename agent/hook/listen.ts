@@ -93,9 +93,9 @@ interface Open {
 
 /**
  * Limits waiting connections: those that send no request, or half of a request, by mistake or to keep callers out. A hook sends its
- * request at once. This code never closes a connection whose request is being answered; `HookSlots` limits those. The dashboard's
- * stream counts as waiting, because the page reconnects by itself. If the port is full, the address with the most waiting connections
- * loses one connection. So a flood from a few addresses costs only its own connections, even if this process is slow.
+ * request at once. This code never closes a connection whose request is being answered; `HookSlots` limits those. If the port
+ * is full, the address with the most waiting connections loses one connection. So a flood from a few addresses costs only its own
+ * connections, even if this process is slow.
  *
  * @returns a function that destroys every connection, also one whose TLS handshake has not ended
  */
