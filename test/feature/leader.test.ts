@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { startAgentProcess } from '../build/agent-process.ts'
 import type { TestAgent } from '../build/agent.ts'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
@@ -84,6 +85,33 @@ describe('feature: one of two agents leads', () => {
       expect(body).to.include({ evidence: 'observed' })
     }
     expect(rig.nodes('upstreams/web')).to.have.length(1)
+  })
+
+  test('the leader gets SIGTERM: it gives its Lease back at once, and answers the hook that it holds', async start => {
+    const rig = await start({ agent: false, barrier: true })
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
+    const backend = await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    const slow = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    await until('a request is at the pod', () => backend.open > 0)
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    const agent = await startAgentProcess(rig)
+    try {
+      await until('it leads', () => holder(rig) !== '')
+      rig.end(old)
+      const hook = callHook({ port: agent.port, from: old.ip })
+      await rig.entryIs('sealed', old)
+      const ended = agent.end('SIGTERM')
+      await until('nobody holds the Lease', () => holder(rig) === '')
+      backend.release()
+      expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect(await ended).to.equal(0)
+      await (await slow).text()
+    } finally {
+      await agent.end('SIGKILL')
+    }
   })
 
   test('the snapshot shows the leader', async start => {
