@@ -22,6 +22,15 @@ const WORDS =
   'each gateway has its workers report on 500 entries before they are sealed; agent, gateways, clients and the API server share the cores'
 const EVENT = 'agent, gateway, and the API server that sends the events share the cores'
 
+const felt = (mode: string, gateways: string, column: 'p50' | 'p99', most: number): Limit => ({
+  what: `excess in a scale-down, ${mode}, ${gateways}, ${column}, ms`,
+  section: 'excess',
+  row: { mode, gateways },
+  column: `scale-down ${column} ms`,
+  most,
+  why: 'gateways, load, kubelet, and the API server share the cores: see the bare trips'
+})
+
 const naive = (arm: string): Limit => ({
   what: `${arm}: lost per 1,000 pods`,
   section: 'lost',
@@ -42,6 +51,12 @@ const LIMITS: readonly Limit[] = [
   },
   naive('no-hook'),
   naive('admin-answered'),
+  ...['etcd-1.8', 'standalone', 'discovery'].flatMap(mode =>
+    ['all Ready', 'one of three NotReady'].flatMap(gateways => [
+      felt(mode, gateways, 'p50', 15),
+      felt(mode, gateways, 'p99', 60)
+    ])
+  ),
   {
     what: 'overhead p50, ratio',
     section: 'overhead',

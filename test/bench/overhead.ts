@@ -66,7 +66,12 @@ async function drain(place: Place, pod: TestPod, hookAfterMs: number): Promise<n
   return ms
 }
 
-async function roundTrip(place: Place, agent: Agent, uid: string): Promise<number> {
+/** The time, in ms, in which all gateways at once store an entry of no pod. */
+export async function roundTrip(
+  place: Pick<Place, 'gateways' | 'barrierToken'>,
+  agent: Agent,
+  uid: string
+): Promise<number> {
   const startedAt = performance.now()
   const call = (method: string, body: object) =>
     Promise.all(
