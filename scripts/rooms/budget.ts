@@ -2,11 +2,11 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 21025,
+  'agent: lines': 21023,
   'agent: files': 109,
   'agent/base: lines': 603,
   'agent/base: files': 4,
-  'agent/rules: lines': 2933,
+  'agent/rules: lines': 2931,
   'agent/rules: files': 15,
   'agent/config: lines': 802,
   'agent/config: files': 4,
@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 47977,
+  'tests: lines': 48038,
   'tests: files': 412,
   'Markdown: bytes': 238130,
   settings: 37,
