@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import { observable } from '../../agent/gateway/apisix/control-api.ts'
 import { holdersOf, namespaceOf } from '../../agent/gateway/apisix/holders.ts'
 import { toPodFact } from '../../agent/kubernetes/facts/pod-fact.ts'
+import { toServiceFact } from '../../agent/kubernetes/facts/service-store.ts'
 import { toEndpointFact } from '../../agent/kubernetes/facts/slice-store.ts'
 import type { Resource } from '../../agent/rules/plan/holder.ts'
 
@@ -26,6 +27,8 @@ export const podFact = ({ show, ...given }: Shown & { metadata?: object }) =>
   shown(toPodFact({ ...given, metadata: { ...IDENTITY, ...given.metadata } }), show)
 export const sliceFact = ({ show, ...given }: Shown & { metadata?: object }) =>
   shown(toEndpointFact({ ...given, metadata: { ...IDENTITY, ...given.metadata } }), show)
+export const aService = ({ show, ...given }: Shown & { metadata?: object }) =>
+  shown(toServiceFact({ ...given, metadata: { ...IDENTITY, ...given.metadata } }), show)
 
 /** The holders in an object of APISIX. `made`: an ingress controller made its name, of which its id is the hash. */
 export function holding(

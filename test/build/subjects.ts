@@ -38,10 +38,11 @@ import { holder } from './holder.ts'
 import { entering } from './entry.ts'
 import { hiding } from './hidden.ts'
 import { haunting, lettingGo, sealing, timing, vanishing } from './members.ts'
-import { holding, podFact, sliceFact } from './objects.ts'
+import { aService, holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
 import { tabling } from './table.ts'
+import { converting, identifying, stepping, taking } from './watching.ts'
 import { worldOf } from './world.ts'
 
 /**
@@ -58,6 +59,7 @@ export const SUBJECTS = {
   sync: syncing,
   podfact: podFact,
   slicefact: sliceFact,
+  servicefact: aService,
   holders: holding,
   ghosts: haunting,
   vanished: vanishing,
@@ -66,7 +68,11 @@ export const SUBJECTS = {
   letgo: lettingGo,
   hidden: hiding,
   behind: timing,
-  table: tabling
+  table: tabling,
+  intake: taking,
+  nextstep: stepping,
+  identity: identifying,
+  clock: converting
 }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { LISTENS, serverText, mergePluginValues, type Listen } from '../../../agent/doctor/plugin-values.ts'
 import { print, readValues } from '../../../agent/doctor/run-plugin.ts'
+import { rowsOf } from '../../build/rows.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))
@@ -22,6 +23,14 @@ function merge(
 }
 
 const MINE = { name: 'shop-lua', mounts: [{ key: 'hook.lua', path: '/opt/shop/shop/hook.lua' }] }
+
+interface Rows {
+  readonly refused: readonly { own: string; says: string }[]
+  readonly taken: readonly { path: string; value?: unknown }[]
+  readonly means: readonly { text: string; value: unknown }[]
+  readonly unread: readonly { what: string; text: string; why: string }[]
+}
+const ROWS = rowsOf('values.yaml', import.meta.url) as Rows
 
 /** Values of an operator who already uses every list to which the plugin adds. */
 const USED = {
@@ -125,43 +134,14 @@ describe('apisix-drain plugin values', () => {
     ])
   })
 
-  const refused: readonly [own: string, says: RegExp][] = [
-    ['{ apiVersion: argoproj.io/v1alpha1, kind: Application }', /^kind: is Application/],
-    ['{ apiVersion: v2, kind: HelmRelease, spec: {} }', /^kind: is HelmRelease/],
-    ['apisix: { apisix: { admin: {} } }', /^apisix.apisix: .* below apisix only/],
-    ['gateway: { type: NodePort }', /^gateway: is of the chart before 2.0.0/],
-    ['apisix: { fullCustomConfig: { enabled: true } }', /^apisix.fullCustomConfig: /],
-    ['apisix: x', /^apisix: is no mapping/],
-    ['apisix: { pluginAttrs: [1] }', /^apisix.pluginAttrs: is no mapping/],
-    ['extraVolumes: {}', /^extraVolumes: is no list/],
-    ['apisix: { nginx: { configurationSnippet: { httpEnd: 1 } } }', /httpEnd: is no text/]
-  ]
-  for (const [own, says] of refused)
+  for (const { own, says } of ROWS.refused)
     it(`are refused with the reason: ${own}`, () => {
       const { conflicts } = merge(parse(own))
       expect(conflicts).to.have.length(1)
-      expect(conflicts[0]).to.match(says)
+      expect(conflicts[0]).to.match(new RegExp(says))
     })
 
-  const listens = 'server { listen [::]:9092 ssl; }'
-  const taken: readonly [path: string, value?: unknown][] = [
-    ['control.service.port'],
-    ['apisix.admin.port', '9092'],
-    ['apisix.status.port'],
-    ['apisix.prometheus.containerPort'],
-    ['apisix.pluginAttrs.prometheus.export_addr.port'],
-    ['apisix.ssl.containerPort'],
-    ['apisix.ssl.additionalContainerPorts.0.port'],
-    ['service.http.containerPort'],
-    ['service.http.additionalContainerPorts.0.port'],
-    ['service.stream.tcp.0'],
-    ['service.stream.tcp.0.addr', '127.0.0.1:9092'],
-    ['extraContainers.0.ports.0.containerPort'],
-    ...['main', 'httpStart', 'httpSrv', 'httpEnd', 'stream'].map(
-      name => [`apisix.nginx.configurationSnippet.${name}`, listens] as [string, string]
-    )
-  ]
-  for (const [path, value = 9092] of taken)
+  for (const { path, value = 9092 } of ROWS.taken)
     it(`name the part that has the plugin's port: ${path}`, () => {
       const own = path
         .split('.')
@@ -273,20 +253,7 @@ describe('the file of plugin values', () => {
       rmSync(directory, { recursive: true })
     }
   }
-  const means: readonly [text: string, value: unknown][] = [
-    ['"on"', 'on'],
-    ['"no"', 'no'],
-    ['"1_000"', '1_000'],
-    ['"0o17"', '0o17'],
-    ['on', true],
-    ['1_000', 1000],
-    ['0400', 256],
-    ['1:30', '1:30'],
-    ['2026-11-26', '2026-11-26'],
-    ['"<<"', '<<'],
-    ['"."', '.']
-  ]
-  for (const [text, value] of means)
+  for (const { text, value } of ROWS.means)
     it(`reads ${text} as Helm does, and prints what every parser reads so`, () => {
       const { tree } = read(`a: ${text}\n${text.startsWith('"') ? text : '"k"'}: 1\n`)
       expect(tree?.['a']).to.equal(value)
@@ -300,19 +267,11 @@ describe('the file of plugin values', () => {
     expect(print(tree)).not.to.match(/[&*]/)
   })
 
-  const refused: readonly [what: string, text: string, why: RegExp][] = [
-    ['nothing', '', /it is empty/],
-    ['a blank line', ' \n', /it is empty/],
-    ['a heading alone', 'USER-SUPPLIED VALUES:\n', /it is empty/],
-    ['a comment', '# none\n', /it is no mapping/],
-    ['a list', '- a\n', /it is no mapping/],
-    ['a key twice', 'a: 1\nb: 2\na: 3\n', /unique at line 3, column 1;/]
-  ]
-  for (const [what, text, why] of refused)
+  for (const { what, text, why } of ROWS.unread)
     it(`is refused with the reason if it has ${what}`, () => {
       const { tree, problems } = read(text)
       expect(tree).to.equal(undefined)
-      expect(problems.join()).to.match(why)
+      expect(problems.join()).to.match(new RegExp(why))
     })
 
   it('is null for a release without values', () => expect(read('null\n').tree).to.deep.equal({}))

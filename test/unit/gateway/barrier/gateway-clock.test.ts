@@ -2,43 +2,7 @@ import { expect } from 'chai'
 import { createGatewayClock } from '../../../../agent/gateway/barrier/gateway-state.ts'
 import { pollPause } from '../../../../agent/gateway/barrier/barrier-reading.ts'
 
-/** The gateway's clock is this far ahead of the agent's, in ms. */
-const AHEAD = 5000
-
 describe('clock of a gateway', () => {
-  it('uses the time of receipt while it knows nothing of the gateway’s clock', () => {
-    expect(createGatewayClock().onOurs(100, 140, 9999)).to.equal(140)
-  })
-
-  it('dates a slow answer by the offset that quick answers showed', () => {
-    const clock = createGatewayClock()
-    clock.note(100, 102, 101 + AHEAD)
-    clock.note(200, 280, 279 + AHEAD)
-    expect(clock.onOurs(200, 280, 279 + AHEAD)).to.be.closeTo(279, 0.01)
-  })
-
-  it('needs no quick exchange: one quick request and one other quick answer suffice', () => {
-    const clock = createGatewayClock()
-    clock.note(100, 150, 101 + AHEAD)
-    clock.note(200, 250, 249 + AHEAD)
-    expect(clock.onOurs(300, 350, 320 + AHEAD)).to.be.closeTo(320, 1)
-    expect(clock.within()).to.equal(1)
-  })
-
-  it('never dates an answer outside of its own call', () => {
-    const clock = createGatewayClock()
-    clock.note(100, 102, 101 + AHEAD)
-    expect(clock.onOurs(300, 310, 100 + AHEAD)).to.equal(300)
-    expect(clock.onOurs(300, 310, 900 + AHEAD)).to.equal(310)
-  })
-
-  it('starts over after either clock was set', () => {
-    const clock = createGatewayClock()
-    clock.note(100, 102, 101 + AHEAD)
-    clock.note(200, 202, 201 - AHEAD)
-    expect(clock.onOurs(300, 310, 305 - AHEAD)).to.be.closeTo(305, 1)
-  })
-
   it('forgets old bounds, because clocks drift', () => {
     const clock = createGatewayClock()
     clock.note(0, 1, 0.5)
