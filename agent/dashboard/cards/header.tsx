@@ -1,8 +1,8 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import type { Snapshot } from '../../report/snapshot/snapshot.ts'
 import type { Link } from '../agent.ts'
-import { fullMoment, wallClock, zoneAt } from '../model/format.ts'
-import { announce, lastHourOf, sentenceOf, titleOf, type Announced } from '../model/headline.ts'
+import { fullMoment, wallClock } from '../model/format.ts'
+import { lastHourOf, sentenceOf, titleOf } from '../model/headline.ts'
 import { hashOf, viewOf } from '../model/view.ts'
 import type { Tone } from '../model/words.ts'
 import { Mark } from '../parts/basics.tsx'
@@ -25,9 +25,8 @@ export function Header({ snapshot, link, now }: HeaderProps) {
   const lost = link === 'lost' && snapshot
   const level = lost ? 'bad' : (sentence?.level ?? 'busy')
   const head = lost ? 'The agent is not reached.' : (sentence?.head ?? 'Connecting to the agent.')
-  const announced = useRef<Announced>(undefined)
-  if (snapshot)
-    announced.current = announce(announced.current, { head, level: lost ? 'lost' : level }, performance.now())
+  // A screen reader tells of each change of the level, and not of each number: speech takes seconds.
+  const announced = useMemo(() => (snapshot ? head : ''), [level, link, snapshot === undefined])
   const title = titleOf(snapshot, level)
   useEffect(() => {
     document.title = title
@@ -44,7 +43,7 @@ export function Header({ snapshot, link, now }: HeaderProps) {
         )}
         {snapshot && (
           <time class="quiet small wall" dateTime={new Date(now).toISOString()} title={fullMoment(now)}>
-            {wallClock(now)} {zoneAt(now)}
+            {wallClock(now)}
           </time>
         )}
       </div>
@@ -56,7 +55,7 @@ export function Header({ snapshot, link, now }: HeaderProps) {
       </h1>
       {snapshot && !lost && <Beside snapshot={snapshot} facts={sentence?.facts ?? ''} />}
       <p class="hidden" role="status">
-        {announced.current?.text}
+        {announced}
       </p>
     </header>
   )

@@ -1,14 +1,14 @@
 import { useMemo } from 'preact/hooks'
 import type { Snapshot, WorkloadView } from '../../report/snapshot/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
-import { NEEDED, decidedBy, worthOf, type Sleep, type Worth } from '../model/worth.ts'
+import { decidedBy, worthOf } from '../model/worth.ts'
 import { Mark, Name, Section, Table, Time } from '../parts/basics.tsx'
 
 const MOST = 10
 
-/** What hooks are worth, in numbers for decisions: the sleep that would have been enough, the gain of hooks, and the pods without one. */
+/** What hooks are worth, in numbers for decisions: the lag that a sleep would have to cover, the gain of hooks, and the pods without one. */
 export function Hooks({ snapshot }: { snapshot: Snapshot }) {
-  const { agent, gateways, totals, inventory } = snapshot
+  const { gateways, totals, inventory } = snapshot
   const { hooks } = inventory
   const rows = useMemo(() => worthOf(snapshot), [snapshot])
   const decided = decidedBy(gateways)
@@ -25,22 +25,13 @@ export function Hooks({ snapshot }: { snapshot: Snapshot }) {
       </p>
       <Table
         label="Sleeps by workload"
-        columns={[
-          'Workload',
-          'Drains',
-          'Sleep that 99.9 % needed',
-          'Longest sync lag',
-          `Ends sooner than with sleep ${formatMs(agent.sleepMs)}`,
-          'only-apisix would save'
-        ]}
+        columns={['Workload', 'Drains', 'Longest sync lag', 'only-apisix would save']}
         rows={rows.slice(0, 1 + MOST).map(row => ({
           key: row.workload,
           cells: [
             row.workload,
             row.drains.toLocaleString('en-US'),
-            row.ms === null ? <span class="quiet">{whyNot(row)}</span> : formatMs(row.ms),
             row.longestMs === null ? '–' : formatMs(row.longestMs),
-            percent(row),
             row.onlyApisixMs < LEAST_MS ? '–' : `${formatMs(row.onlyApisixMs)} a pod`
           ]
         }))}
@@ -92,15 +83,6 @@ const savedWords = ({ savedMs, hooks }: Snapshot['totals']): string =>
   savedMs >= 0
     ? `${formatMs(savedMs)} saved over ${count(hooks, 'hook')}`
     : `${count(hooks, 'hook')} took ${formatMs(-savedMs)} longer: they waited for requests in flight, which a sleep does not`
-
-const whyNot = ({ drains, enough }: Sleep): string =>
-  enough
-    ? 'none is known to be enough'
-    : `too few: ${drains.toLocaleString('en-US')} of ${NEEDED.toLocaleString('en-US')}`
-
-/** The share in percent, rounded towards zero. */
-const percent = ({ share }: Worth): string =>
-  share === null ? '–' : `${Math.trunc(share * 100)} %`.replace('-', '−')
 
 const NEWEST = 20
 

@@ -25,7 +25,7 @@ export const count = (n: number, one: string, many = `${one}s`): string =>
 
 const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' })
-const ZONE = DAY.resolvedOptions().timeZone
+const LONG = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' })
 
 /** `14:03:22`, in the browser's time zone. */
 export const clock = (at: number): string => TIME.format(at)
@@ -40,20 +40,11 @@ export const moment = (at: number, now: number): string => {
   return day === DAY.format(now) ? clock(at) : `${day.replace(/ \d+$/, '')}, ${clock(at)}`
 }
 
-/** `24 Nov 2026, 14:03:22` */
-export const wallClock = (at: number): string => `${DAY.format(at)}, ${clock(at)}`
+/** `24 Nov 2026, 14:03:22 CET` */
+export const wallClock = (at: number): string => LONG.format(at)
 
-/** The browser's time zone: `Europe/Berlin (UTC+1)`. Summer time depends on the date. */
-export function zoneAt(at: number): string {
-  const minutes = -new Date(at).getTimezoneOffset()
-  if (minutes === 0) return ZONE === 'UTC' ? 'UTC' : `${ZONE} (UTC)`
-  const hours = Math.floor(Math.abs(minutes) / 60)
-  const rest = Math.abs(minutes) % 60
-  return `${ZONE} (UTC${minutes < 0 ? '−' : '+'}${hours}${rest === 0 ? '' : `:${two(rest)}`})`
-}
-
-/** `24 Nov 2026, 14:03:22.481 Europe/Berlin (UTC+1)` */
-export const fullMoment = (at: number): string => `${DAY.format(at)}, ${exactClock(at)} ${zoneAt(at)}`
+/** `24 Nov 2026, 14:03:22.481 CET` */
+export const fullMoment = (at: number): string => wallClock(at).replace(clock(at), exactClock(at))
 
 /** `3 s ago`. Clocks may disagree, so a time in the future counts as now. */
 export const ago = (at: number, now: number): string =>

@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { cutName, fullMoment, moment, zoneAt } from '../../../agent/dashboard/model/format.ts'
-import { announce, titleOf, type Announced } from '../../../agent/dashboard/model/headline.ts'
+import { cutName, fullMoment, moment } from '../../../agent/dashboard/model/format.ts'
+import { titleOf } from '../../../agent/dashboard/model/headline.ts'
 import { laneAt, lanesOf } from '../../../agent/dashboard/model/lanes.ts'
-import { decidedBy, sleepOf, soonerOf, worthOf } from '../../../agent/dashboard/model/worth.ts'
+import { decidedBy, worthOf } from '../../../agent/dashboard/model/worth.ts'
 import { hashOf, RANGES, SHOWS, viewOf, type View } from '../../../agent/dashboard/model/view.ts'
 import { availableWords, GRADES, HOLDER_STATES } from '../../../agent/dashboard/model/words.ts'
+import type { Snapshot } from '../../../agent/report/snapshot/snapshot.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = Date.UTC(2026, 10, 24, 14, 3, 22, 481)
@@ -63,8 +64,6 @@ describe('dashboard: times (D9)', () => {
     expect(moment(NOW, NOW)).to.match(/^\d\d:\d\d:\d\d$/)
     expect(moment(NOW - DAY_MS, NOW)).to.match(/^\d+ Nov, \d\d:\d\d:\d\d$/)
     expect(fullMoment(NOW)).to.match(/^\d+ Nov 2026, \d\d:\d\d:\d\d\.481 \S+/)
-    expect(fullMoment(NOW)).to.contain(zoneAt(NOW))
-    expect(zoneAt(NOW)).to.match(/^(UTC|\S+ \(UTC([+−]\d+(:\d\d)?)?\))$/)
   })
 })
 
@@ -80,43 +79,6 @@ describe('dashboard: names (D12)', () => {
   })
 })
 
-describe('dashboard: announcements (D12)', () => {
-  const play = (texts: readonly (readonly [at: number, head: string, level: Announced['level']])[]) => {
-    const spoken: string[] = []
-    let last: Announced | undefined
-    for (const [at, head, level] of texts) {
-      const next = announce(last, { head, level }, at)
-      if (next !== last) spoken.push(next.text)
-      last = next
-    }
-    return spoken
-  }
-
-  it('are one for ten seconds of a rolling update, not one for each number', () => {
-    const texts = Array.from(
-      { length: 100 },
-      (_, i) => [i * 100, `${1 + (i % 9)} pod${i % 9 === 0 ? '' : 's'} on the way out.`, 'busy'] as const
-    )
-    expect(play([[-20_000, 'All is well.', 'well'], ...texts])).to.deep.equal([
-      'All is well.',
-      '1 pod on the way out.'
-    ])
-  })
-
-  it('come at once for trouble, and not more often than every ten seconds otherwise', () => {
-    expect(
-      play([
-        [0, 'All is well.', 'well'],
-        [100, '2 pods on the way out.', 'busy'],
-        [200, '2 of 3 gateways prove.', 'bad'],
-        [300, 'All is well.', 'well'],
-        [9000, 'All is well.', 'well'],
-        [10_300, 'All is well.', 'well']
-      ])
-    ).to.deep.equal(['All is well.', '2 of 3 gateways prove.', 'All is well.'])
-  })
-})
-
 describe('dashboard: title of the tab (D13)', () => {
   it('counts the pods that wait, and marks trouble', () => {
     expect(titleOf(scene, 'busy')).to.equal('(2 waiting) apisix-drain')
@@ -128,39 +90,6 @@ describe('dashboard: title of the tab (D13)', () => {
 })
 
 describe('dashboard: numbers that decide', () => {
-  const lags = (n: number) => Array.from({ length: n }, (_, i) => i + 1)
-
-  it('gives no sleep for 99.9 % below 1,000 drains, and then the one that 99.9 % needed', () => {
-    expect(sleepOf(lags(999), 0)).to.deep.equal({ drains: 999, enough: false, ms: null, longestMs: 999 })
-    expect(sleepOf(lags(1000), 0)).to.deep.equal({ drains: 1000, enough: true, ms: 999, longestMs: 1000 })
-    expect(sleepOf(lags(2000), 0).ms).to.equal(1998)
-    expect(sleepOf([], 0)).to.deep.equal({ drains: 0, enough: false, ms: null, longestMs: null })
-  })
-
-  it('counts drains that were not proved as longer than any sleep', () => {
-    expect(sleepOf(lags(1998), 2).ms).to.equal(1998)
-    expect(sleepOf(lags(1998), 3)).to.include({ enough: true, ms: null })
-    expect(sleepOf(lags(998), 1).enough).to.equal(false)
-  })
-
-  it('compares the time that pods took to end with that of a sleep', () => {
-    const [, , first] = lanes
-    const timed = (heldMs: number, tookMs: number) => ({
-      ...first!.drain,
-      moments: {
-        ...first!.drain.moments,
-        decidedAt: null,
-        seenAt: NOW,
-        hookAt: NOW,
-        ackAt: NOW + heldMs,
-        goneAt: NOW + tookMs
-      }
-    })
-    expect(soonerOf([timed(1000, 6000)], 5000).share).to.equal(0.4)
-    expect(soonerOf([timed(9000, 10_000)], 5000).share).to.be.below(0)
-    expect(soonerOf(scene.drains, 5000)).to.deep.equal({ share: null, onlyApisixMs: 0 })
-  })
-
   it('says what only-apisix would save: for how long hooks were held after the proof (DESIGN part 1)', () => {
     const [, , first] = lanes
     const held = (differs: object, verdict = first!.drain.verdict) => ({
@@ -175,7 +104,8 @@ describe('dashboard: numbers that decide', () => {
         ...differs
       }
     })
-    const saved = (...drains: Parameters<typeof soonerOf>[0]) => soonerOf(drains, 5000).onlyApisixMs
+    const saved = (...past: Snapshot['past']) => worthOf({ lags: [], past })[0]?.onlyApisixMs
+    expect(saved()).to.equal(0)
     expect(saved(held({}))).to.equal(5000)
     expect(saved(held({}), held({ ackAt: NOW + 40 })), 'of each pod').to.equal(2500)
     expect(saved(held({ hookAt: NOW + 3040 })), 'its hook was late').to.equal(2000)
@@ -187,12 +117,13 @@ describe('dashboard: numbers that decide', () => {
   })
 
   it('has them for all, and for each workload', () => {
-    const other = { ...scene.lags[0]!, uid: 'o', owner: 'StatefulSet/db' }
-    const rows = worthOf({ ...scene, lags: [...scene.lags, other], unproved: scene.past.slice(39) })
-    expect(rows.map(({ workload, drains }) => [workload, drains])).to.deep.equal([
-      ['all workloads', 42],
-      ['shop / Deployment web', 41],
-      ['shop / StatefulSet db', 1]
+    const other = { ...scene.lags[0]!, uid: 'o', owner: 'StatefulSet/db', ms: 3 }
+    const longest = Math.max(...scene.lags.map(({ ms }) => ms))
+    const rows = worthOf({ ...scene, lags: [...scene.lags, other] })
+    expect(rows.map(({ workload, drains, longestMs }) => [workload, drains, longestMs])).to.deep.equal([
+      ['all workloads', 41, longest],
+      ['shop / Deployment web', 40, longest],
+      ['shop / StatefulSet db', 1, 3]
     ])
   })
 
