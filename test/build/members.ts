@@ -4,7 +4,12 @@ import { firstSeen, ghostsIn, seenAtGateways, seenAtOwner } from '../../agent/ru
 import { gatewayEndsAt, type Heard } from '../../agent/rules/proof/observed.ts'
 import { HOLD_ALL, judge } from '../../agent/rules/proof/proof.ts'
 import { letGoOf } from '../../agent/round/entries/seal-decision.ts'
+import { createAddressOwnership } from '../../agent/round/ownership.ts'
+import type { Drain } from '../../agent/rules/drain/drain.ts'
+import type { PodFact } from '../../agent/rules/drain/facts.ts'
+import { drainOf, proven, seen } from './drain.ts'
 import { holder } from './holder.ts'
+import { pod, terminating } from './pod.ts'
 
 /** As YAML can state it: without fields that are `undefined`. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? 'none'))
@@ -129,4 +134,34 @@ export function timing(given: {
       ...clocks.lags.map(({ gateway, ms }) => `${gateway} lagged ${ms} ms`)
     ].join('; ')
   })
+}
+
+/**
+ * Of three drains, one that goes on, one that is proven, and one whose pod is gone: whether their addresses are still theirs, and what becomes of
+ * their entries, and of those that outlive a drain. `looks`: when the watch of pods was looked at, and whether it was live.
+ */
+export function owning(
+  given: {
+    /** Only the pods of some namespaces are watched. */
+    some?: boolean
+    looks: readonly (readonly [live: boolean, at: number])[]
+    pod?: Partial<PodFact>
+    isHeld?: boolean
+    behindMs?: number
+  },
+  now: number
+) {
+  const ownership = createAddressOwnership(given.some ?? false, () => given.behindMs ?? 0)
+  for (const [live, at] of given.looks) ownership.look(live, at)
+  const draining = {
+    ...drainOf(seen(pod('web-1', terminating(0)))),
+    pod: pod('web-1', given.pod ?? terminating(0))
+  }
+  const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Drain
+  const drains = { draining, acked, gone: { ...acked, phase: 'gone', at: 20 } as Drain }
+  const each = Object.entries(drains).map(([name, drain]) => {
+    const sure = ownership.isSure(drain, now) ? 'its address' : 'perhaps not its address'
+    return `${name}: ${sure}, ${ownership.ofDrain(drain, given.isHeld ?? false, now)}`
+  })
+  return [...each, `others: ${ownership.ofGone()}`]
 }

@@ -12,8 +12,9 @@ import { proveByReads } from '../../agent/rules/proof/observed.ts'
 import { prove } from '../../agent/rules/proof/proof.ts'
 import { answer, budgetProblems, deadlineOf } from '../../agent/rules/drain/answer.ts'
 import type { EndpointFact, PodFact, PodUid } from '../../agent/rules/drain/facts.ts'
+import { parseDuration, readOptions } from '../../agent/rules/drain/annotations.ts'
 import { begin, step } from '../../agent/rules/drain/step.ts'
-import type { Holder, PlanSettings } from '../../agent/rules/plan/holder.ts'
+import { nodesOf, type Holder, type PlanSettings } from '../../agent/rules/plan/holder.ts'
 import { plan } from '../../agent/rules/plan/plan.ts'
 import {
   areWhole,
@@ -37,10 +38,11 @@ import {
 import { holder } from './holder.ts'
 import { entering } from './entry.ts'
 import { hiding } from './hidden.ts'
-import { haunting, lettingGo, sealing, timing, vanishing } from './members.ts'
+import { haunting, lettingGo, owning, sealing, timing, vanishing } from './members.ts'
 import { aService, holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
-import { syncing } from './sync.ts'
+import { asking } from './service.ts'
+import { expecting, syncing } from './sync.ts'
 import { tabling } from './table.ts'
 import { converting, identifying, stepping, taking } from './watching.ts'
 import { worldOf } from './world.ts'
@@ -72,7 +74,21 @@ export const SUBJECTS = {
   intake: taking,
   nextstep: stepping,
   identity: identifying,
-  clock: converting
+  clock: converting,
+  expected: expecting,
+  ownership: owning,
+  nodes: (given: { pod: Partial<PodFact>; ports?: readonly number[] }) =>
+    nodesOf(pod('web-1', given.pod), given.ports ?? []),
+  words: wording
+}
+
+/** What durations mean, in ms, and annotations without their prefix. */
+function wording(given: {
+  durations?: readonly string[]
+  annotations?: Readonly<Record<string, string>>
+}): unknown {
+  if (given.durations) return given.durations.map(text => parseDuration(text) ?? 'none')
+  return JSON.parse(JSON.stringify(readOptions(asking(given.annotations ?? {}))))
 }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {

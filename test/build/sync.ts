@@ -1,5 +1,6 @@
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/rules/drain/facts.ts'
 import { settleClaims, membersOf, planSync, type NewNode } from '../../agent/rules/members/members.ts'
+import { followedService, missingFrom } from '../../agent/upkeep/sync.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
 import { asking, serviceFact } from './service.ts'
@@ -88,4 +89,41 @@ function sliceFact(
       }
     })
   }
+}
+
+/**
+ * The nodes that a holder is expected to get, if it follows the Service `web`: the pods `a` and `b`, which it lists, and others are its ready
+ * endpoints. `new`: a pod that started 2 s ago. `late`: no endpoint is shown to end.
+ */
+export function expecting(given: {
+  pods?: Readonly<Record<string, Partial<PodFact>>>
+  new?: Partial<PodFact>
+  services?: Readonly<Record<string, readonly string[]>>
+  nodes?: readonly string[]
+  late?: boolean
+}) {
+  const now = 1_000_000
+  const drafts = { a: { ips: ['10.0.0.1'] }, b: { ips: ['10.0.0.2'] }, ...given.pods }
+  const pods = Object.entries(drafts).map(([name, differs]) =>
+    pod(name, { startedAt: now - 3_600_000, ...differs })
+  )
+  if (given.new) pods.push(pod('new', { startedAt: now - 2000, ...given.new }))
+  const serving = pods.map(({ uid, ips, ready, deletionAt }) => {
+    const terminating = deletionAt !== undefined && !given.late
+    return { address: ips[0] ?? '', podUid: uid, ready, serving: true, terminating }
+  })
+  const known = {
+    pods: {
+      get: (uid: string) => pods.find(one => one.uid === uid),
+      byIp: (ip: string) => pods.filter(({ ips }) => ips.includes(ip))
+    },
+    slices: {
+      servicesOf: ({ name }: PodFact) =>
+        (given.services?.[name] ?? ['web']).map(service => ({ namespace: 'shop', name: service })),
+      serving: () => serving
+    }
+  } as never
+  const web = holder('web', given.nodes ?? ['10.0.0.1:8080', '10.0.0.2:8080'])
+  const followed = followedService(known, web)
+  return typeof followed === 'string' ? followed : missingFrom(known, web, followed, { now })
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { expect } from 'chai'
 import type { Word } from './barrier.ts'
+import { rowsOf } from '../build/rows.ts'
 import { eventually } from './eventually.ts'
 import { Gateway, type Kinds, type Objects } from './gateway.ts'
 
@@ -55,22 +56,7 @@ describe("The worker's word", () => {
     return last!
   }
 
-  const PLACES: Record<string, Kinds> = {
-    'an upstream of a route': { upstreams: [{ id: 'u', nodes: [A, B] }], routes: [route] },
-    'an upstream of a service': { upstreams: [{ id: 'u', nodes: [A, B] }], services: [route] },
-    'an upstream within a route': { routes: [{ id: '1', upstream: { nodes: [A, B] } }] },
-    'an upstream within a service': { services: [{ id: '1', upstream: { nodes: map } }] },
-    'an upstream of a split': {
-      upstreams: [{ id: 'u', nodes: [A, B] }],
-      routes: [split({ upstream_id: 'u' })]
-    },
-    'a split in a route': { routes: [split({ upstream: { nodes: map } })] },
-    'a split in a service': { services: [split({ upstream: { nodes: [A, B] } })] },
-    'a split in a plugin config': { plugin_configs: [split({ upstream: { nodes: map } })] },
-    'a split in a global rule': { global_rules: [split({ upstream: { nodes: map } })] },
-    'a split in a consumer': { consumers: [split({ upstream: { nodes: map } })] },
-    'a split in a consumer group': { consumer_groups: [split({ upstream: { nodes: map } })] }
-  }
+  const PLACES = rowsOf('places.yaml', import.meta.url) as Readonly<Record<string, Kinds>>
 
   it('is computed for every entry, whether or not its put waits for it, and left out of a list that needs none', async () => {
     await start({ kinds: { upstreams: [{ id: 'u', nodes: [A, B] }], routes: [route] } })

@@ -393,22 +393,6 @@ describe('barrier keeper', () => {
     expect(reading('1'), 'of a removed gateway').to.equal(undefined)
   })
 
-  it('is not delayed by a gateway that hangs, lacks the plugin, or refuses the token', async () => {
-    const g = await serve('127.0.7.1')
-    const hangs = await serve('127.0.7.2', g.port)
-    hangs.api.faults.inject({ fault: { kind: 'hang' } })
-    begin(g.port, { timeoutMs: 1000 })
-    gateways.list([gateway('g1', '127.0.7.1'), gateway('hangs', '127.0.7.2'), gateway('none', '127.0.7.3')])
-    keeper.desire([entry('1')])
-    await becomes('1', 'draining')
-    expect(reading('1', 'hangs')).to.equal(undefined)
-    await until('the others', () => reading('1', 'hangs') !== undefined && reading('1', 'none') !== undefined)
-    expect(reading('1', 'hangs')).to.deep.include({ fit: false, entry: 'absent' })
-    expect(reading('1', 'hangs')?.problem).to.contain('did not answer in time')
-    expect(reading('1', 'none')).to.deep.include({ fit: false, entry: 'absent', readAfterSeal: false })
-    expect(reading('1', 'none')?.problem).to.contain('load the plugin')
-  })
-
   it('names the remedy when the token is wrong, or another program answers', async () => {
     await kept({ token: 'not-this-one' })
     keeper.desire([entry('1')])

@@ -103,15 +103,6 @@ describe('writer', () => {
     expect((learned.at(-1) as AdminObject).revision).to.equal(apisix.store.revision)
   })
 
-  it('takes a node out of an array and sends the others byte for byte', async () => {
-    const other = { weight: 7, host: ip(2), port: 80, priority: -2, metadata: { zone: 'a', list: [] } }
-    put('api', [...array(1), other])
-    begin()
-    await removed('upstreams/api', A)
-    expect(JSON.stringify(apisix.nodes('api'))).to.equal(JSON.stringify([other]))
-    expect(state('upstreams/api')).to.equal('removed')
-  })
-
   it('writes all kinds of holder', async () => {
     const limit = { 'limit-req': { rate: 1, burst: 1, key: 'remote_addr' } }
     const rules = (nodes: Nodes) => ({ ...split(nodes), ...limit })
@@ -240,16 +231,6 @@ describe('writer', () => {
       await removed('upstreams/api', A)
       expect(apisix.nodes('api')).to.deep.equal(array(3))
       expect(apisix.writes()).to.have.length(1)
-    })
-
-    it('are named for nodes that are put back', async () => {
-      const planned = { ...holder('upstreams/api'), owner: 'ingress-controller-1' as const }
-      begin()
-      remove(planned, A)
-      await writer.idle()
-      remove(planned, A)
-      expect(result('upstreams/api')[1]).to.match(/^put back: its writer is ingress controller 1.x/)
-      await writer.idle()
     })
 
     it('may undo our removal at once: reported, and done again when it is planned again', async () => {
@@ -417,16 +398,6 @@ describe('writer', () => {
       expect(apisix.requests).to.have.length(asked)
       await writer.idle()
       expect(state('upstreams/api')).to.equal('removed')
-    })
-
-    it('that hangs for one object delays no other', async () => {
-      put('web', map(1, 2))
-      begin()
-      apisix.faults.inject({ fault: { kind: 'hang' }, path: '/apisix/admin/upstreams/api' })
-      remove(holder('upstreams/api'), A)
-      remove(holder('upstreams/web'), A)
-      await until('the other is removed', () => state('upstreams/web') === 'removed')
-      expect(state('upstreams/api')).to.equal('writing')
     })
   })
 

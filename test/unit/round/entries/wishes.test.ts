@@ -3,12 +3,11 @@ import { createWishes } from '../../../../agent/round/entries/succession.ts'
 import { systemClock } from '../../../../agent/base/clock.ts'
 import { until } from '../../../build/apisix.ts'
 import { pod } from '../../../build/pod.ts'
+import { rowsOf } from '../../../build/rows.ts'
 
 const web = pod('web', { workload: 'ReplicaSet.apps/web-<hash>', owner: 'ReplicaSet/web-1a' })
-const by = (kind: string) => [{ apiVersion: 'apps/v1', kind, name: 'web', controller: true }]
 const SET = '/apis/apps/v1/namespaces/shop/replicasets/web-1a'
 const DEPLOYMENT = '/apis/apps/v1/namespaces/shop/deployments/web'
-const none = { metadata: { ownerReferences: by('Deployment') }, spec: { replicas: 0 } }
 
 /** Asks for a pod until the API server has given every answer. */
 async function wish(answers: Readonly<Record<string, object>>, of = web) {
@@ -31,29 +30,22 @@ async function wish(answers: Readonly<Record<string, object>>, of = web) {
 }
 
 describe('whether another pod may come before the last one is gone', () => {
-  const CASES: Record<string, readonly [answers: Record<string, object>, mayCome: boolean]> = {
-    'its ReplicaSet wants one': [{ [SET]: { spec: { replicas: 1 } } }, true],
-    'its ReplicaSet wants none and has no controller': [{ [SET]: { spec: { replicas: 0 } } }, false],
-    'its ReplicaSet is gone': [{}, false],
-    'its ReplicaSet is being deleted': [
-      { [SET]: { metadata: { deletionTimestamp: 'now' }, spec: { replicas: 1 } } },
-      false
-    ],
-    'a Rollout owns the ReplicaSet': [
-      { [SET]: { ...none, metadata: { ownerReferences: by('Rollout') } } },
-      true
-    ],
-    'its Deployment updates': [{ [SET]: none, [DEPLOYMENT]: { spec: { replicas: 1 } } }, true],
-    'its Deployment recreates': [
-      { [SET]: none, [DEPLOYMENT]: { spec: { replicas: 1, strategy: { type: 'Recreate' } } } },
-      false
-    ],
-    'its Deployment is scaled to 0': [{ [SET]: none, [DEPLOYMENT]: { spec: { replicas: 0 } } }, false],
-    'the agent may not read it': [{ [SET]: { status: 403 } }, true]
+  interface Row {
+    readonly case: string
+    /** What the API server answers about its ReplicaSet and its Deployment; without an answer, there is none. */
+    readonly set?: object
+    readonly deployment?: object
+    readonly mayCome: boolean
   }
-  for (const [name, [answers, mayCome]] of Object.entries(CASES))
+  for (const { case: name, set, deployment, mayCome } of rowsOf(
+    'wishes.yaml',
+    import.meta.url
+  ) as readonly Row[])
     it(`${name}: ${mayCome ? 'yes' : 'no'}, asked again after 5 s`, async () => {
-      const { first, later, changes, again } = await wish(answers)
+      const { first, later, changes, again } = await wish({
+        ...(set && { [SET]: set }),
+        ...(deployment && { [DEPLOYMENT]: deployment })
+      })
       expect({ first, later, changes, again }).to.deep.equal({
         first: true,
         later: mayCome,
