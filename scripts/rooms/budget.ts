@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 47545,
+  'tests: lines': 47453,
   'tests: files': 413,
   'Markdown: bytes': 237946,
   settings: 37,

@@ -42,6 +42,7 @@ import { haunting, lettingGo, owning, sealing, timing, vanishing } from './membe
 import { aService, holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
 import { asking } from './service.ts'
+import { dialling, injecting, refusing, relisting } from './small.ts'
 import { expecting, syncing } from './sync.ts'
 import { tabling } from './table.ts'
 import { converting, identifying, stepping, taking } from './watching.ts'
@@ -79,7 +80,11 @@ export const SUBJECTS = {
   ownership: owning,
   nodes: (given: { pod: Partial<PodFact>; ports?: readonly number[] }) =>
     nodesOf(pod('web-1', given.pod), given.ports ?? []),
-  words: wording
+  words: wording,
+  dial: dialling,
+  refusal: refusing,
+  inject: injecting,
+  relist: relisting
 }
 
 /** What durations mean, in ms, and annotations without their prefix. */

@@ -4,7 +4,6 @@ import { identify, type Caller, parseQuery } from '../../../agent/hook/identify.
 import { pod } from '../../build/pod.ts'
 import { rowsOf } from '../../build/rows.ts'
 import { manualHolds } from '../../build/serve.ts'
-import { normaliseAddress } from '../../../agent/report/page/guard.ts'
 
 describe('identify', () => {
   const web = pod('web-1', { ips: ['10.0.0.7', 'fd00::7'] })
@@ -117,17 +116,4 @@ describe('prestop query', () => {
     const parsed = parse('uid=%0a&timeout=y')
     expect(parsed.ok ? '' : parsed.why).to.match(/timeout.*; uid/)
   })
-})
-
-describe('address', () => {
-  for (const [given, wanted] of [
-    ['10.0.0.7', '10.0.0.7'],
-    ['::ffff:10.0.0.7', '10.0.0.7'],
-    ['::FFFF:10.0.0.7', '10.0.0.7'],
-    ['FD00::A', 'fd00::a'],
-    ['fe80::1%eth0', 'fe80::1'],
-    ['::1', '::1']
-  ] as const) {
-    it(`${given} is ${wanted}`, () => expect(normaliseAddress(given)).to.equal(wanted))
-  }
 })

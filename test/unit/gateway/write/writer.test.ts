@@ -8,7 +8,7 @@ import { holdersOf } from '../../../../agent/gateway/apisix/holders.ts'
 import { createWriter, type Writer, type WriterOptions } from '../../../../agent/gateway/write/writer.ts'
 import type { Holder, HolderKey, Resource } from '../../../../agent/rules/plan/holder.ts'
 import type { JsonObject } from '../../../../sandbox/apisix/json.ts'
-import { silent, startAdmin, until } from '../../../build/apisix.ts'
+import { silent, startAdmin } from '../../../build/apisix.ts'
 
 const uid = (node: NodeKey) => `uid-${node}` as PodUid
 const ip = (n: number) => `10.0.0.${n}`

@@ -43,40 +43,6 @@ const ENV = ['', '/-', '/-', '/-'].map(end => `/spec/containers/0/env${end}`)
 
 /** These tests need no API server and no policy. test/install/webhook.test.ts compares every rule with both. */
 describe('inject', () => {
-  it('adds missing fields, and each list before its items', () => {
-    const operations = inject({ spec: { containers: [web] } }, helper)
-    expect(operations.map(({ path }) => path)).to.deep.equal([
-      '/spec/containers/0/lifecycle',
-      '/spec/containers/0/lifecycle/preStop',
-      '/spec/containers/0/volumeMounts',
-      '/spec/containers/0/volumeMounts/-',
-      ...ENV,
-      '/spec/volumes',
-      '/spec/volumes/-',
-      '/spec/initContainers',
-      '/spec/initContainers/-'
-    ])
-  })
-
-  it('does nothing the second time', () => {
-    const lifecycle = { preStop: { exec: { command: ['/apisix-drain/apisix-drain-hook'] } } }
-    expect(inject({ spec: { containers: [{ ...web, lifecycle }] } }, helper)).to.deep.equal([])
-  })
-
-  it('adds no volume or init container twice if a second container is added later', () => {
-    const mounted = { ...web, volumeMounts: helper.volumes.map(({ mount }) => mount) }
-    const spec = {
-      containers: [mounted],
-      volumes: helper.volumes.map(({ volume }) => volume),
-      initContainers: [helper.initContainer]
-    }
-    expect(inject({ spec }, helper).map(({ path }) => path)).to.deep.equal([
-      '/spec/containers/0/lifecycle',
-      '/spec/containers/0/lifecycle/preStop',
-      ...ENV
-    ])
-  })
-
   it('with curl, adds only the environment and a command that names the pod and uses no proxy', () => {
     const operations = inject({ spec: { containers: [web] } }, curl)
     expect(operations.map(({ path }) => path).slice(2)).to.deep.equal(ENV)
@@ -85,21 +51,6 @@ describe('inject', () => {
     expect(exec.command[2]).to.match(
       /^sleep 5 & timeout 24 .* curl -fsS -m 24 --noproxy "\*" .*\/v1\/prestop\?namespace=\$POD_NAMESPACE&pod=\$POD_NAME&container=web&sleep=5s" && exit/
     )
-  })
-
-  it('names every pod by the downward API, whatever its network, and keeps an existing name', () => {
-    const names = (env?: readonly object[]) =>
-      inject({ spec: { containers: [env ? { ...web, env } : web] } }, helper)
-        .filter(({ path }) => path.endsWith('/env/-'))
-        .map(({ value }) => value)
-    const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
-    const all = [
-      field('POD_NAME', 'metadata.name'),
-      field('POD_NAMESPACE', 'metadata.namespace'),
-      field('POD_UID', 'metadata.uid')
-    ]
-    expect(names()).to.deep.equal(all)
-    expect(names([{ name: 'POD_NAME', value: 'mine' }])).to.deep.equal(all.slice(1))
   })
 
   for (const odd of [undefined, null, 'pod', {}, { spec: [] }, { spec: { containers: [null, 7], os: 4 } }]) {
