@@ -3,6 +3,7 @@ import { waiting } from './drain.ts'
 import type { Drain } from '../../agent/rules/drain/drain.ts'
 import { drainView } from '../../agent/report/show/build-snapshot.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../../agent/report/snapshot/snapshot.ts'
+import { createStatuses } from '../../agent/round/gather/drain-status.ts'
 import { pod, terminating } from './pod.ts'
 
 export const totals = {
@@ -35,8 +36,12 @@ export function waitingDrain(): Drain {
 }
 
 /** Its view. */
-export const waitingView = () =>
-  drainView(waitingDrain(), { ...NO_MOMENTS, decidedAt: 1_000_000, seenAt: 1_000_001, hookAt: 1_000_040 }, 0)
+export function waitingView() {
+  const drain = waitingDrain()
+  const status = createStatuses().of(drain.uid)
+  status.hookAt = 1_000_040
+  return drainView(drain, status)
+}
 
 /** The snapshot of a quiet agent; a test states only the differences. */
 export function sources(differs: Partial<Snapshot> = {}): Snapshot {
@@ -52,7 +57,7 @@ export function sources(differs: Partial<Snapshot> = {}): Snapshot {
       reach: { admin: 'http://127.0.0.1:9180', control: { port: 9090 }, barrier: null },
       vouch: { ok: true },
       apisix: { mode: 'etcd' },
-      leader: { leads: true, holder: 'agent-0', why: '' },
+      leader: { leads: true, holder: 'agent-0', lease: undefined, why: '' },
       missingParts: []
     },
     watches: [{ kind: 'pods', state: 'live', lastEventAt: 1_000_001, objects: 1, problem: '' }],

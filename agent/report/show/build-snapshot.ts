@@ -1,29 +1,32 @@
 import type { Config } from '../../config/config.ts'
-import type { Leadership } from '../../kubernetes/lead/elector.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import {
-  type Reach,
-  type Snapshot,
-  type GatewayView,
-  type PluginCounts,
-  type HolderView
-} from '../snapshot/snapshot.ts'
-import type { DrainMore, DrainView, Moments } from '../snapshot/drain-view.ts'
+import { type Reach, type GatewayView, type PluginCounts, type HolderView } from '../snapshot/snapshot.ts'
+import { momentsOf, type DrainView } from '../snapshot/drain-view.ts'
 import type { Freshness, GatewayState } from '../../gateway/barrier/gateway-state.ts'
-import type { GatewayFact, Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
+import { type GatewayFact, type Millis, type NodeKey, type PodUid, latest } from '../../rules/drain/facts.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Inventory } from '../../gateway/inventory/inventory.ts'
 import { type HolderKey, isEnding } from '../../rules/plan/holder.ts'
-import type { Status } from '../../round/gather/drain-status.ts'
+import { isRiskless, type Status } from '../../round/gather/drain-status.ts'
+
+/** Facts about a drain that are not in the drain or its status. */
+interface DrainMore {
+  /** Hooks of this pod that this agent holds. */
+  readonly hooks?: number | undefined
+  /** When another agent answered its hook. */
+  readonly ackAt?: Millis | undefined
+  readonly afterAck?: number | undefined
+}
 
 /** The view of one drain, during and after it. */
 export function drainView(
   drain: Drain,
-  moments: Moments,
-  hooks: number,
-  more: DrainMore = { removedAt: () => undefined, afterAck: undefined, unlisted: false }
+  status: Status,
+  { hooks = 0, ackAt, afterAck }: DrainMore = {}
 ): DrainView {
   const { pod } = drain
+  const places = [...status.places.values()]
+  const moments = momentsOf(drain, status)
   const verdict = drain.phase === 'undone' ? undefined : drain.verdict
   return {
     uid: drain.uid,
@@ -33,7 +36,7 @@ export function drainView(
     ips: pod.ips,
     phase: drain.phase,
     deadline: drain.deadline,
-    moments,
+    moments: { ...moments, ackAt: moments.ackAt ?? ackAt ?? null },
     verdict: verdict
       ? {
           kind: verdict.kind,
@@ -42,12 +45,15 @@ export function drainView(
           lastEndpoint: verdict.kind === 'waiting' && verdict.lastEndpoint
         }
       : null,
-    unlisted: more.unlisted,
+    unlisted: isRiskless(status),
     why: drain.phase === 'undone' ? drain.why : drain.verdict.why,
     longLived: verdict?.longLived ?? null,
     gateways: verdict?.gateways ?? [],
-    holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: more.removedAt(holder.key) ?? null })),
-    afterAck: more.afterAck ?? null,
+    holders: (verdict?.holders ?? []).map(one => ({
+      ...one,
+      at: latest(places.filter(({ holder }) => holder.key === one.key).map(place => place.removedAt)) ?? null
+    })),
+    afterAck: afterAck ?? null,
     hooks
   }
 }
@@ -60,13 +66,6 @@ export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach 
     barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
   }
 }
-
-/** Who leads, as the page shows it. */
-export const leaderView = ({ leads, holder, why }: Leadership): Snapshot['agent']['leader'] => ({
-  leads,
-  holder: holder ?? null,
-  why
-})
 
 /** The evidence that a gateway can give now, or why it can give none. */
 export function gatewayView(

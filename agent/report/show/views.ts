@@ -2,14 +2,12 @@ import { hostname } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/config.ts'
 import type { Drain } from '../../rules/drain/drain.ts'
-import { type Millis, type PodUid, type PodFact, latest } from '../../rules/drain/facts.ts'
+import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { HolderKey } from '../../rules/plan/holder.ts'
 import { SNAPSHOT_VERSION, type Readiness, type Snapshot, type HooksView } from '../snapshot/snapshot.ts'
-import { drainView, leaderView, reachOf, gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
+import { drainView, reachOf, gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
 import type { Vouch } from '../../round/hold/hooks.ts'
-import { type Moments, momentsOf } from '../snapshot/drain-view.ts'
 import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
 import { createArrivals } from './arrivals-view.ts'
 import { createBehind, listedGhosts } from '../behind/behind-view.ts'
@@ -17,7 +15,7 @@ import { unsealedIn, withUnsealed } from '../behind/differences.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
 import { seldom } from '../metrics/round-metrics.ts'
 import { createRecord, type Answers } from './record.ts'
-import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
+import type { Observer, Status } from '../../round/gather/drain-status.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { UpkeepParts } from '../../upkeep/upkeep.ts'
 import { saysThatItEnds } from '../../rules/drain/eligible.ts'
@@ -54,20 +52,13 @@ export function createViews(options: ViewsOptions): Views {
   const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, lackedBy: behind.lackedBy, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
-  const moreOf = (uid: PodUid, status: Status) => ({
-    removedAt: removedFrom(status),
-    afterAck: afterAck.of(uid),
-    unlisted: isRiskless(status)
-  })
   const reach = reachOf(config)
-  /** The hook of a pod may have been answered by another agent. */
-  const momentsHere = (drain: Drain, status: Status): Moments => {
-    const moments = momentsOf(drain, status)
-    const known = moments.ackAt !== null ? undefined : record.answeredAt(drain.uid)
-    return known === undefined ? moments : { ...moments, ackAt: known }
-  }
-  const shownOf = (drain: Drain, status: Status, hooks = 0) =>
-    drainView(drain, momentsHere(drain, status), hooks, moreOf(drain.uid, status))
+  const shownOf = (drain: Drain, status: Status, hooks?: number) =>
+    drainView(drain, status, {
+      hooks,
+      ackAt: record.answeredAt(drain.uid),
+      afterAck: afterAck.of(drain.uid)
+    })
   const name = hostname()
   const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, name, shown: shownOf })
   const observers = [record, afterAck, behind, arrivals].map(part => part.observer)
@@ -114,7 +105,7 @@ export function createViews(options: ViewsOptions): Views {
           sleepMs: REPLACED_SLEEP_MS,
           reach,
           vouch: loop.holds.canVouch(),
-          leader: leaderView(sources.leader.status(now)),
+          leader: sources.leader.status(now),
           apisix: sources.mode.current(),
           missingParts: readiness.missing()
         },
@@ -178,12 +169,6 @@ export function createViews(options: ViewsOptions): Views {
     }
   }
 }
-
-/** When the last place of a holder dropped the pod. */
-const removedFrom =
-  ({ places }: Status) =>
-  (key: HolderKey): Millis | undefined =>
-    latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))
 
 /** The pause after a count, as a multiple of its duration: pods and holders change all the time. */
 const REST = 100

@@ -8,7 +8,6 @@ import type {
   Proven
 } from '../../rules/drain/drain.ts'
 import { type Millis, latest } from '../../rules/drain/facts.ts'
-import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Status } from '../../round/gather/drain-status.ts'
 
 /**
@@ -87,15 +86,6 @@ export interface AckView {
   /** The agent that answered. */
   readonly by: string
   readonly ack: Pick<Ack, 'pod' | 'elapsedMs' | 'status' | 'evidence' | 'why'> & { readonly result: string }
-}
-
-/** Facts about a drain that are not in the drain or its moments. */
-export interface DrainMore {
-  /** When a holder dropped the pod. */
-  removedAt(holder: HolderKey): Millis | undefined
-  readonly afterAck: number | undefined
-  /** See `isRiskless`. */
-  readonly unlisted: boolean
 }
 
 /** The identity of a finished drain: a pod can be undone more than once, but it ends only once. */

@@ -1,3 +1,4 @@
+import type { Leadership } from '../../kubernetes/lead/elector.ts'
 import type { ModeState } from '../../gateway/inventory/lists.ts'
 import type { Grade } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey } from '../../rules/drain/facts.ts'
@@ -114,13 +115,6 @@ export interface Reach {
   readonly barrier: { readonly scheme: string; readonly port: number } | null
 }
 
-interface LeaderView {
-  readonly leads: boolean
-  /** The holder of the Lease; `null` if none is known. */
-  readonly holder: string | null
-  readonly why: string
-}
-
 /** The agent's whole state at the end of a round, frozen: `/api/state`, the dashboard's first message. Holds no secret. */
 export interface Snapshot {
   readonly version: typeof SNAPSHOT_VERSION
@@ -136,7 +130,7 @@ export interface Snapshot {
     readonly reach: Reach
     readonly vouch: Vouch
     /** The agent that leads, if there are several. */
-    readonly leader: LeaderView
+    readonly leader: Leadership
     /** How APISIX is run; without `mode` until it is detected. */
     readonly apisix: ModeState
     readonly missingParts: readonly MissingPart[]

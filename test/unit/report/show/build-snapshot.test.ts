@@ -25,18 +25,7 @@ describe('snapshot', () => {
   })
 
   it('shows every phase of a drain', () => {
-    const { pod: fact, uid, witnesses, since, deadline, stops, ports, isWhole } = waitingDrain()
-    const base = {
-      pod: { ...fact, deletionAt: undefined },
-      uid,
-      decidedAt: undefined,
-      witnesses,
-      since,
-      deadline,
-      stops,
-      ports,
-      isWhole
-    }
+    const base = waitingDrain()
     const proven = {
       kind: 'proven',
       grade: 'observed',
@@ -54,7 +43,7 @@ describe('snapshot', () => {
       { ...base, phase: 'gone', at: 9, verdict: proven },
       { ...base, phase: 'undone', at: 5, why: 'the container is back' }
     ]
-    const drains = phases.map(drain => drainView(drain, waitingView().moments, 0))
+    const drains = phases.map(drain => drainView(drain, createStatuses().of(base.uid)))
     expect(drains.map(drain => drain.verdict)).to.deep.equal([
       { kind: 'proven', grade: 'observed', places: 2, lastEndpoint: false },
       { kind: 'proven', grade: 'observed', places: 2, lastEndpoint: false },
