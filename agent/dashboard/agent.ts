@@ -55,8 +55,6 @@ export function useTick(growing: boolean): void {
 export const agentNow = ({ snapshot, receivedAt }: Shown): number =>
   snapshot ? snapshot.at + performance.now() - receivedAt : 0
 
-/** As narrow as a phone, so that a row needs several lines. */
-export const PHONE = matchMedia('(max-width: 600px)')
 export const DARK = matchMedia('(prefers-color-scheme: dark)')
 
 export function useMedia(query: MediaQueryList): boolean {

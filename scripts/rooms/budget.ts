@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 21023,
+  'agent: lines': 20991,
   'agent: files': 109,
   'agent/base: lines': 603,
   'agent/base: files': 4,
@@ -18,7 +18,7 @@ export const BUDGET: Figures = {
   'agent/round: files': 12,
   'agent/upkeep: lines': 487,
   'agent/upkeep: files': 2,
-  'agent/report: lines': 2863,
+  'agent/report: lines': 2831,
   'agent/report: files': 15,
   'agent/hook: lines': 1266,
   'agent/hook: files': 6,
@@ -26,7 +26,7 @@ export const BUDGET: Figures = {
   'agent/start: files': 5,
   'agent/doctor: lines': 1789,
   'agent/doctor: files': 9,
-  'page: lines': 3796,
+  'page: lines': 3687,
   'page: files': 31,
   'plugin: lines': 7138,
   'plugin: files': 38,

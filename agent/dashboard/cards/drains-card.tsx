@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import { agentNow, PHONE, useMedia, useTick, type Shown } from '../agent.ts'
+import { agentNow, useTick, type Shown } from '../agent.ts'
 import { count, formatMs } from '../model/format.ts'
 import {
   isOpen,
@@ -15,12 +15,8 @@ import { SHOWS, type View, type ViewProps } from '../model/view.ts'
 import { STANDING, wordsOf } from '../model/words.ts'
 import { Axis, Legend, Track } from '../parts/track.tsx'
 import { Choice, Mark, Name, Search, Section, Time } from '../parts/basics.tsx'
-import { Virtual } from '../parts/virtual.tsx'
+import { Rows } from '../parts/rows.tsx'
 import { Detail } from './detail.tsx'
-
-/** The height of a row, in px. On a phone a row has two lines. */
-const ROW_HEIGHT = { wide: 32, narrow: 58 }
-const ROWS = { wide: 8, narrow: 7 }
 
 interface DrainsProps extends ViewProps {
   shown: Shown
@@ -38,7 +34,6 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
     () => rowsOf(found, { at, opened: view.open, isWhole, selected: open }),
     [found, at, view.open, isWhole, open]
   )
-  const layout = useMedia(PHONE) ? 'narrow' : 'wide'
   useTick(found.some(({ drain, live }) => live && isOpen(drain)))
   const waits = useMemo(() => waitsOf(found), [found])
   const now = agentNow(shown)
@@ -85,18 +80,16 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
           {lanes.length === 0 ? 'No pod has ended since the agent started.' : 'None of that kind.'}
         </p>
       ) : (
-        <Virtual
+        <Rows
           items={rows}
-          rowHeight={ROW_HEIGHT[layout]}
-          rows={ROWS[layout]}
           label="Drains"
           keyOf={keyOf}
           isStop={({ kind }) => kind !== 'reason'}
           reveal={open && keyOf({ kind: 'lane', lane: open })}
           head={<LaneHead scaleMs={scaleMs} />}
-          row={(row, _, tabIndex) =>
+          row={(row, tabIndex) =>
             row.kind === 'reason' ? (
-              <p class="reason" role="cell" title={row.text}>
+              <p class="reason" role="cell">
                 {row.text}
               </p>
             ) : row.kind === 'rollout' ? (

@@ -13,13 +13,8 @@ import {
   type Clock
 } from '../model/upstreams.ts'
 import type { ViewProps } from '../model/view.ts'
-import { PHONE, useMedia } from '../agent.ts'
 import { Choice, Mark, Name, Search, Section } from '../parts/basics.tsx'
-import { Virtual } from '../parts/virtual.tsx'
-
-/** The height of a row, in px. On a phone a holder has three lines. */
-const ROW_HEIGHT = { wide: 30, narrow: 70 }
-const ROWS = { wide: 10, narrow: 7 }
+import { Rows } from '../parts/rows.tsx'
 
 interface HoldersProps extends ViewProps {
   holders: readonly HolderView[]
@@ -32,7 +27,6 @@ interface HoldersProps extends ViewProps {
 /** Every APISIX object that lists nodes: how far its owner and its gateways are behind Kubernetes, and in which nodes. */
 export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
-  const layout = useMedia(PHONE) ? 'narrow' : 'wide'
   const rows = useMemo(() => holderRows(holders, filter, seek), [holders, filter, seek])
   const out = useMemo(() => lastOut(lanes), [lanes])
   const open = (key: string) => {
@@ -76,10 +70,8 @@ export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersP
                 : 'All are as Kubernetes and every gateway have them.'}
         </p>
       ) : (
-        <Virtual
+        <Rows
           items={rows}
-          rowHeight={ROW_HEIGHT[layout]}
-          rows={ROWS[layout]}
           label="Holders"
           keyOf={({ key }) => key}
           isStop={() => true}
@@ -92,7 +84,7 @@ export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersP
               ))}
             </div>
           }
-          row={(holder, _, tabIndex) => (
+          row={(holder, tabIndex) => (
             <HolderRow
               holder={holder}
               out={out.get(holder.key)}
