@@ -20,7 +20,7 @@ import { forkLoad, type LoadProcess } from './load/process.ts'
 import * as manifests from './manifests.ts'
 import { now } from './now.ts'
 import type { Owner, OwnerWrite } from './owner/owner.ts'
-import { startMode, SYNCED, type OwnerContext, type SandboxMode } from './owner/start.ts'
+import { startMode, SYNCED, type SandboxMode } from './owner/start.ts'
 import { readyNodes, storeSlices } from './owner/slices.ts'
 import { createRandom } from './random.ts'
 import { isRolledOut } from './rollout.ts'
@@ -44,8 +44,6 @@ export interface WorldOptions {
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
   /** How APISIX is run, and so which component writes its upstreams; default `etcd-1.8`. */
   readonly mode?: SandboxMode
-  /** Starts another owner than that of the mode, such as a real ingress controller. */
-  readonly startOwner?: (context: OwnerContext, kubernetes: Kubernetes) => Promise<Owner>
   /** From an endpoint change to the owner's write. */
   readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
   /** The best evidence that the agent is configured to get. All gateways have the plugin either way. */
@@ -183,7 +181,7 @@ async function build(
   const slices = storeSlices(store)
   const lag = { ...(options.ownerLag ?? OWNER_LAG) }
   const context = { slices, gateways, service, port: manifests.PORT_NAME, lag, seed: options.seed }
-  const owner = await (options.startOwner?.(context, kubernetes) ?? startMode(mode, context))
+  const owner = await startMode(mode, context)
   ends.push(() => owner.close())
   const listsAll = () => owner.writes.some(({ nodes }) => nodes.length === options.replicas)
   await waitFor('the owner has written the upstream', listsAll, { signal })

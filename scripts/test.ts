@@ -139,8 +139,8 @@ const SUITES: readonly Suite[] = [
   },
   {
     name: 'install',
-    what: 'the chart on real API servers, the oldest Kubernetes and a current one; the real ingress controller 1.8 beside the agent',
-    seconds: 200,
+    what: 'the chart on real API servers, the oldest Kubernetes and a current one; the writes of the real ingress controller 1.8',
+    seconds: 110,
     steps: [
       ['node', 'test/install/build.ts'],
       ['mocha', '--config', 'test/install/.mocharc.json']

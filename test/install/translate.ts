@@ -4,24 +4,17 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** Replaces addresses such as 127.1.2.3 by 10.1.2.3, because a real API server refuses endpoints on loopback. */
-export const outside = (json: string): string => json.replaceAll(/"127\.(\d+\.\d+\.\d+)"/g, '"10.$1"')
+const outside = (json: string): string => json.replaceAll(/"127\.(\d+\.\d+\.\d+)"/g, '"10.$1"')
 const inside = (json: string): string => json.replaceAll(/"10\.(\d+\.\d+\.\d+)"/g, '"127.$1"')
-
-/** One forwarded request. It is listed before it is forwarded, so the list has every write that the store has. */
-export interface Passed {
-  readonly method: string
-  readonly path: string
-  /** The status of the answer; `undefined` until the answer comes. */
-  readonly status: number | undefined
-}
 
 /** Forwards all requests to an Admin API, and translates the addresses in both directions. It changes nothing else. */
 export async function translateAdmin(url: string) {
-  const passed: { -readonly [Field in keyof Passed]: Passed[Field] }[] = []
+  /** Each request is listed before it is forwarded. Its status is `undefined` until the answer comes. */
+  const passed: { method: string; path: string; status: number | undefined }[] = []
   const pass = async (request: IncomingMessage) => {
     const { method = 'GET', url: path = '/' } = request
     const body = await text(request)
-    const one: (typeof passed)[number] = { method, path, status: undefined }
+    const one = { method, path, status: undefined as number | undefined }
     passed.push(one)
     const key = request.headers['x-api-key']
     const answer = await fetch(new URL(path, url), {
@@ -42,7 +35,7 @@ export async function translateAdmin(url: string) {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    passed: passed as readonly Passed[],
+    passed,
     close() {
       server.closeAllConnections()
       server.close()
