@@ -3,6 +3,7 @@ import { keyOf } from '../../../sandbox/apisix/store.ts'
 import { now } from '../../../sandbox/now.ts'
 import { upstreamId, type OwnerWrite } from '../../../sandbox/owner/owner.ts'
 import { apisixRoute, ingress } from '../../install/routes.ts'
+import { eventually } from '../../plugin/eventually.ts'
 import { follow } from '../gateway/follow.ts'
 import { kube } from '../scenario.ts'
 import { world } from '../setup.ts'
@@ -15,9 +16,16 @@ const ROUTES = { ApisixRoute: apisixRoute, Ingress: ingress } as const
  * Its `writes` come from the store, so they include the agent's writes.
  */
 export const controllerOwns =
-  (kind: keyof typeof ROUTES): StartOwner =>
+  (kind: keyof typeof ROUTES, replicas: number): StartOwner =>
   async service => {
     const { namespace, name, port } = service
+    // Controller 1.8 drops a change of the Endpoints that comes while it makes the upstream.
+    await kube('rollout', 'status', `deployment/${name}`, '--timeout=120s')
+    const listed = () => kube('get', 'endpoints', name, '--output=jsonpath={.subsets[*].addresses[*].ip}')
+    await eventually(
+      `all pods are Endpoints of ${name}`,
+      async () => (await listed()).split(' ').length === replicas
+    )
     await world().kube.apply({ ...ROUTES[kind](name, port), metadata: { namespace, name } })
     const writes: OwnerWrite[] = []
     const stopped = new AbortController()

@@ -62,7 +62,7 @@ const scenario = (
   ends,
   act,
   options: { replicas: REPLICAS },
-  own: controllerOwns(kind),
+  own: controllerOwns(kind, REPLICAS),
   ...(listed !== undefined && { listed })
 })
 
@@ -94,7 +94,7 @@ export const SIDE_BY_SIDE: readonly ControllerScenario[] = [
     async web => {
       const green = 'controller-green'
       const options = { name: green, arm: 'apisix-drain', replicas: REPLICAS } as const
-      beside.push(await world().run(options, controllerOwns('ApisixRoute')))
+      beside.push(await world().run(options, controllerOwns('ApisixRoute', REPLICAS)))
       const patch = JSON.stringify({ spec: { selector: { app: green } } })
       await kube('patch', 'service', web.options.name, `--patch=${patch}`)
       await kube('scale', web.target, '--replicas=0')
