@@ -34,9 +34,9 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 47066,
+  'tests: lines': 47064,
   'tests: files': 410,
-  'Markdown: bytes': 237493,
+  'Markdown: bytes': 237492,
   settings: 37,
   metrics: 31,
   'words in the glossary': 18

@@ -107,8 +107,8 @@ describe('image', function () {
   })
 
   it('contains nothing that only development needs', () => {
-    const { devDependencies } = JSON.parse(readFileSync(join(app, 'package.json'), 'utf8')) as {
-      devDependencies: Record<string, string>
+    const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { dev?: boolean }>
     }
     const installed = new Set(
       readdirSync(join(app, 'node_modules')).flatMap(name =>
@@ -117,10 +117,8 @@ describe('image', function () {
           : [name]
       )
     )
-    // The image may have a development dependency only if a production dependency needs it too, or if it is only types.
-    const unwanted = Object.keys(devDependencies).filter(
-      name => installed.has(name) && !name.startsWith('@types/')
-    )
+    // npm marks what no production dependency needs.
+    const unwanted = [...installed].filter(name => packages[`node_modules/${name}`]?.dev === true)
     expect(unwanted).to.deep.equal([])
     expect(readdirSync(app).toSorted()).to.deep.equal([
       'LICENSE',
