@@ -106,7 +106,7 @@ export function vouchForEntries(sources: Sources, failing: boolean, looked: bool
   return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
 }
 
-/** Takes gateways that are not Ready, or vanished, from the list as soon as they can route no request. Gives the others to the lanes. */
+/** Ends every gateway that is not Ready, or vanished, once it can route no request. Then passes the rest on to `gateways`. */
 export function listGateways(
   { cluster, gateways }: Pick<Sources, 'cluster' | 'gateways'>,
   now: Millis,

@@ -10,8 +10,6 @@ const LEASE = { LEADER_LEASE: 'default/drain' }
 
 /** Starts two agents of one rig. Resolves when one of them leads and the other knows. */
 async function pair(rig: Rig): Promise<{ readonly leader: TestAgent; readonly follower: TestAgent }> {
-  // Events are written in the pods' namespace.
-  rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
   const leader = rig.agent
   await until('the first leads', () => holder(rig) !== '')
   const follower = await rig.startAgent()
@@ -24,13 +22,11 @@ const holder = (rig: Rig) =>
   rig.kubernetes.store.get('leases', 'default', 'drain')?.spec?.holderIdentity ?? ''
 const says = ({ lines }: TestAgent, why: string) =>
   lines.findLast(({ msg }) => msg === 'leadership')?.['why'] === why
-const eventsOf = (rig: Rig) =>
-  rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
 
 describe('feature: one of two agents leads', () => {
   const test = sideBySide({ gateways: 2, config: LEASE })
 
-  test('the leader alone emits Events; both agents write and answer', async start => {
+  test('both agents write and answer', async start => {
     const rig = await start()
     const { leader, follower } = await pair(rig)
     const pods = Array.from({ length: 4 }, (_, i) => rig.pod(`web-${i}`))
@@ -47,8 +43,6 @@ describe('feature: one of two agents leads', () => {
         expect(body).to.include({ result: 'drained', evidence: 'observed' })
     }
     expect(rig.writes.length).to.be.within(pods.length, pods.length * 2)
-    await until('every drain has its Event', () => eventsOf(rig).length === pods.length)
-    expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
   })
 
   test('the Lease is unavailable: both do all the work, and hooks are as quick', async start => {
@@ -93,7 +87,7 @@ describe('feature: one of two agents leads', () => {
     const backend = await rig.serve(old)
     rig.upstream('web', [old])
     await rig.settled()
-    const slow = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    void fetch(`${rig.gateways[0]!.urls.proxy}/?hold`).catch(() => {})
     await until('a request is at the pod', () => backend.open > 0)
     rig.upstream('web', [old, fresh])
     await rig.settled()
@@ -108,7 +102,6 @@ describe('feature: one of two agents leads', () => {
       backend.release()
       expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
       expect(await ended).to.equal(0)
-      await (await slow).text()
     } finally {
       await agent.end('SIGKILL')
     }

@@ -24,7 +24,7 @@ interface HoldersProps extends ViewProps {
   isBlind: boolean
 }
 
-/** Every APISIX object that lists nodes: how far its owner and its gateways are behind Kubernetes, and in which nodes. */
+/** Every holder: how far its owner and the gateways are behind Kubernetes, and which nodes differ. */
 export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
   const rows = useMemo(() => holderRows(holders, filter, seek), [holders, filter, seek])

@@ -147,7 +147,7 @@ function unserved({ holders }: Snapshot): Trouble | undefined {
   }
 }
 
-/** A change of the ready endpoints has not reached the Admin API or a gateway: the owner or that gateway has stopped. */
+/** A change of the ready endpoints has not reached the Admin API or a gateway for longer than SLOW_MS. */
 function behind({ at, holders }: Snapshot): Trouble | undefined {
   const late = holders
     .filter(differs)

@@ -99,7 +99,7 @@ export function lagFigures(
   }
 }
 
-/** `60 pods in 1 h · p99 121 ms · longest 121 ms`: below 100 pods the longest is all that p99 could be. */
+/** `600 pods in 1 h · p99 98 ms · longest 121 ms`; without p99 below 100 pods: it would be the longest. */
 export const figureNote = ({ n, p99, max }: Quantiles, range: string): string =>
   [
     `${count(n, 'pod')} in ${range}`,

@@ -87,7 +87,7 @@ export function scaleOf(lanes: readonly Lane[], now: number): number {
   return roundUp(Math.max(20, (sorted[Math.ceil(sorted.length * 0.9) - 1] ?? 0) * 1.05))
 }
 
-/** The reason why a drain waits, in the words of the proof; empty if it does not wait. */
+/** The reason why a drain waits, as the proof states it; empty if it does not wait. */
 export function waitOf({ drain, standing }: Lane): string {
   if (standing !== 'waiting' && standing !== 'kept') return ''
   const behind = drain.gateways.find(({ grade }) => !grade)

@@ -43,7 +43,7 @@ interface GatewayPod {
   readonly gateway: GatewayFact
 }
 
-/** It never fails: `undefined` only without an identity. Unready and Terminating pods are facts like all others. */
+/** Never throws; `undefined` only without an identity. Unready and Terminating pods are facts like all others. */
 export function toGatewayPod(object: unknown): GatewayPod | undefined {
   const { metadata, spec, status: statusOf } = fieldsOf<V1Pod>(object)
   const meta = fieldsOf<V1ObjectMeta>(metadata)

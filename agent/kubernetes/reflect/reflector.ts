@@ -220,7 +220,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     learn(object) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return
-      // A slow answer may not be newer than the watch: the object is then known already, or gone since.
+      // A slow answer may be older than the watch, which may have shown the object's deletion since.
       const mayBeGone = isLive() || (revision !== undefined && !intake.knows(uid))
       if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)

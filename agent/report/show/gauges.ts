@@ -147,7 +147,7 @@ function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): vo
  */
 interface AfterAck {
   readonly observer: Observer
-  /** `undefined` if there is no such count: the evidence is another one, or there is no ack yet. */
+  /** `undefined` if nothing is counted: no ack yet, or its evidence is not `barrier`. */
   of(uid: PodUid): number | undefined
 }
 

@@ -173,7 +173,7 @@ export interface HolderView {
   readonly behind: BehindView | null
   /** How long the gateways took to route by the last change, from Kubernetes on. Empty until one was seen from its beginning. */
   readonly lags: readonly GatewayLag[]
-  /** Set if no listed node serves, with the successors that do; never for discovery. `since`: when the last of its pods began to end. */
+  /** Set if no listed node serves; never for discovery. `nodes`: the successors. `since`: when the last listed pod began to end. */
   readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }
 

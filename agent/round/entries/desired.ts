@@ -109,8 +109,8 @@ interface Ended {
 
 /**
  * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without the
- * entry, the request would try pods that are gone, and in a quick rollout only such pods. A holder may also still list a gone pod at its
- * host's address. Until the next pod on that host is up, the successors get the requests for this node.
+ * entry, the request would try pods that are gone, and in a quick rollout only such pods. A holder may also still list a gone hostNetwork
+ * pod. Until the next pod on that host is up, the successors get the requests for this node.
  */
 export function createLingering(succession: Pick<Succession, 'of' | 'takenFor'>, lingerMs = LINGER_MS) {
   const over = new Map<PodUid, Ended>()
@@ -206,8 +206,8 @@ export function predecessorOf(
 }
 
 /**
- * Pods that ended before this agent started, and whose entries this agent takes over. The owner of their nodes may be dead while the agents
- * are updated. Empty until all pods and their Services are known.
+ * Pods that ended before this agent started, and whose entries it takes over: if their owner is down while agents are updated, their
+ * nodes stay listed. Empty until pods and EndpointSlices are known.
  */
 export function takePredecessors(
   { cluster, barrier }: Pick<Sources, 'cluster' | 'barrier'>,

@@ -142,7 +142,7 @@ export function createFirsts(): (hook: Hook, ack: Ack) => boolean {
   }
 }
 
-/** Why a hook gets no ack, each with its HTTP status. The caller's fallback then runs, unless a retry at another agent succeeds. */
+/** Why a hook gets no ack, each with its HTTP status. The helper retries at another agent, but not after a 4xx other than 408, 425, 429. */
 export const REFUSALS = {
   'bad-request': 400,
   'not-named': 400,

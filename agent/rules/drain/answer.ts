@@ -90,7 +90,7 @@ const earliestOf = (
 ): Millis =>
   Math.max(
     readOptions(annotations).onlyApisix ? -Infinity : receivedAt + atLeastMs,
-    proof.grade === 'observed' ? proof.removedAt + sleepMs : -Infinity
+    proof.grade === 'barrier' ? -Infinity : proof.removedAt + sleepMs
   )
 
 /** The answer for a pod without a drain: it stays, opted out, is gone, or the watch has not shown its end yet. */

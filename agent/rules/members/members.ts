@@ -129,7 +129,7 @@ export const ALLOW_FORM = /^[a-z0-9*-]{1,63}\/[a-zA-Z0-9*_.-]{1,64}$/
  * Reads `sync.allow`.
  *
  * @param patterns each of `ALLOW_FORM`
- * @returns whether the namespace of a claim may fill the upstream that it names
+ * @returns whether a claim's namespace may fill the claimed upstream
  */
 export function allowedBy(patterns: readonly string[]): (claim: Claim) => boolean {
   const expressions = patterns.map(pattern => new RegExp(`^${expressionOf(pattern)}$`))

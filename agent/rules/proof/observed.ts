@@ -129,10 +129,10 @@ export interface Heard {
 export const REQUESTS_LAST_MS = 120_000
 
 /**
- * When a gateway that is not Ready, Terminating, or whose object is gone, stops serving: a time in the past, or the time of the next check.
- * It has ended if no container of it runs and its barrier refuses connections. If its object is gone, the first of its interfaces that ever
- * answered has to refuse: a refusal by another one (no plugin, a closed port) proves nothing. A gateway that only becomes silent may be frozen
- * or cut off. It counts until its requests are over.
+ * When a gateway that is Terminating, unready or gone stops serving: a time in the past, or the time of the next check. It has ended if no
+ * container of it runs and its barrier refuses connections. If its object is gone, the first of its interfaces that ever answered has to
+ * refuse: a refusal by another one (no plugin, a closed port) proves nothing. A gateway that only becomes silent may be frozen or cut off,
+ * so it counts until its requests are over.
  *
  * @param interfaces the most conclusive first
  */

@@ -21,8 +21,8 @@ import {
 } from './verdict.ts'
 
 /**
- * The verdict on a drain by the barriers: every gateway has sealed the pod, and then counted 0 ordinary requests in flight. What a list in
- * the Admin API says about it does not count: after a seal by the workers' words, not even its last node.
+ * The verdict on a drain by the barriers: every gateway has sealed the pod, and then counted 0 ordinary requests in flight. Lists in the
+ * Admin API do not count, even if the pod is the last node of one: the seal rests on the workers' words.
  */
 export function prove(
   evidence: Evidence,
@@ -185,7 +185,7 @@ function stateOf(
 export interface LetGo {
   /** Whether the seal may ignore this place, in which no other node is left. `named`: how many such places the words name. */
   place(name: string, named: number): boolean
-  /** Whether the places in which only these nodes are left belong to other namespaces only. */
+  /** Whether all places in which only these nodes are left belong to other namespaces. */
   others(nodes: readonly NodeKey[]): boolean
   /** Whether the places that words leave out belong to other namespaces only. */
   readonly cut: boolean

@@ -11,7 +11,7 @@ local io_open  = io.open
 local str_find = string.find
 local str_match, str_gmatch = string.match, string.gmatch
 
--- clock_gettime has a name of its own: another module may have declared it with other types
+-- clock_gettime gets our own name: another module may have declared it with other types
 ffi.cdef([[
     int inet_pton(int af, const char *src, void *dst);
     const char *inet_ntop(int af, const void *src, char *dst, unsigned int size);

@@ -122,7 +122,7 @@ end
 --   nodes change
 -- @treturn table|boolean|nil list of { ip, port, standby }; true if the list is still that of
 --   `known`; nil if the nodes cannot be known
--- @treturn boolean true if the nodes are not written down: they have names, or come from discovery
+-- @treturn boolean true if nodes have to be looked up: they have names, or come from discovery
 -- @treturn table|nil the source of the list, for the next `known`
 -- @treturn boolean|nil true if a name does not resolve: as in APISIX, the list leaves out its node
 function _M.of(conf, names, rest, known)
@@ -164,14 +164,14 @@ end
 
 --- The places of one item of the configuration, and the upstreams that the item refers to. A place
 -- is a list of nodes that APISIX picks from: an upstream, or the nodes written into a route, a
--- service, or a traffic-split rule of any object that can hold plugins. In a place `past`, it
+-- service, or a traffic-split rule of any object that can hold plugins. In a place `past`, APISIX
 -- connects past its balancer.
 -- @tparam string kind of object
 -- @tparam table item as core.config holds it
 -- @tparam function rest yields to requests when that is due
--- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves, past }. An
---   `upstream` is an id of an upstream, which counts only while something refers to it. `list` has
---   the nodes, nil if they have to be looked up (`moves`)
+-- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves, past }.
+--   `upstream`: the id of an upstream, which counts only if an item refers to it. `list`: the
+--   nodes, nil if they have to be looked up (`moves`)
 function _M.places(kind, item, rest)
     local places, refs = {}, {}
     local value = type(item) == "table" and item.value

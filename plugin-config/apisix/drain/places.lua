@@ -97,7 +97,7 @@ function _M.new(with)
         come = function(kind, item)
             local ok, record = pcall(nodes_mod.places, kind, item, self.rest)
             if not ok then
-                -- an item that cannot be read hides only what it leads to
+                -- an unreadable item: only its own places are hidden
                 record = { refs = {}, places = { { name = kind, conf = UNREAD, moves = true } } }
             end
             apply(self, record, true)
@@ -183,7 +183,7 @@ function _M:forget_names()
 end
 
 
---- The addresses of a name that a place has, by the last answer. Sends no query.
+--- The addresses of a node's name, by the last DNS answer. Sends no query.
 -- @treturn table|nil
 function _M:records(name)
     return self.names:latest(name)

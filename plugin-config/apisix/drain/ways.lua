@@ -83,8 +83,8 @@ function _M.parse(text)
 end
 
 
---- Adds a node by name to the field `names` of a list. `web.shop.svc` and `pod.web.shop.svc`, under
--- any domain, have the key `web.shop`.
+--- Adds a node by name to `list.names`. Its `ip` is a key: `web.shop` for `web.shop.svc` and
+-- `pod.web.shop.svc`, under any domain.
 function _M.name(list, host, port)
     local name = str_gsub(str_gsub(host:lower(), "%.$", ""), "[^%w._-]", "_")
     list.names = list.names or {}

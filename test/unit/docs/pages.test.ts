@@ -38,6 +38,13 @@ describe('docs/decisions', () => {
 })
 
 describe('links of the pages', () => {
+  it('and of CONTRIBUTING to files, in code, lead somewhere', () => {
+    const files = globSync('{agent,hook,model,plugin-config,sandbox,scripts,test}/**/*.{ts,go,lua}')
+    const names = readFileSync('CONTRIBUTING.md', 'utf8').match(/(?<=`)[\w/.-]+\.(ts|go|lua)(?=`)/g) ?? []
+    expect(names.length).above(20)
+    expect(names.filter(name => !files.some(file => `/${file}`.endsWith(`/${name}`)))).eql([])
+  })
+
   it('are found in prose, not in code, and only those of the project', () => {
     const page =
       'a [x](a.md), ![y](b.png "t") `[no](c.md)` [z](https://e.org)\n```md\n[no](d.md)\n```\n[w](#here)\n'
