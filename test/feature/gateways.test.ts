@@ -7,7 +7,6 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
-import type { HookBody } from '../build/hook.ts'
 import { pair } from '../build/pair.ts'
 import { PORTS, SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
@@ -18,10 +17,9 @@ async function ending(rig: Rig) {
   return { old, fresh }
 }
 
-const gradeAt = (body: HookBody, { name }: Gateway) =>
-  body.gateways?.find(report => report.name === `apisix/${name}`)?.grade ?? 'none'
-
-const hasProof = ({ gateways }: Waiting) => gateways.some(({ grade }) => grade === 'barrier')
+type Reports = { readonly gateways?: readonly { readonly name: string; readonly grade?: unknown }[] }
+const gradeAt = ({ gateways }: Reports, { name }: Gateway) =>
+  gateways?.find(report => report.name === `apisix/${name}`)?.grade ?? 'none'
 
 describe('feature: gateways that cannot confirm (Control API)', () => {
   const test = sideBySide({ gateways: 2, config: { ...SHORT, APISIX_CONTROL_TIMEOUT: '1s' } })
@@ -107,17 +105,18 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
 
 describe('feature: gateways that cannot confirm (barrier)', () => {
   const test = sideBySide({ gateways: 2, barrier: true })
+  // On a busy machine the answer may come before the last read of a gateway that has proved.
+  const isProof = (gateway: Gateway) => (waiting: Waiting) => gradeAt(waiting, gateway) === 'barrier'
 
   test('one whose only worker is frozen cannot answer, so it has not confirmed', async start => {
     const rig = await start({ workers: 1 })
     const [good, bad] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)
     bad.workers[0]!.freeze()
-    const { body } = await expires(rig, old, 'the other one has confirmed', hasProof)
+    const { body } = await expires(rig, old, 'the other one has confirmed', isProof(good))
     bad.workers[0]!.thaw()
     expect(body.result).to.equal('unproved')
     expect(gradeAt(body, bad)).to.equal('none')
-    expect(gradeAt(body, good)).to.equal('barrier')
   })
 
   test('one that is cut off never counts as sealed', async start => {
@@ -125,9 +124,9 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     const [good, bad] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)
     await bad.partition({ barrier: 'silent', control: 'silent' })
-    const { body } = await expires(rig, old, 'the other one has confirmed', hasProof)
+    const { body } = await expires(rig, old, 'the other one has confirmed', isProof(good))
     expect(body.result).to.equal('unproved')
-    expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
+    expect(gradeAt(body, bad)).to.equal('none')
   })
 
   test('one whose container does not run, and whose barrier refuses, delays no hook (A11)', async start => {
