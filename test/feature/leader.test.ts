@@ -26,7 +26,7 @@ const says = ({ lines }: TestAgent, why: string) =>
 describe('feature: one of two agents leads', () => {
   const test = sideBySide({ gateways: 2, config: LEASE })
 
-  test('both agents write and answer', async start => {
+  test('both agents answer, and each node is written out at most twice', async start => {
     const rig = await start()
     const { leader, follower } = await pair(rig)
     const pods = Array.from({ length: 4 }, (_, i) => rig.pod(`web-${i}`))

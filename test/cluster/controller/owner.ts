@@ -19,7 +19,7 @@ export const controllerOwns =
   (kind: keyof typeof ROUTES, replicas: number): StartOwner =>
   async service => {
     const { namespace, name, port } = service
-    // Controller 1.8 drops a change of the Endpoints that comes while it makes the upstream.
+    // Controller 1.8 once missed a change of the Endpoints that came while it made the upstream.
     await kube('rollout', 'status', `deployment/${name}`, '--timeout=120s')
     const listed = () => kube('get', 'endpoints', name, '--output=jsonpath={.subsets[*].addresses[*].ip}')
     await eventually(
