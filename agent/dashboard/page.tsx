@@ -18,9 +18,8 @@ export function Page() {
   const { view, onView } = useView()
   const { snapshot, link } = shown
   const [lanes, over] = useMemo(() => {
-    const { drains = [], past = [], unproved = [] } = snapshot ?? {}
-    // The drains that were not proved are kept for longer than the others.
-    const over = [...new Map(lanesOf([], [...past, ...unproved]).map(lane => [lane.id, lane])).values()]
+    const { drains = [], past = [] } = snapshot ?? {}
+    const over = lanesOf([], past)
     return [[...lanesOf(drains, []), ...over], over]
   }, [snapshot])
   const { lags = [], arrivals = [] } = snapshot ?? {}

@@ -129,6 +129,7 @@ export function startSources(options: SourceOptions): StartedSources {
     mode,
     asking,
     barrier,
+    clock,
     log: part('sync'),
     drains,
     events
@@ -176,6 +177,7 @@ export async function stopSources(sources: StartedSources): Promise<void> {
 interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode' | 'barrier'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
+  readonly clock: Clock
   readonly log: Log
   readonly drains: DrainStore
   readonly events: Pick<Events, 'addNotSynced'>
@@ -183,16 +185,27 @@ interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader'
 
 /** The parts that look at holders apart from drains. */
 export function startUpkeep(options: UpkeepOptions): UpkeepParts {
-  const { config, cluster, inventory, leader, mode, asking, barrier, log, drains: store, events } = options
+  const {
+    config,
+    cluster,
+    inventory,
+    leader,
+    mode,
+    asking,
+    barrier,
+    clock,
+    log,
+    drains: store,
+    events
+  } = options
   const { podRanges, allow } = config.sync
   const known = { cluster, inventory, drains: () => store.current(), isPodRange: addressRanges(podRanges) }
   const ghosts = createGhosts({
     ...known,
-    hasRanges: podRanges.length > 0,
+    clock,
     everywhere: config.kubernetes.namespaces.length === 0,
     afterMs: config.ghosts.afterMs,
-    inherited: () => barrier?.takeInheritedHosts() ?? [],
-    log
+    inherited: () => barrier?.takeInheritedHosts() ?? []
   })
   if (allow.length === 0) return { sync: undefined, ghosts }
   const sync = createSync({

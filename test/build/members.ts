@@ -16,19 +16,17 @@ const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? 'n
 
 /** The ghosts among three nodes, of which a pod has the first address. Times by address. */
 export function haunting(
-  given: { ended?: Record<string, number>; free?: Record<string, number>; range?: true; discovery?: object },
+  given: { ended?: Record<string, number>; free?: Record<string, number> },
   now: number
 ) {
-  const { ended = {}, free = {}, range = false, discovery } = given
+  const { ended = {}, free = {} } = given
   const nodes = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
-  const web = holder('web', nodes, discovery && { discovery: discovery as never })
   const known = {
     isTaken: (host: string) => host === '10.0.0.1',
     endedAt: (host: string) => ended[host],
-    isPodRange: () => range,
     freeSince: (host: string) => free[host]
   }
-  return ghostsIn(web, known, now, 600_000).map(({ node }) => node.key)
+  return ghostsIn(holder('web', nodes), known, now, 600_000).map(({ node }) => node)
 }
 
 /** When a gateway has ended, by what was heard at its ports. */

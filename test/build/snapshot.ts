@@ -83,7 +83,6 @@ export function sources(differs: Partial<Snapshot> = {}): Snapshot {
     drains: [waitingView()],
     arrivals: [],
     past: [],
-    unproved: [],
     acks: [],
     lags: [],
     totals,

@@ -146,6 +146,7 @@ function startSyncAgent({
     leader,
     mode,
     asking: createAsking({ cluster, clock, log }),
+    clock,
     log,
     drains,
     events: { addNotSynced: (service, why) => void events.push(`${service.name}: ${why}`) }

@@ -197,7 +197,7 @@ const ghosts = z.strictObject({
   after: duration(
     '10m',
     { min: '1s', max: '168h' },
-    'How long a drained pod must be gone, or an address of `sync.podRanges` without a pod, before its node is a ghost.'
+    'How long an address of `sync.podRanges` must have had no pod before its node is a ghost.'
   )
 })
 

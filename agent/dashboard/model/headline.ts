@@ -198,11 +198,8 @@ export interface LastHour {
 }
 
 /** The pods that ended within the hour: how many were proved, and the last that was not. An agent that is younger says so. */
-export function lastHourOf({ at, agent, drains, past, unproved }: Snapshot): LastHour {
-  const lanes = new Map(
-    [...lanesOf([], unproved), ...lanesOf(drains, past)].map(lane => [lane.id, lane] as const)
-  )
-  const over = [...lanes.values()].filter(
+export function lastHourOf({ at, agent, drains, past }: Snapshot): LastHour {
+  const over = lanesOf(drains, past).filter(
     ({ standing, drain }) => (standing === 'proved' || standing === 'unproved') && at - endOf(drain) < HOUR_MS
   )
   const isYoung = at - agent.startedAt < HOUR_MS

@@ -20,7 +20,7 @@ export interface PodStore {
   gone(uid: PodUid): Tombstone<PodFact> | undefined
   /** Pods that became Ready and do not end, with the time at which the agent saw it; for two minutes. */
   becameReady(): ReadonlyMap<PodUid, Millis>
-  /** When the last pod with this address was gone. `undefined`: a pod has it, none is remembered, or it is a host's address. */
+  /** When the last pod with this address was gone, or its containers had ended. `undefined`: a pod has it, none is remembered, or it is a host's address. */
   endedAt(ip: string): Millis | undefined
   /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
   isNear(ip: string): boolean
@@ -64,6 +64,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ended.delete(ip)
     }
     if (saysThatItEnds(pod)) ending.set(pod.uid, pod)
+    if (isOver(pod)) release(pod)
   }
   const remove = (pod: PodFact) => {
     pods.delete(pod.uid)
@@ -73,17 +74,17 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
     if (inNamespace?.size === 0) names.delete(pod.namespace)
   }
-  const entomb = (pod: PodFact) => {
-    tombstones.add(pod.uid, pod)
-    for (const ip of pod.hostNetwork ? [] : pod.ips) {
-      if (ips.get(ip).length > 0) continue
-      ended.delete(ip)
-      ended.set(ip, clock.now())
-    }
+  const release = (pod: PodFact) => {
+    for (const ip of pod.hostNetwork ? [] : pod.ips)
+      if (ips.get(ip).length === 0 && !ended.has(ip)) ended.set(ip, clock.now())
     for (const ip of ended.keys()) {
       if (ended.size <= ENDED) break
       ended.delete(ip)
     }
+  }
+  const entomb = (pod: PodFact) => {
+    tombstones.add(pod.uid, pod)
+    release(pod)
   }
   const bury = (pod: PodFact, last: PodFact | undefined) => {
     remove(pod)

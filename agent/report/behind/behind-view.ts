@@ -3,7 +3,7 @@ import { same } from '../../base/read.ts'
 import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import { firstSeen, seenAtGateways, seenAtOwner, type Ghost } from '../../rules/members/behind.ts'
+import { firstSeen, seenAtGateways, seenAtOwner } from '../../rules/members/behind.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import { followedService, type Followed, type Sync } from '../../upkeep/sync.ts'
 import {
@@ -16,8 +16,7 @@ import {
   type HolderClock
 } from './differences.ts'
 import { serviceName } from '../../rules/members/members.ts'
-import type { Drain } from '../../rules/drain/drain.ts'
-import type { Status, Observer } from '../../round/gather/drain-status.ts'
+import type { Observer } from '../../round/gather/drain-status.ts'
 
 /**
  * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
@@ -232,37 +231,4 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     },
     all: () => shown.values()
   }
-}
-
-interface World {
-  readonly holders: ReadonlyMap<HolderKey, Holder>
-  /** The ghosts of the last listing, whether the agent drained their pods or not. */
-  readonly found: ReadonlyMap<HolderKey, readonly Ghost[]>
-  readonly drains: Iterable<Drain>
-  readonly status: (uid: Drain['uid']) => Status
-}
-
-/** The ghosts of each holder, each once with its earliest time: nodes that outlived a drained pod, and those of the last listing. */
-export function listedGhosts({
-  holders,
-  found,
-  drains,
-  status
-}: World): ReadonlyMap<HolderKey, ReadonlyMap<NodeKey, Millis>> {
-  const all = new Map<HolderKey, Map<NodeKey, Millis>>()
-  const add = (key: HolderKey, node: NodeKey, since: Millis) => {
-    const nodes = all.get(key) ?? new Map<NodeKey, Millis>()
-    all.set(key, nodes.set(node, Math.min(since, nodes.get(node) ?? Infinity)))
-  }
-  for (const drain of drains) {
-    if (drain.phase !== 'gone') continue
-    for (const { holder, node, removedAt } of status(drain.uid).places.values())
-      if (removedAt === undefined) add(holder.key, node, drain.at)
-  }
-  for (const [key, ghosts] of found) {
-    // A later read of the holder may not list it any more.
-    const listed = new Set(holders.get(key)?.nodes.map(node => node.key))
-    for (const { node, since } of ghosts) if (listed.has(node.key)) add(key, node.key, since)
-  }
-  return all
 }

@@ -76,15 +76,13 @@ const isProven = (
 ): drain is Extract<Drain, { readonly verdict: unknown }> & { readonly verdict: Proven } =>
   drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
 
-/** How many finished drains, answers, and samples of the lag are kept. */
+/** How many finished drains, older ones that were not proved, answers, and samples of the lag are kept. */
 export const LIMITS = { past: 500, unproved: 50, acks: 200, lags: 2000 } as const
 
 /** The past, kept for display, newest first. Bounded; lost when the agent restarts. */
 interface History {
-  /** Finished drains. */
+  /** Finished drains. A large rollout does not push out those that were not proved. */
   readonly past: readonly DrainView[]
-  /** Those of them that were not proved: a large rollout does not push them out. */
-  readonly unproved: readonly DrainView[]
   readonly acks: readonly AckView[]
   /** One for each pod. */
   readonly lags: readonly DrainLag[]
@@ -92,7 +90,7 @@ interface History {
   readonly savedMs: number
 }
 
-export const EMPTY: History = { past: [], unproved: [], acks: [], lags: [], savedMs: 0 }
+export const EMPTY: History = { past: [], acks: [], lags: [], savedMs: 0 }
 
 /** Every gateway has confirmed a drain. Adds its lag, if the gateways were seen to confirm and one of them routed to the pod. */
 export function withProof(history: History, drain: DrainView): History {
@@ -110,12 +108,9 @@ export function withProof(history: History, drain: DrainView): History {
 /** The drain is over, and no round will show it again. A pod to which no gateway routed is kept only if it had a hook. */
 export function withPast(history: History, drain: DrainView): History {
   if (isNotRouted(drain) && drain.moments.ackAt === null) return history
-  const others = (list: readonly DrainView[]) => list.filter(one => drainName(one) !== drainName(drain))
-  return {
-    ...history,
-    past: onTop(drain, others(history.past), LIMITS.past),
-    unproved: isUnproved(drain) ? onTop(drain, others(history.unproved), LIMITS.unproved) : history.unproved
-  }
+  const past = [drain, ...history.past.filter(one => drainName(one) !== drainName(drain))]
+  const older = past.slice(LIMITS.past).filter(isUnproved)
+  return { ...history, past: [...past.slice(0, LIMITS.past), ...older.slice(0, LIMITS.unproved)] }
 }
 
 /** Whether no gateway ever routed to it, as with a pod of a Job. It has no sync lag. */

@@ -10,7 +10,7 @@ import { drainView, reachOf, gatewayView, holdersOnSuccessors } from './build-sn
 import type { Vouch } from '../../round/hold/hooks.ts'
 import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
 import { createArrivals } from './arrivals-view.ts'
-import { createBehind, listedGhosts } from '../behind/behind-view.ts'
+import { createBehind } from '../behind/behind-view.ts'
 import { unsealedIn, withUnsealed } from '../behind/differences.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
 import { seldom } from '../metrics/round-metrics.ts'
@@ -74,18 +74,9 @@ export function createViews(options: ViewsOptions): Views {
     }
   }
 
-  const ghostsNow = (loop: Loop) =>
-    listedGhosts({
-      holders: inventory.holders(),
-      found: sources.ghosts.found(),
-      drains: loop.drains().values(),
-      status: uid => loop.status(uid)
-    })
-
   return {
     observer,
     snapshot(loop) {
-      const ghosts = ghostsNow(loop)
       const now = clock.now()
       const drains = [...loop.drains().values()]
       const held = new Map<PodUid, number>()
@@ -93,7 +84,7 @@ export function createViews(options: ViewsOptions): Views {
       const status = (uid: PodUid) => loop.status(uid)
       const unsealed = unsealedIn(drains, status)
       const succeeded = holdersOnSuccessors(drains, status, inventory)
-      const { past, unproved, acks, lags } = record.history()
+      const { past, acks, lags } = record.history()
       return {
         version: SNAPSHOT_VERSION,
         at: now,
@@ -112,7 +103,6 @@ export function createViews(options: ViewsOptions): Views {
         gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
         drains: drains.map(drain => shownOf(drain, status(drain.uid), held.get(drain.uid))),
         past,
-        unproved,
         acks,
         lags,
         totals: record.totals(),
@@ -128,20 +118,21 @@ export function createViews(options: ViewsOptions): Views {
           problem: inventory.problem(),
           hooks: hooks()
         },
-        holders: [...inventory.holders().values()].map(
-          ({ key, name, owner, discovery, form, revision, nodes }) => ({
+        holders: [...inventory.holders().values()].map(holder => {
+          const { key, name, owner, discovery, form, revision, nodes } = holder
+          return {
             key,
             name: name ?? null,
             owner,
             form: discovery ? 'discovery' : form,
             revision,
             nodes: nodes.map(node => node.key),
-            ghosts: [...(ghosts.get(key) ?? [])].map(([node, since]) => ({ node, since })),
+            ghosts: sources.ghosts.of(holder),
             ...withUnsealed(behind.of(key), unsealed.get(key)),
             service: behind.serviceOf(key),
             onSuccessors: succeeded.get(key) ?? null
-          })
-        ),
+          }
+        }),
         arrivals: arrivals.views()
       }
     },
@@ -152,10 +143,9 @@ export function createViews(options: ViewsOptions): Views {
         : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
     },
     collect(loop) {
-      const gone = ghostsNow(loop)
-        .values()
-        .flatMap(nodes => nodes.values())
-      metrics.ghostAge.set((clock.now() - gone.reduce((a, b) => Math.min(a, b), clock.now())) / 1000)
+      const ghosts = [...inventory.holders().values()].flatMap(holder => sources.ghosts.of(holder))
+      const since = ghosts.reduce((least, ghost) => Math.min(least, ghost.since), clock.now())
+      metrics.ghostAge.set((clock.now() - since) / 1000)
       const unsealed = unsealedIn([...loop.drains().values()], uid => loop.status(uid))
       behindGauges(metrics, {
         clocks: behind.all(),

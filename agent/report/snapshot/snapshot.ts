@@ -8,7 +8,7 @@ import type { Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
-export const SNAPSHOT_VERSION = 7
+export const SNAPSHOT_VERSION = 8
 
 export interface GatewayView {
   readonly id: string
@@ -140,10 +140,8 @@ export interface Snapshot {
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
   readonly drains: readonly DrainView[]
-  /** Finished drains, answers and lags, as far as they are kept (`record.ts`), newest first. */
+  /** Finished drains, answers and lags, as far as they are kept (`record.ts`), newest first. Drains that were not proved are kept for longer. */
   readonly past: readonly DrainView[]
-  /** The finished drains that were not proved, kept for longer. */
-  readonly unproved: readonly DrainView[]
   /** Also those of other agents that entries in the gateways have reported. The counts are this agent's. */
   readonly acks: readonly AckView[]
   readonly lags: readonly DrainLag[]

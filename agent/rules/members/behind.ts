@@ -1,5 +1,5 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
-import type { Holder, HolderNode } from '../plan/holder.ts'
+import type { Holder } from '../plan/holder.ts'
 
 /** Whether one gateway routes by a holder's present revision. */
 export interface GatewayHas {
@@ -104,20 +104,17 @@ export function seenAtGateways(before: Clocks, gateways: readonly GatewayHas[]):
 
 /** The facts about addresses without a pod. */
 export interface AddressesKnown {
-  /** Whether a pod's object, a slice or a drain has the address. */
+  /** Whether a pod has the address. */
   isTaken(host: string): boolean
   /** When the last pod with this address was seen to end; `undefined`: never. */
   endedAt(host: string): Millis | undefined
-  /** Whether only pods have addresses in this address's range. */
-  isPodRange(host: string): boolean
-  /** When the address was first seen without a pod; `undefined`: not seen yet. */
+  /** For an address in a range of pods: when it was first seen without one; `undefined` for others. */
   freeSince(host: string): Millis | undefined
 }
 
-/** A node whose pod is gone, and the reason to believe it. */
+/** A node whose pod is gone. */
 export interface Ghost {
-  readonly node: HolderNode
-  readonly evidence: string
+  readonly node: NodeKey
   /** When its pod was seen to end, or when the address was first seen without a pod. */
   readonly since: Millis
 }
@@ -132,14 +129,11 @@ export function ghostsIn(
   now: Millis,
   afterMs: number
 ): readonly Ghost[] {
-  if (holder.discovery) return []
-  return holder.nodes.flatMap(node => {
-    if (known.isTaken(node.host)) return []
-    const endedAt = known.endedAt(node.host)
-    if (endedAt !== undefined) return [{ node, evidence: 'its pod was seen to end', since: endedAt }]
-    const since = known.isPodRange(node.host) ? known.freeSince(node.host) : undefined
-    if (since === undefined || now < since + afterMs) return []
-    return [{ node, evidence: `no pod has had its address for ${Math.round((now - since) / 1000)} s`, since }]
+  return holder.nodes.flatMap(({ key: node, host }) => {
+    if (known.isTaken(host)) return []
+    const since = known.freeSince(host) ?? Infinity
+    const at = known.endedAt(host) ?? (now < since + afterMs ? undefined : since)
+    return at === undefined ? [] : [{ node, since: at }]
   })
 }
 

@@ -187,7 +187,7 @@ describe('dashboard: health now, and the last hour', () => {
     const now = { holders: [late(45_000)], watches: [stale] }
     const after = {
       ...now,
-      unproved: [{ ...goneAt(300_000), why: 'waiting (apisix-0: no barrier was read (5 s), and more)' }]
+      past: [{ ...goneAt(300_000), why: 'waiting (apisix-0: no barrier was read (5 s), and more)' }]
     }
     expect(said(after)).to.deep.equal(said(now))
     expect(said(now).rest).to.contain('Also: shop/web')
@@ -196,7 +196,7 @@ describe('dashboard: health now, and the last hour', () => {
       text: 'In the last hour, no pod ended.',
       drain: ''
     })
-    const { level, text } = lastHourOf({ ...quiet, ...after, past: [] })
+    const { level, text } = lastHourOf({ ...quiet, ...after })
     expect(level).to.equal('bad')
     expect(text).to.match(
       /^In the last hour, 1 of 1 pod not proved in time, the last shop\/web-\S+ at [\d:]+: apisix-0: no barrier was read \(5 s\), and more$/
@@ -206,8 +206,7 @@ describe('dashboard: health now, and the last hour', () => {
   it('counts in the last hour what was proved, forgets after it, and says if the agent is younger (D2)', () => {
     const hour = (differs: Partial<Snapshot>) => lastHourOf({ ...quiet, ...differs })
     expect(hour({})).to.include({ level: 'well', text: 'In the last hour, 3 pods proved.' })
-    const unproved = (ms: number, more = {}) =>
-      hour({ past: [], unproved: [{ ...goneAt(ms), ...more }] }).level
+    const unproved = (ms: number, more = {}) => hour({ past: [{ ...goneAt(ms), ...more }] }).level
     expect(unproved(3_590_000)).to.equal('bad')
     expect(unproved(3_610_000)).to.equal('well')
     const unlisted = { unlisted: true }

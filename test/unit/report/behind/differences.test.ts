@@ -3,8 +3,6 @@ import { holderClock, QUIET, unsealedIn, withUnsealed } from '../../../../agent/
 import { firstSeen } from '../../../../agent/rules/members/behind.ts'
 import { holder } from '../../../build/holder.ts'
 import type { Drain, GatewayReport, Waiting } from '../../../../agent/rules/drain/drain.ts'
-import { listedGhosts } from '../../../../agent/report/behind/behind-view.ts'
-import type { Status } from '../../../../agent/round/gather/drain-status.ts'
 import type { HolderKey } from '../../../../agent/rules/plan/holder.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { waitingDrain } from '../../../build/snapshot.ts'
@@ -43,29 +41,6 @@ describe('the clock of a holder', () => {
 
   it('blames the agent if it fills the holder itself', () => {
     expect(at(new Map([[B, 5]]), 20, true).behind?.cause).equal('sync')
-  })
-})
-
-const NOW = 1_000_000
-
-describe('listed ghosts', () => {
-  const web = holder('web', ['10.0.0.1:8080', '10.0.0.9:8080'])
-  const holders = new Map([[web.key, web]])
-  const shown = (ghosts: ReturnType<typeof listedGhosts>) =>
-    Object.fromEntries([...ghosts].map(([key, nodes]) => [key, Object.fromEntries(nodes)]))
-
-  it('are nodes that outlived the pod that we drained', () => {
-    const gone = { uid: 'uid-c', phase: 'gone', at: NOW - 500 } as Drain
-    const status = () =>
-      ({
-        places: new Map([
-          ['1', { holder: web, node: '10.0.0.9:8080', removedAt: undefined }],
-          ['2', { holder: holder('other', []), node: '10.0.0.9:8080', removedAt: NOW - 100 }]
-        ])
-      }) as unknown as Status
-    const of = (drain: Drain) => shown(listedGhosts({ holders, found: new Map(), drains: [drain], status }))
-    expect(of(gone)).to.deep.equal({ 'upstreams/web': { '10.0.0.9:8080': NOW - 500 } })
-    expect(of({ ...gone, phase: 'proven' } as Drain)).to.deep.equal({})
   })
 })
 
