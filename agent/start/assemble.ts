@@ -13,7 +13,7 @@ import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { logDrains, emitEvents, createEvents, type Events } from '../report/tell/events.ts'
 import { LOAD_IT, type ProofSettings } from '../rules/proof/verdict.ts'
 import { createFirsts } from '../round/hold/hooks.ts'
-import { upkeepObserver, type UpkeepParts } from '../upkeep/upkeep.ts'
+import { syncObserver } from '../upkeep/upkeep.ts'
 import { createAnswers } from '../report/show/record.ts'
 import { createViews } from '../report/show/views.ts'
 import { createMetrics } from '../report/metrics/metrics.ts'
@@ -75,7 +75,7 @@ export const FOREIGN_HOLD_MS = 5000
 
 /** The connected parts of the agent: everything but the port, the signals and the exit code. */
 export interface Assembly {
-  readonly sources: Sources & UpkeepParts
+  readonly sources: Sources
   readonly loop: Loop
   /** The app on `serve.port`. */
   readonly app: App
@@ -134,7 +134,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       meter(metrics, clock),
       logDrains(log.child({ part: 'drain' })),
       views.observer,
-      upkeepObserver(sources, sources.writer, () => clock.now()),
+      syncObserver(sources.sync, sources.writer, () => clock.now()),
       emitEvents(events, sources.leader)
     ]
   })

@@ -19,18 +19,12 @@ import {
   gatewaySelector
 } from './wire.ts'
 import type { Log } from '../base/log.ts'
-import {
-  createAsking,
-  createStillEnding,
-  createGhosts,
-  type Asking,
-  type UpkeepParts
-} from '../upkeep/upkeep.ts'
+import { createAsking, createStillEnding, type Asking } from '../upkeep/upkeep.ts'
 import type { Metered } from '../report/metrics/round-metrics.ts'
 import { startCluster, type Cluster } from '../kubernetes/facts/cluster.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { addressRanges } from '../base/read.ts'
-import { createSync } from '../upkeep/sync.ts'
+import { createSync, type Sync } from '../upkeep/sync.ts'
 import { serviceName } from '../rules/members/members.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
@@ -49,7 +43,8 @@ interface SourceOptions {
   readonly inventoryEveryMs: number | undefined
 }
 
-interface StartedSources extends Sources, UpkeepParts {
+interface StartedSources extends Sources {
+  readonly sync: Sync | undefined
   readonly drains: DrainStore
   /** Stops the last watches, and closes idle connections. */
   readonly hangUp: () => void
@@ -121,18 +116,16 @@ export function startSources(options: SourceOptions): StartedSources {
     log: part('gateway')
   })
   const { barrier, probe } = gateways
-  const { ghosts, sync } = startUpkeep({
+  const sync = startSync({
     config,
     cluster,
     inventory,
     leader,
     mode,
     asking,
-    barrier,
-    clock,
-    log: part('sync'),
     drains,
-    events
+    events,
+    log: part('sync')
   })
   const writer = createWriter({
     gatherMs: apisix.barrier ? GATHER_MS : 0,
@@ -156,7 +149,6 @@ export function startSources(options: SourceOptions): StartedSources {
     mode,
     barrier,
     leader,
-    ghosts,
     sync,
     hangUp() {
       absence.stop()
@@ -174,43 +166,22 @@ export async function stopSources(sources: StartedSources): Promise<void> {
   sources.hangUp()
 }
 
-interface UpkeepOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode' | 'barrier'> {
-  readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
+interface SyncParts extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
+  readonly config: Pick<Config, 'sync' | 'drain'>
   readonly asking: Asking
-  readonly clock: Clock
   readonly log: Log
   readonly drains: DrainStore
   readonly events: Pick<Events, 'addNotSynced'>
 }
 
-/** The parts that look at holders apart from drains. */
-export function startUpkeep(options: UpkeepOptions): UpkeepParts {
-  const {
-    config,
-    cluster,
-    inventory,
-    leader,
-    mode,
-    asking,
-    barrier,
-    clock,
-    log,
-    drains: store,
-    events
-  } = options
+/** `undefined` if no upstream may follow a Service. */
+export function startSync({ config, leader, mode, drains, log, events, ...known }: SyncParts) {
   const { podRanges, allow } = config.sync
-  const known = { cluster, inventory, drains: () => store.current(), isPodRange: addressRanges(podRanges) }
-  const ghosts = createGhosts({
+  if (allow.length === 0) return undefined
+  return createSync({
     ...known,
-    clock,
-    everywhere: config.kubernetes.namespaces.length === 0,
-    afterMs: config.ghosts.afterMs,
-    inherited: () => barrier?.takeInheritedHosts() ?? []
-  })
-  if (allow.length === 0) return { sync: undefined, ghosts }
-  const sync = createSync({
-    ...known,
-    asking,
+    drains: () => drains.current(),
+    isPodRange: addressRanges(podRanges),
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
     allow,
     report(service, why) {
@@ -220,7 +191,6 @@ export function startUpkeep(options: UpkeepOptions): UpkeepParts {
       if (leader.leads()) events.addNotSynced(service, why)
     }
   })
-  return { sync, ghosts }
 }
 
 /** The interval of the checks, and the gap that counts as an absence, in ms: longer than a slow turn of the event loop. */

@@ -2,11 +2,8 @@ import type { Millis, PodFact, NodeKey, PodUid } from '../rules/drain/facts.ts'
 import type { Writer } from '../gateway/write/writer.ts'
 import type { Observer } from '../round/gather/drain-status.ts'
 import type { Sync } from './sync.ts'
-import type { Inventory } from '../gateway/inventory/inventory.ts'
 import { addressOf } from '../gateway/apisix/holders.ts'
 import type { Log } from '../base/log.ts'
-import { ghostsIn, type AddressesKnown, type Ghost } from '../rules/members/behind.ts'
-import type { Holder } from '../rules/plan/holder.ts'
 import type { Cluster } from '../kubernetes/facts/cluster.ts'
 import PQueue from 'p-queue'
 import type { Clock } from '../base/clock.ts'
@@ -15,76 +12,16 @@ import { isOver } from '../rules/drain/eligible.ts'
 import { inTime } from '../kubernetes/transport/connection.ts'
 import type { DrainStore } from '../round/gather/sources.ts'
 
-/** The parts that look at holders apart from drains. */
-export interface UpkeepParts {
-  readonly ghosts: Ghosts
-  /** Absent if it is off. */
-  readonly sync: Sync | undefined
-}
-
-/** After each round, looks for ghosts, and makes the writer check every claimed object that differs from its members. */
-export const upkeepObserver = (
-  { ghosts, sync }: UpkeepParts,
+/** After each round, makes the writer check every claimed object that differs from its members. */
+export const syncObserver = (
+  sync: Sync | undefined,
   writer: Pick<Writer, 'tend'>,
   now: () => Millis
 ): Observer => ({
   round() {
-    ghosts.look(now())
     for (const target of sync?.targets(now()) ?? []) writer.tend(target)
   }
 })
-
-interface GhostsOptions {
-  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
-  readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
-  readonly isPodRange: (host: string) => boolean
-  /** Whether pods of all namespaces are watched. Otherwise an address may belong to a pod that is not watched. */
-  readonly everywhere: boolean
-  readonly afterMs: number
-  readonly clock: Pick<Clock, 'now'>
-  /** The addresses of pods that ended before this agent started, as the gateways remember them; each once. */
-  readonly inherited: () => Iterable<string>
-}
-
-type Ghosts = ReturnType<typeof createGhosts>
-
-/** Finds nodes whose pods are gone, for the reports. Nothing is written: the owner removes them. */
-export function createGhosts(options: GhostsOptions) {
-  const { inventory, isPodRange, everywhere, afterMs, inherited, clock } = options
-  const { pods, slices, parts } = options.cluster
-  const ended = new Map<string, Millis>()
-  /** Of each listed address in a pod range that no pod has: since when. */
-  let free: ReadonlyMap<string, Millis> = new Map()
-  let readAt: Millis | undefined
-
-  /** Whether the knowledge of Kubernetes is current. If it may be old, no node counts as a ghost. */
-  const isCurrent = () =>
-    everywhere && parts().every(({ name, state }) => name === 'services' || state === 'live')
-  const known: AddressesKnown = {
-    isTaken: host => pods.byIp(host).length > 0,
-    endedAt: host => pods.endedAt(host) ?? ended.get(host),
-    freeSince: host => free.get(host)
-  }
-  const isFree = (host: string) => isPodRange(host) && !known.isTaken(host) && !slices.lists(host)
-
-  return {
-    /** Called each round; looks at the addresses once for each listing of the holders. */
-    look(now: Millis) {
-      for (const ip of inherited()) ended.set(ip, now)
-      const listing = inventory.readAt()
-      if (listing === readAt) return
-      readAt = listing
-      const listed = new Set(
-        [...inventory.holders().values()].flatMap(one => one.nodes.map(node => node.host))
-      )
-      for (const host of ended.keys()) if (!listed.has(host) || known.isTaken(host)) ended.delete(host)
-      const hosts = isCurrent() ? [...listed].filter(isFree) : []
-      free = new Map(hosts.map(host => [host, free.get(host) ?? now]))
-    },
-    of: (holder: Holder): readonly Ghost[] =>
-      isCurrent() ? ghostsIn(holder, known, clock.now(), afterMs) : []
-  }
-}
 
 /** Concurrent requests. To find an address, the API server scans all pods. */
 const AT_ONCE = 16

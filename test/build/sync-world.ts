@@ -4,9 +4,9 @@ import { createGateways } from '../../agent/gateway/barrier/gateways.ts'
 import { createInventory } from '../../agent/gateway/inventory/inventory.ts'
 import { createWriter } from '../../agent/gateway/write/writer.ts'
 import { createLoop, type Loop } from '../../agent/round/loop.ts'
-import { createAsking, upkeepObserver } from '../../agent/upkeep/upkeep.ts'
+import { createAsking, syncObserver } from '../../agent/upkeep/upkeep.ts'
 import { worldFrom, type Sources, createDrainStore } from '../../agent/round/gather/sources.ts'
-import { startUpkeep } from '../../agent/start/start-sources.ts'
+import { startSync } from '../../agent/start/start-sources.ts'
 import { createPodStore } from '../../agent/kubernetes/facts/pod-store.ts'
 import { createServiceStore } from '../../agent/kubernetes/facts/service-store.ts'
 import { createSliceStore } from '../../agent/kubernetes/facts/slice-store.ts'
@@ -138,15 +138,13 @@ function startSyncAgent({
   const leader = alone('a test')
   const drains = createDrainStore(worldFrom({ cluster, inventory }, []))
   const mode: Sources['mode'] = { current: () => ({ mode: 'etcd' }) }
-  const parts = startUpkeep({
-    barrier: undefined,
+  const sync = startSync({
     config: settings,
     cluster,
     inventory,
     leader,
     mode,
     asking: createAsking({ cluster, clock, log }),
-    clock,
     log,
     drains,
     events: { addNotSynced: (service, why) => void events.push(`${service.name}: ${why}`) }
@@ -156,8 +154,8 @@ function startSyncAgent({
     inventory,
     clock,
     log,
-    prepare: async target => parts.sync?.prepare(target),
-    wishes: (target, found) => parts.sync?.wishes(target, found) ?? [],
+    prepare: async target => sync?.prepare(target),
+    wishes: (target, found) => sync?.wishes(target, found) ?? [],
     stillEnding: (uid, node) => drains.isEnding(uid, node)
   })
   const loop = createLoop({
@@ -186,7 +184,7 @@ function startSyncAgent({
     },
     clock,
     log,
-    observers: [upkeepObserver(parts, writer, () => clock.now())]
+    observers: [syncObserver(sync, writer, () => clock.now())]
   })
   inventory.start()
   loop.wake()

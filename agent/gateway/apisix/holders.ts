@@ -38,7 +38,7 @@ function splits(object: AdminObject, base: string): Holder[] {
     return weighted.flatMap((entry, w) =>
       found(
         object,
-        `${base}/plugins/traffic-split/${r}/${w}`,
+        `${base}/traffic-split/${r}/${w}`,
         ['plugins', 'traffic-split', 'rules', r, 'weighted_upstreams', w, 'upstream'],
         isRecord(entry) ? entry.upstream : undefined
       )

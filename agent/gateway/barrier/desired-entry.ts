@@ -180,7 +180,6 @@ export const putBefore = ({ ttl }: Pick<BarrierState, 'ttl'>, ttlMs: number, now
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void) {
   let found = new Map<PodUid, InheritedEntry>()
-  let hosts = new Set<string>()
 
   return {
     /** Takes the first list of a gateway's entries. */
@@ -192,7 +191,6 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
         const putAt = Math.min(putBefore({ ttl }, ttlMs, now()), known?.putAt ?? Infinity)
         const nodes = new Map(known?.nodes).set(nodeKey(ip, port), successors)
         found.set(pod, { uid: pod, nodes, putAt })
-        hosts.add(ip)
       }
       if (found.size > 0) tell()
     },
@@ -200,12 +198,6 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
     take(): readonly InheritedEntry[] {
       const taken = [...found.values()]
       found = new Map()
-      return taken
-    },
-    /** Their addresses, also each once: the pods of such entries have ended. */
-    takeHosts(): ReadonlySet<string> {
-      const taken = hosts
-      hosts = new Set()
       return taken
     }
   }

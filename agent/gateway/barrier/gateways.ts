@@ -65,8 +65,6 @@ export interface BarrierKeeper {
   stops(): readonly InheritedStop[]
   /** Removes the entries of such a stop. */
   lift(stop: InheritedStop): void
-  /** The addresses of these entries, each once. */
-  takeInheritedHosts(): ReadonlySet<string>
   /** Resolves once the gateways know this agent's answers. Rejects when the signal aborts. */
   handOver(signal: AbortSignal): Promise<void>
   /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
@@ -270,7 +268,6 @@ function createBarrierKeeper(
       for (const lane of mayChange() ? lanes.all() : []) lane.lift(stop)
     },
     takeInherited: () => inheritance.take(),
-    takeInheritedHosts: () => inheritance.takeHosts(),
     async handOver(signal) {
       for (const lane of lanes.all()) lane.look()
       while (lanes.all().some(lane => lane.isUntold())) await clock.sleep(20, signal)

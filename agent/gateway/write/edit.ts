@@ -20,8 +20,8 @@ type Write =
  * does the same for an array, but can only edit one holder.) If a map has become an array since `object` was read, APISIX refuses the
  * `null` of the merge with 400. An array overwrites any list in APISIX, so the write needs the read-back.
  *
- * The nodes of traffic-split are inside arrays, which are replaced as a whole. So all of `rules` is sent. Consumers have no PATCH
- * (admin/consumers.lua), so the whole consumer is put.
+ * Nodes below a list, as in a plugin's rules, are written with the whole list. Consumers have no PATCH (admin/consumers.lua), so the whole
+ * consumer is put.
  *
  * @throws RangeError if a holder would be left with no node
  */
@@ -30,14 +30,10 @@ export function writeFor(object: AdminObject, edits: readonly HolderEdit[]): Wri
   if (object.resource === 'consumers') return { method: 'put', body: writable(whole) }
   const body: Record<string, unknown> = {}
   for (const edit of edits) {
-    if (edit.path[0] === 'plugins') {
-      const rules = at(whole, ['plugins', 'traffic-split', 'rules'])
-      body.plugins = { 'traffic-split': { rules } }
-      continue
-    }
-    const nodes = nodesPatch(at(object.value, [...edit.path, 'nodes']) as RawNodes, edit)
-    if (edit.path[0] === 'upstream') body.upstream = { nodes }
-    else body.nodes = nodes
+    const list = edit.path.findIndex(step => typeof step === 'number')
+    const path = list < 0 ? [...edit.path, 'nodes'] : edit.path.slice(0, list)
+    const nodes = () => nodesPatch(at(object.value, path) as RawNodes, edit)
+    set(body, path, list < 0 ? nodes() : at(whole, path))
   }
   return { method: 'patch', body }
 }
@@ -62,6 +58,12 @@ function at(value: unknown, path: Holder['path']): unknown {
     (inner, step) => (inner as Record<string | number, unknown> | undefined)?.[step],
     value
   )
+}
+
+/** Sets the value at this path, and makes the objects on the way. */
+function set(body: Record<string, unknown>, [step = '', ...inner]: Holder['path'], value: unknown): void {
+  if (inner.length === 0) body[step] = value
+  else set((body[step] ??= {}) as Record<string, unknown>, inner, value)
 }
 
 /** The nodes that should be put into one holder or removed from it, for another reason than a drain. */

@@ -17,27 +17,7 @@ interface WriteStatus {
   readonly why: string
 }
 
-/** The state of every removal, until its drain is over: one for each node of a holder. The next pod at the node replaces this state. */
-function createWriteStatuses() {
-  const all = new Map<string, { uid: PodUid; status: WriteStatus }>()
-  const ofPod = new Map<PodUid, Set<string>>()
-  const name = (holder: HolderKey, node: NodeKey) => `${holder} ${node}`
-  return {
-    get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined {
-      const found = all.get(name(holder, node))
-      return found?.uid === uid ? found.status : undefined
-    },
-    set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus) {
-      const key = name(holder, node)
-      all.set(key, { uid, status })
-      ofPod.set(uid, (ofPod.get(uid) ?? new Set()).add(key))
-    },
-    forget(uid: PodUid) {
-      for (const key of ofPod.get(uid) ?? []) if (all.get(key)?.uid === uid) all.delete(key)
-      ofPod.delete(uid)
-    }
-  }
-}
+type Place = Pick<Outcome, 'holder' | 'node' | 'uid'>
 
 /** The tools of a removal that change nothing if they are left out. */
 type Optional = 'stillEnding' | 'wasAwaySince' | 'prepare' | 'wishes' | 'giveUpMs'
@@ -59,7 +39,8 @@ export function createWriter(options: WriterOptions) {
   const { clock, log, gatherMs = 0 } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
-  const statuses = createWriteStatuses()
+  /** The state of each removal of a pod, until its drain is over. */
+  const statuses = new Map<PodUid, Map<string, WriteStatus>>()
   const listeners = createListeners()
   const ended = new AbortController()
   const gate = new PQueue({ concurrency: CONCURRENCY })
@@ -73,8 +54,12 @@ export function createWriter(options: WriterOptions) {
     signal: ended.signal
   }
 
-  const note = ({ holder, node, uid, state, why }: Outcome): void =>
-    statuses.set(holder, node, uid, { state, why })
+  const statusOf = (holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined =>
+    statuses.get(uid)?.get(`${holder} ${node}`)
+  const note = ({ holder, node, uid, state, why }: WriteStatus & Place): void => {
+    const known = statuses.get(uid) ?? new Map<string, WriteStatus>()
+    statuses.set(uid, known.set(`${holder} ${node}`, { state, why }))
+  }
 
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
@@ -140,7 +125,7 @@ export function createWriter(options: WriterOptions) {
       const queue = queueOf(targetOf(change))
       const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid))
       for (const { key, uid } of fresh) {
-        const { state } = statuses.get(change.holder.key, key, uid) ?? {}
+        const { state } = statusOf(change.holder.key, key, uid) ?? {}
         // A failure stays visible until a later try succeeds.
         if (state === 'failed') continue
         const who = state === 'removed' ? writerOf(change.holder) : undefined
@@ -149,19 +134,18 @@ export function createWriter(options: WriterOptions) {
           const { key: holder, revision } = change.holder
           log.warn({ holder, node: key, writer: who, revision }, 'node put back')
         }
-        statuses.set(change.holder.key, key, uid, { state: 'writing', why })
+        note({ holder: change.holder.key, node: key, uid, state: 'writing', why })
       }
       if (fresh.length > 0) begin(queue)
     },
-    status: (holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined =>
-      statuses.get(holder, node, uid),
+    status: statusOf,
     /** The plan keeps this node now: a removal that it asked for before is cancelled if it is not sent yet. */
     keep: ({ holder, node, uid }: Pick<Kept, 'holder' | 'node' | 'uid'>) =>
       queues.get(objectOf(holder))?.drop(uid, { holder, node }),
     /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
     forget(uid: PodUid) {
       for (const queue of queues.values()) queue.drop(uid)
-      statuses.forget(uid)
+      statuses.delete(uid)
     },
     /** Called when a submitted change has a result. Returns a function that unsubscribes. */
     onChange: (listener: () => void): (() => void) => listeners.add(listener),

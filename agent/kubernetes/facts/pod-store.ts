@@ -22,6 +22,8 @@ export interface PodStore {
   becameReady(): ReadonlyMap<PodUid, Millis>
   /** When the last pod with this address was gone, or its containers had ended. `undefined`: a pod has it, none is remembered, or it is a host's address. */
   endedAt(ip: string): Millis | undefined
+  /** The pods with these addresses have ended, as another source knows: they were gone before this agent began. */
+  haveEnded(ips: Iterable<string>): void
   /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
   isNear(ip: string): boolean
   /** When the agent saw this pod's deletion; only while its object exists. */
@@ -64,7 +66,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ended.delete(ip)
     }
     if (saysThatItEnds(pod)) ending.set(pod.uid, pod)
-    if (isOver(pod)) release(pod)
+    if (isOver(pod) && !pod.hostNetwork) release(pod.ips)
   }
   const remove = (pod: PodFact) => {
     pods.delete(pod.uid)
@@ -74,9 +76,8 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
     if (inNamespace?.size === 0) names.delete(pod.namespace)
   }
-  const release = (pod: PodFact) => {
-    for (const ip of pod.hostNetwork ? [] : pod.ips)
-      if (ips.get(ip).length === 0 && !ended.has(ip)) ended.set(ip, clock.now())
+  const release = (addresses: Iterable<string>) => {
+    for (const ip of addresses) if (ips.get(ip).length === 0 && !ended.has(ip)) ended.set(ip, clock.now())
     for (const ip of ended.keys()) {
       if (ended.size <= ENDED) break
       ended.delete(ip)
@@ -84,7 +85,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   }
   const entomb = (pod: PodFact) => {
     tombstones.add(pod.uid, pod)
-    release(pod)
+    if (!pod.hostNetwork) release(pod.ips)
   }
   const bury = (pod: PodFact, last: PodFact | undefined) => {
     remove(pod)
@@ -125,6 +126,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
       endedAt: ip => ended.get(ip),
+      haveEnded: release,
       isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
       deletionHeardAt: uid => heard.get(uid),
       becameReady: () => {

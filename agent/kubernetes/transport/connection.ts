@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, parseRetryAfter, createLineSplitter, objectReader } from './objects.ts'
 import type { Credentials } from './credentials.ts'
@@ -7,7 +6,6 @@ import type { Millis } from '../../rules/drain/facts.ts'
 
 export interface Reply {
   readonly status: number
-  readonly headers: IncomingHttpHeaders
   /** The parsed body; `undefined` if it is empty, or an error body that is not JSON. */
   readonly json: unknown
   /** From `Retry-After`, in ms. */
@@ -99,7 +97,7 @@ export function createConnection(
       const what = `${method} ${path}`
       const reader = objectReader(each)
       let [status, bytes] = [0, 0]
-      let headers: IncomingHttpHeaders = {}
+      let retryAfterMs: number | undefined
       await inTime({ clock, ms: requestTimeoutMs, what: `${what}: ` }, async late => {
         const either = AbortSignal.any([closed.signal, late, ...(signal ? [signal] : [])])
         const { http2, heard } = await orAborted(session(), either)
@@ -109,7 +107,7 @@ export function createConnection(
           onHead(got, all) {
             offset.note(all.date, askedAt, clock.now())
             status = got
-            headers = all
+            retryAfterMs = parseRetryAfter(all['retry-after'], clock.now())
           },
           onData(chunk) {
             heard()
@@ -119,9 +117,8 @@ export function createConnection(
         })
       })
       if (status === 401) credentials.refused()
-      const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
       const json = bytes === 0 ? undefined : endOf(reader, what, status)
-      return { status, headers, json, retryAfterMs }
+      return { status, json, retryAfterMs }
     },
 
     async stream(path, { onOpen, onLine }, signal) {

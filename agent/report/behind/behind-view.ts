@@ -1,9 +1,19 @@
 import type { Clock } from '../../base/clock.ts'
-import { same } from '../../base/read.ts'
+import { addressRanges, same } from '../../base/read.ts'
+import type { Config } from '../../config/config.ts'
+import type { Inventory } from '../../gateway/inventory/inventory.ts'
+import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { Millis, NodeKey, PodFact } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import { firstSeen, seenAtGateways, seenAtOwner } from '../../rules/members/behind.ts'
+import {
+  firstSeen,
+  ghostsIn,
+  seenAtGateways,
+  seenAtOwner,
+  type AddressesKnown,
+  type Ghost
+} from '../../rules/members/behind.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import { followedService, type Followed, type Sync } from '../../upkeep/sync.ts'
 import {
@@ -48,8 +58,6 @@ const SETTLING_MS = 5000
 const AT_ONCE = 250
 /** How many are compared in turn although nothing is known to have changed. */
 const IN_TURN = 50
-/** How many holders keep the lags of their last change. */
-const MOST_LAGS = 1000
 
 interface Known extends Compared {
   /** Those of its nodes that are, or were, the addresses of pods. */
@@ -66,8 +74,6 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   const due = new Set<HolderKey>()
   /** Holders whose clock may move although neither they nor any slice has changed. */
   const unsettled = new Set<HolderKey>()
-  /** Holders with lags, the oldest first. */
-  const measured = new Set<HolderKey>()
   const shown = new Map<HolderKey, HolderClock>()
   let seen = ''
   let lookedAt = -Infinity
@@ -121,7 +127,6 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   const forget = (key: HolderKey): void => {
     known.delete(key)
     due.delete(key)
-    measured.delete(key)
     unsettled.delete(key)
     shown.delete(key)
   }
@@ -183,29 +188,14 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   }
 
   const tick = (key: HolderKey, one: Known, have: ReturnType<typeof gatewaysHave>, now: Millis): void => {
-    if (one.clocks.waiting.size > 0) {
-      const before = one.clocks.lags
+    if (one.clocks.waiting.size > 0)
       one.clocks = seenAtGateways(one.clocks, have(one.holder, one.clocks.wroteAt))
-      if (one.clocks.lags !== before && one.clocks.lags.length > 0) remember(key)
-    }
     const { owes, waiting } = one.clocks
     if (now <= one.checkUntil || owes !== undefined || waiting.size > 0) unsettled.add(key)
     else unsettled.delete(key)
     const clock = holderClock(one, inventory.readAt() ?? -Infinity, () => sync?.members(key) !== undefined)
     if (clock === QUIET) shown.delete(key)
     else shown.set(key, clock)
-  }
-
-  const remember = (key: HolderKey): void => {
-    measured.delete(key)
-    measured.add(key)
-    const [oldest] = measured
-    if (measured.size <= MOST_LAGS || oldest === undefined) return
-    measured.delete(oldest)
-    const one = known.get(oldest)
-    if (!one) return
-    one.clocks = { ...one.clocks, lags: [] }
-    unsettled.add(oldest)
   }
 
   return {
@@ -230,5 +220,57 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
       return new Map([...byHost].map(([host, all]) => [host, all.map(({ key }) => key)]))
     },
     all: () => shown.values()
+  }
+}
+
+interface GhostsOptions {
+  readonly sources: {
+    readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
+    readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
+  }
+  readonly config: Pick<Config, 'sync' | 'kubernetes' | 'ghosts'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** Finds nodes whose pods are gone. Nothing is written: the owner removes them. */
+export function createGhosts({ sources, config, clock }: GhostsOptions) {
+  const { inventory } = sources
+  const { pods, slices, parts } = sources.cluster
+  const isPodRange = addressRanges(config.sync.podRanges)
+  // Otherwise, an address may belong to a pod that is not watched.
+  const isEverywhere = config.kubernetes.namespaces.length === 0
+  /** Of each listed address in a pod range that no pod has: since when. */
+  let free: ReadonlyMap<string, Millis> = new Map()
+  let readAt: Millis | undefined
+
+  /** Whether the knowledge of Kubernetes is current. If it may be old, no node counts as a ghost. */
+  const isCurrent = () =>
+    isEverywhere && parts().every(({ name, state }) => name === 'services' || state === 'live')
+  const known: AddressesKnown = {
+    isTaken: host => pods.byIp(host).length > 0,
+    endedAt: host => pods.endedAt(host),
+    freeSince: host => free.get(host)
+  }
+  const isFree = (host: string) => isPodRange(host) && !known.isTaken(host) && !slices.lists(host)
+
+  return {
+    observer: {
+      /** Looks at the addresses once for each listing of the holders. */
+      round() {
+        const now = clock.now()
+        if (inventory.readAt() === readAt) return
+        readAt = inventory.readAt()
+        const listed = new Set(
+          inventory
+            .holders()
+            .values()
+            .flatMap(({ nodes }) => nodes.map(({ host }) => host))
+        )
+        const hosts = isCurrent() ? [...listed].filter(isFree) : []
+        free = new Map(hosts.map(host => [host, free.get(host) ?? now]))
+      }
+    },
+    of: (holder: Holder): readonly Ghost[] =>
+      isCurrent() ? ghostsIn(holder, known, clock.now(), config.ghosts.afterMs) : []
   }
 }

@@ -8,7 +8,6 @@ import type { HolderClock } from '../behind/differences.ts'
 import { gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { Observer } from '../../round/gather/drain-status.ts'
-import type { GatewayState } from '../../gateway/barrier/gateway-state.ts'
 
 interface BehindNow {
   readonly clocks: Iterable<HolderClock>
@@ -160,26 +159,15 @@ interface Followed {
   readonly since: Map<string, number>
 }
 
-type Late = ReadonlyMap<string, number>
-
 export function createAfterAck(
   { cluster, barrier }: Pick<Sources, 'cluster' | 'barrier'>,
   { afterAck, gatewayNames }: Pick<Metrics, 'afterAck' | 'gatewayNames'>
 ): AfterAck {
   const followed = new Map<PodUid, Followed>()
-  const counted = new WeakMap<GatewayState, Late>()
-
-  /** Late requests by uid. Cached, because many rounds see the same state. */
-  const lateAt = (id: string): Late => {
-    const state = barrier?.state(id)
-    if (!state) return new Map()
-    const known = counted.get(state)
-    if (known) return known
+  const lateAt = (id: string): ReadonlyMap<string, number> => {
     const late = new Map<string, number>()
-    for (const { uid, late: n = 0 } of state.status?.entries ?? []) {
-      if (n > 0) late.set(uid, (late.get(uid) ?? 0) + n)
-    }
-    counted.set(state, late)
+    for (const { uid, late: n } of barrier?.state(id)?.status?.entries ?? [])
+      late.set(uid, (late.get(uid) ?? 0) + n)
     return late
   }
 

@@ -10,14 +10,14 @@ import { drainView, reachOf, gatewayView, holdersOnSuccessors } from './build-sn
 import type { Vouch } from '../../round/hold/hooks.ts'
 import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
 import { createArrivals } from './arrivals-view.ts'
-import { createBehind } from '../behind/behind-view.ts'
+import { createBehind, createGhosts } from '../behind/behind-view.ts'
 import { unsealedIn, withUnsealed } from '../behind/differences.ts'
 import { UNSAFE } from '../metrics/metric-registry.ts'
 import { seldom } from '../metrics/round-metrics.ts'
 import { createRecord, type Answers } from './record.ts'
 import type { Observer, Status } from '../../round/gather/drain-status.ts'
 import type { Sources } from '../../round/gather/sources.ts'
-import type { UpkeepParts } from '../../upkeep/upkeep.ts'
+import type { Sync } from '../../upkeep/sync.ts'
 import { saysThatItEnds } from '../../rules/drain/eligible.ts'
 
 /** The views of the agent's state, made when a client asks, so that a round need not make them. */
@@ -31,7 +31,7 @@ interface Views {
 }
 
 interface ViewsOptions {
-  readonly sources: Sources & UpkeepParts
+  readonly sources: Sources & { readonly sync: Sync | undefined }
   readonly config: Config
   readonly clock: Clock
   readonly readiness: Readiness
@@ -50,6 +50,7 @@ export function createViews(options: ViewsOptions): Views {
   const startedAt = clock.now()
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
+  const ghosts = createGhosts({ sources, config, clock })
   const arrivals = createArrivals({ sources, lackedBy: behind.lackedBy, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
   const reach = reachOf(config)
@@ -61,7 +62,9 @@ export function createViews(options: ViewsOptions): Views {
     })
   const name = hostname()
   const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, name, shown: shownOf })
-  const observers = [record, afterAck, behind, arrivals].map(part => part.observer)
+  const observers: readonly Observer[] = [record, afterAck, behind, ghosts, arrivals].map(
+    part => part.observer
+  )
   const observer: Observer = {
     drain: (before, after, status) => observers.forEach(one => one.drain?.(before, after, status)),
     ack(ack, drain, status) {
@@ -127,7 +130,7 @@ export function createViews(options: ViewsOptions): Views {
             form: discovery ? 'discovery' : form,
             revision,
             nodes: nodes.map(node => node.key),
-            ghosts: sources.ghosts.of(holder),
+            ghosts: ghosts.of(holder),
             ...withUnsealed(behind.of(key), unsealed.get(key)),
             service: behind.serviceOf(key),
             onSuccessors: succeeded.get(key) ?? null
@@ -143,8 +146,8 @@ export function createViews(options: ViewsOptions): Views {
         : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
     },
     collect(loop) {
-      const ghosts = [...inventory.holders().values()].flatMap(holder => sources.ghosts.of(holder))
-      const since = ghosts.reduce((least, ghost) => Math.min(least, ghost.since), clock.now())
+      const all = [...inventory.holders().values()].flatMap(ghosts.of)
+      const since = all.reduce((least, ghost) => Math.min(least, ghost.since), clock.now())
       metrics.ghostAge.set((clock.now() - since) / 1000)
       const unsealed = unsealedIn([...loop.drains().values()], uid => loop.status(uid))
       behindGauges(metrics, {

@@ -98,7 +98,7 @@ interface EventText {
 
 /** The text for a drain that has just left the phase `draining`; `undefined` if there is nothing to report. */
 export function eventText(drain: Drain, moments: Moments): EventText | undefined {
-  if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
+  if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: drain.why }
   if (drain.phase === 'proven') {
     const { places, grade, gateways, why, forced } = drain.verdict
     // As with a pod of a Job: nothing was drained, and no hook called.
@@ -109,7 +109,7 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
       places === 0
         ? `no gateway routes to it, evidence ${grade}`
         : `out of ${gateways.length} gateways in ${took}${idle === null ? '' : `, idle after ${duration(idle)}`}, evidence ${grade}: ${why}`
-    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note: shortened(note) }
+    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note }
   }
   if (drain.phase === 'expired') {
     const { why, gateways } = drain.verdict
@@ -118,15 +118,12 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
       .filter(gateway => gateway.grade === undefined)
       .map(gateway => `${gateway.name}: ${gateway.why}`)
     const note = `not proved${isEarly ? '' : ' before the deadline'}: ${[why, ...behind].join('; ')}`
-    return { type: 'Warning', reason: 'NotProved', note: shortened(note) }
+    return { type: 'Warning', reason: 'NotProved', note }
   }
   return undefined
 }
 
 const duration = (ms: Millis): string => formatDuration(Math.round(ms))
-
-const shortened = (note: string): string =>
-  note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
 
 /** The object that an Event is about. */
 interface Regarding {
@@ -137,41 +134,50 @@ interface Regarding {
 }
 
 /** The Event about the pod of a drain. The restart count is part of its name: after a restart, the pod can be drained again. */
-export function eventObject(
-  { pod, uid, stops }: Pick<Drain, 'pod' | 'uid' | 'stops'>,
+export const eventObject = (
+  { pod: { namespace, name }, uid, stops }: Pick<Drain, 'pod' | 'uid' | 'stops'>,
   text: EventText,
   at: Millis,
   instance: string
-) {
-  const { namespace, name } = pod
-  const content = `${uid} ${stops[0]?.run ?? ''} ${text.reason}`
-  return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, content, at, instance)
-}
+) =>
+  eventAbout(
+    { kind: 'Pod', namespace, name, uid },
+    text,
+    `${uid} ${stops[0]?.run ?? ''} ${text.reason}`,
+    at,
+    instance
+  )
 
 /** An Event about a Service. It is emitted again if its text changes, and again in the next hour. */
-function serviceEvent(service: Omit<Regarding, 'kind'>, text: EventText, at: Millis, instance: string) {
-  const { namespace, name, uid } = service
-  const content = `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`
-  const short = { ...text, note: shortened(text.note) }
-  return eventAbout({ kind: 'Service', namespace, name, uid }, 'Sync', short, content, at, instance)
-}
+const serviceEvent = (
+  { namespace, name, uid }: Omit<Regarding, 'kind'>,
+  text: EventText,
+  at: Millis,
+  instance: string
+) =>
+  eventAbout(
+    { kind: 'Service', namespace, name, uid },
+    text,
+    `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`,
+    at,
+    instance
+  )
 
 const HOUR_MS = 3_600_000
 
 /**
- * The object to POST: an events.k8s.io/v1 Event. Its name is the same from every agent and on every attempt, so the API
- * server refuses a repeated Event (409).
+ * The object to POST: an events.k8s.io/v1 Event. Its name is made from `content`, so it is the same from every agent and on every attempt,
+ * and the API server refuses a repeated Event (409).
  */
 function eventAbout(
   regarding: Regarding,
-  action: 'Drain' | 'Sync',
   { type, reason, note }: EventText,
   content: string,
   at: Millis,
   instance: string
 ) {
   const suffix = `.${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
-  const { namespace, name } = regarding
+  const { kind, namespace, name } = regarding
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
@@ -179,10 +185,10 @@ function eventAbout(
     eventTime: new Date(at).toISOString().replace('Z', '000Z'),
     reportingController: 'apisix-drain.io/agent',
     reportingInstance: instance,
-    action,
+    action: kind === 'Pod' ? 'Drain' : 'Sync',
     type,
     reason,
-    note,
+    note: note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`,
     regarding: { apiVersion: 'v1', ...regarding }
   }
 }

@@ -215,8 +215,7 @@ export function takePredecessors(
 ): readonly Predecessor[] {
   const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
   if (!barrier || !knowsAddresses) return []
-  return barrier
-    .takeInherited()
-    .filter(({ uid }) => !drains.has(uid) && !cluster.pods.get(uid))
-    .flatMap(entry => predecessorOf(entry, cluster) ?? [])
+  const ended = barrier.takeInherited().filter(({ uid }) => !drains.has(uid) && !cluster.pods.get(uid))
+  cluster.pods.haveEnded(ended.flatMap(({ nodes }) => [...nodes.keys()].map(node => addressOf(node).host)))
+  return ended.flatMap(entry => predecessorOf(entry, cluster) ?? [])
 }

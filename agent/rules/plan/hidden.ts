@@ -152,7 +152,7 @@ export function hiddenPlaces(ways: Ways, answers: readonly Found[], more: number
 }
 
 /** APISIX connects to it past its balancer. */
-const isPast = ({ place }: Found): boolean => /\/(plugins\/(?!traffic-split\/)|kafka$)/.test(place)
+const isPast = ({ place }: Found): boolean => /\/(plugins\/|kafka$)/.test(place)
 
 /** Grouped once for each slice, because every pod of a large slice is looked up. */
 const endpointsOf = new WeakMap<EndpointFact, Map<string | undefined, EndpointFact['endpoints'][number][]>>()

@@ -13,7 +13,7 @@ export type Resource =
   | 'consumer_groups'
   | 'global_rules'
 
-/** `upstreams/web`, `routes/r1/upstream`, `routes/r2/plugins/traffic-split/0/1` (rule 0, weighted upstream 1). */
+/** `upstreams/web`, `routes/r1/upstream`, `routes/r2/traffic-split/0/1` (rule 0, weighted upstream 1). */
 export type HolderKey = string
 
 /** `upstreams/ID`, the part that names of holders and of workers' places have in common. */

@@ -101,8 +101,8 @@ function turnOf(holder: Holder, drain: Drain, settings: PlanSettings): Turn {
  * A list of nodes, a consumer and the rules of a plugin are always written as a whole: PATCH merges objects and replaces lists
  * (apisix/admin/resource.lua). Such a write overwrites a simultaneous change of another writer.
  */
-const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
-  form === 'array' || resource === 'consumers' || first === 'plugins'
+const isWrittenWhole = ({ form, resource, path }: Holder): boolean =>
+  form === 'array' || resource === 'consumers' || path.some(step => typeof step === 'number')
 
 /**
  * Whether a node that can take over, of the highest standing in the holder, is left once `leaving` have left it. If not, no node is removed:

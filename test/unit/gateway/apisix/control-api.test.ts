@@ -36,7 +36,7 @@ describe('control-api', () => {
       'upstreams/noport': ['127.0.0.1'],
       'services/svc/upstream': ['127.0.0.11:8080'],
       'routes/r-inline/upstream': ['127.0.0.11:8080'],
-      'routes/r-split/plugins/traffic-split/0/0': ['127.0.0.12:8080', '127.0.0.11:8080']
+      'routes/r-split/traffic-split/0/0': ['127.0.0.12:8080', '127.0.0.11:8080']
     })
     expect([...(hidden ?? [])]).to.deep.equal([
       ['upstreams/disc', 'its discovery dump does not show shop/web:http']

@@ -34,7 +34,7 @@ describe('holders', () => {
         'upstreams/web',
         'services/svc/upstream',
         'routes/r-inline/upstream',
-        'routes/r-split/plugins/traffic-split/0/0'
+        'routes/r-split/traffic-split/0/0'
       ])
     )
   })

@@ -115,10 +115,10 @@ describe('writer', () => {
     const keys = [
       'services/s/upstream',
       'routes/r/upstream',
-      'routes/r/plugins/traffic-split/0/0',
+      'routes/r/traffic-split/0/0',
       'stream_routes/t/upstream',
-      'plugin_configs/p/plugins/traffic-split/0/0',
-      'consumers/jack/plugins/traffic-split/0/0'
+      'plugin_configs/p/traffic-split/0/0',
+      'consumers/jack/traffic-split/0/0'
     ]
     for (const key of keys) remove(holder(key), A)
     await writer.idle()
@@ -197,7 +197,7 @@ describe('writer', () => {
         put('api', canary)
       })
       begin({ stillEnding: async () => (change(), true) })
-      remove(holder('consumers/jack/plugins/traffic-split/0/0'), A)
+      remove(holder('consumers/jack/traffic-split/0/0'), A)
       await removed('upstreams/api', A)
       expect(apisix.value('consumers', 'jack')).to.deep.include(consumer('new', 2))
       expect(apisix.nodes('api')).to.deep.equal(canary.slice(1))

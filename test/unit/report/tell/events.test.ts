@@ -88,13 +88,13 @@ describe('event', () => {
   it('fits the limits of the API server, whatever the names and reasons are', () => {
     const why = 'x'.repeat(5000)
     const text = eventText({ ...base, phase: 'undone', at: 1, why }, moments)!
-    expect(text.note).to.have.length(1000)
     const long = eventObject(
       { uid, pod: { ...pod, name: 'p'.repeat(253) }, stops },
       text,
       1_700_000_000_123.25,
       'agent-0'
     )
+    expect(long.note).to.have.length(1000)
     expect(long.metadata.name).to.have.length(253)
     expect(long.metadata.name).to.match(/^p+\.[0-9a-f]+$/)
     expect(long).to.deep.include({
