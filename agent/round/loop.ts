@@ -42,19 +42,7 @@ export interface LoopSettings {
   readonly lingerMs?: number
 }
 
-export interface Loop {
-  /** The HTTP server's view of the loop. */
-  readonly holds: Holds
-  /** Whether the desired entries are complete. Only then may a gateway that starts rely on them. */
-  vouchForEntries(): Vouch
-  /** Requests a round, because something has changed. */
-  wake(): void
-  drains(): Drains
-  status(uid: PodUid): Status
-  held(): readonly HeldHook[]
-  lastPlan(): Plan
-  stop(): void
-}
+export type Loop = ReturnType<typeof createLoop>
 
 interface LoopOptions {
   readonly sources: Sources
@@ -76,7 +64,7 @@ const NOTHING: Plan = { changes: [], kept: [] }
  * The only writer of state. Every event only triggers a round (`wake`). A round reads everything, so a lost or repeated event makes no
  * difference.
  */
-export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions): Loop {
+export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions) {
   const { cluster, inventory, writer, probe, gateways, leader } = sources
   const world = worldFrom(sources, settings.podRanges)
   const statuses = createStatuses()
@@ -216,6 +204,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   }
 
   return {
+    /** The HTTP server's view of the loop. */
     holds: {
       hold: (request, signal) => hooks.hold(request, signal),
       canVouch: () => vouch(sources, schedule.isFailing()),
@@ -230,13 +219,15 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
         if (!cluster.pods.byName(namespace, name) && cluster.isWatched(namespace)) await freshWatch(signal)
         return cluster.pods.byName(namespace, name)
       }
-    },
+    } satisfies Holds as Holds,
+    /** Whether the desired entries are complete. Only then may a gateway that starts rely on them. */
     vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
+    /** Requests a round, because something has changed. */
     wake,
     drains: () => store.current(),
-    status: uid => statuses.of(uid),
+    status: (uid: PodUid) => statuses.of(uid),
     held: () => hooks.held(),
-    lastPlan: () => planned,
+    lastPlan: (): Plan => planned,
     stop() {
       schedule.stop()
       for (const end of ends) end()

@@ -8,14 +8,6 @@ import type { Look } from './gather/observe.ts'
 import type { Sources, DrainStore } from './gather/sources.ts'
 import { createFirsts } from './hold/hooks.ts'
 
-/** Answers hooks by the drains of the last round, and notes each answer. */
-interface Replies {
-  /** The answer, or the time of the next check. */
-  now(hook: Hook, look: Look, now: Millis): Answer
-  /** The answer of a drain that is proven already. `undefined`: the hook waits for a round. */
-  atOnce(hook: Hook): Ack | undefined
-}
-
 interface RepliesOptions {
   readonly sources: Pick<Sources, 'cluster' | 'barrier'>
   readonly drains: Pick<DrainStore, 'current'>
@@ -25,7 +17,8 @@ interface RepliesOptions {
   readonly clock: Clock
 }
 
-export function createReplies(options: RepliesOptions): Replies {
+/** Answers hooks by the drains of the last round, and notes each answer. */
+export function createReplies(options: RepliesOptions) {
   const { sources, drains, statuses, settings, notify, clock } = options
   const isFirst = createFirsts()
   const note = (hook: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
@@ -34,13 +27,15 @@ export function createReplies(options: RepliesOptions): Replies {
     if (isFirst(hook, ack)) notify(observer => observer.ack?.(ack, drain, status))
   }
   return {
-    now(hook, look, now) {
+    /** The answer, or the time of the next check. */
+    now(hook: Hook, look: Look, now: Millis): Answer {
       const drain = drains.current().get(hook.uid)
       const reply = answer(hook, drain, look.seen, now, settings(), drain && unsealedSince(drain, sources))
       if (reply.kind === 'ack') note(hook, reply.ack, drain, now)
       return reply
     },
-    atOnce(hook) {
+    /** The answer of a drain that is proven already. `undefined`: the hook waits for a round. */
+    atOnce(hook: Hook): Ack | undefined {
       const drain = drains.current().get(hook.uid)
       const now = clock.now()
       // A hook of a container that stops has to be noted, because its seal stands until that container is back.

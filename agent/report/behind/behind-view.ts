@@ -26,22 +26,6 @@ import {
   type HolderClock
 } from './differences.ts'
 import { serviceName } from '../../rules/members/members.ts'
-import type { Observer } from '../../round/gather/drain-status.ts'
-
-/**
- * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
- * every gateway routes by that. The clocks run in every round, even without a client, because alerts rest on them.
- */
-interface Behind {
-  readonly observer: Observer
-  of(holder: HolderKey): HolderClock
-  /** `namespace/name` of the Service that it is known to follow, or `null`. */
-  serviceOf(holder: HolderKey): string | null
-  /** By host: the holders that should list it, and do not yet. */
-  readonly lackedBy: () => ReadonlyMap<string, readonly HolderKey[]>
-  /** Those of the holders that are behind now, or have lags. */
-  all(): Iterable<HolderClock>
-}
 
 interface BehindOptions {
   readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'probe' | 'mode'> & {
@@ -66,7 +50,11 @@ interface Known extends Compared {
   checkUntil: Millis
 }
 
-export function createBehind({ sources, clock }: BehindOptions): Behind {
+/**
+ * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
+ * every gateway routes by that. The clocks run in every round, even without a client, because alerts rest on them.
+ */
+export function createBehind({ sources, clock }: BehindOptions) {
   const { cluster, inventory, probe, sync } = sources
   const { slices } = cluster
   const known = new Map<HolderKey, Known>()
@@ -207,19 +195,22 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
         look(now)
       }
     },
-    of: key => shown.get(key) ?? QUIET,
-    serviceOf(key) {
+    of: (key: HolderKey): HolderClock => shown.get(key) ?? QUIET,
+    /** `namespace/name` of the Service that it is known to follow, or `null`. */
+    serviceOf(key: HolderKey): string | null {
       const service = known.get(key)?.followed?.service
       return service ? serviceName(service) : null
     },
-    lackedBy() {
+    /** By host: the holders that should list it, and do not yet. */
+    lackedBy(): ReadonlyMap<string, readonly HolderKey[]> {
       const lacks = [...unsettled].flatMap(key =>
         [...(known.get(key)?.clocks.nodes.keys() ?? [])].map(node => ({ host: addressOf(node).host, key }))
       )
       const byHost = Map.groupBy(lacks, ({ host }) => host)
       return new Map([...byHost].map(([host, all]) => [host, all.map(({ key }) => key)]))
     },
-    all: () => shown.values()
+    /** Those of the holders that are behind now, or have lags. */
+    all: (): Iterable<HolderClock> => shown.values()
   }
 }
 

@@ -1,18 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 import { type Millis, type PodFact, type PodUid, latest } from '../../rules/drain/facts.ts'
-import type { Observer } from '../../round/gather/drain-status.ts'
 import { gatewaysHave, servingNames } from '../behind/differences.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ArrivalView } from '../snapshot/snapshot.ts'
 import type { Sources } from '../../round/gather/sources.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
-
-/** Follows every pod that becomes Ready until every gateway routes to it. It asks no gateway: `behind-view.ts` requests the readings. */
-interface Arrivals {
-  readonly observer: Observer
-  /** Pods on their way in, and those that have arrived or were given up, newest first. */
-  views(): readonly ArrivalView[]
-}
 
 interface ArrivalsOptions {
   readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'probe' | 'mode'>
@@ -36,7 +28,8 @@ interface Coming {
 
 const hasArrived = (view: ArrivalView | undefined): boolean => typeof view?.routedAt === 'number'
 
-export function createArrivals({ sources, lackedBy, clock, metrics }: ArrivalsOptions): Arrivals {
+/** Follows every pod that becomes Ready until every gateway routes to it. It asks no gateway: `behind-view.ts` requests the readings. */
+export function createArrivals({ sources, lackedBy, clock, metrics }: ArrivalsOptions) {
   const { cluster, inventory } = sources
   const coming = new Map<PodUid, Coming>()
   let past: readonly ArrivalView[] = []
@@ -124,7 +117,8 @@ export function createArrivals({ sources, lackedBy, clock, metrics }: ArrivalsOp
         look()
       }
     },
-    views: () => [
+    /** Pods on their way in, and those that have arrived or were given up, newest first. */
+    views: (): readonly ArrivalView[] => [
       ...[...coming.values()].flatMap(({ view }) => (view && !hasArrived(view) ? [view] : [])).toReversed(),
       ...past
     ]

@@ -139,17 +139,6 @@ function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): vo
   }
 }
 
-/**
- * Checks the promise: counts requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. The
- * plugin counts all requests that are sent to a sealed node. Those counted before the ack are subtracted, because the drain waited
- * for them.
- */
-interface AfterAck {
-  readonly observer: Observer
-  /** `undefined` if nothing is counted: no ack yet, or its evidence is not `barrier`. */
-  of(uid: PodUid): number | undefined
-}
-
 /** The most drains that are followed. The oldest, which are long gone, are forgotten first. */
 const MOST = 1000
 
@@ -159,10 +148,15 @@ interface Followed {
   readonly since: Map<string, number>
 }
 
+/**
+ * Checks the promise: counts requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. The
+ * plugin counts all requests that are sent to a sealed node. Those counted before the ack are subtracted, because the drain waited
+ * for them.
+ */
 export function createAfterAck(
   { cluster, barrier }: Pick<Sources, 'cluster' | 'barrier'>,
   { afterAck, gatewayNames }: Pick<Metrics, 'afterAck' | 'gatewayNames'>
-): AfterAck {
+) {
   const followed = new Map<PodUid, Followed>()
   const lateAt = (id: string): ReadonlyMap<string, number> => {
     const late = new Map<string, number>()
@@ -171,31 +165,33 @@ export function createAfterAck(
     return late
   }
 
-  return {
-    observer: {
-      ack({ evidence }, drain) {
-        if (!drain || evidence !== 'barrier' || followed.has(drain.uid)) return
-        const before = cluster
-          .gateways()
-          .map(({ id }) => [id, barrier?.reading(drain.uid, id)?.late ?? 0] as const)
-        followed.set(drain.uid, { before: new Map(before), since: new Map() })
-        const [oldest] = followed.keys()
-        if (followed.size > MOST && oldest !== undefined) followed.delete(oldest)
-      },
-      round() {
-        for (const { id, name } of cluster.gateways()) {
-          for (const [uid, late] of lateAt(id)) {
-            const one = followed.get(uid as PodUid)
-            const now = late - (one?.before.get(id) ?? 0)
-            const known = one?.since.get(id) ?? 0
-            if (!one || now <= known) continue
-            one.since.set(id, now)
-            afterAck.inc({ gateway: gatewayNames.labelOf(name) }, now - known)
-          }
+  const observer: Observer = {
+    ack({ evidence }, drain) {
+      if (!drain || evidence !== 'barrier' || followed.has(drain.uid)) return
+      const before = cluster
+        .gateways()
+        .map(({ id }) => [id, barrier?.reading(drain.uid, id)?.late ?? 0] as const)
+      followed.set(drain.uid, { before: new Map(before), since: new Map() })
+      const [oldest] = followed.keys()
+      if (followed.size > MOST && oldest !== undefined) followed.delete(oldest)
+    },
+    round() {
+      for (const { id, name } of cluster.gateways()) {
+        for (const [uid, late] of lateAt(id)) {
+          const one = followed.get(uid as PodUid)
+          const now = late - (one?.before.get(id) ?? 0)
+          const known = one?.since.get(id) ?? 0
+          if (!one || now <= known) continue
+          one.since.set(id, now)
+          afterAck.inc({ gateway: gatewayNames.labelOf(name) }, now - known)
         }
       }
-    },
-    of(uid) {
+    }
+  }
+  return {
+    observer,
+    /** `undefined` if nothing is counted: no ack yet, or its evidence is not `barrier`. */
+    of(uid: PodUid): number | undefined {
       const one = followed.get(uid)
       return one && [...one.since.values()].reduce((sum, n) => sum + n, 0)
     }

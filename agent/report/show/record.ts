@@ -8,18 +8,6 @@ import { EVIDENCE } from '../metrics/metric-registry.ts'
 import { z } from 'zod'
 import type { ToldAnswers } from '../../gateway/barrier/entry-table.ts'
 
-/** The past of this agent: finished drains and answers, counts, and the time of the last round. The only owner of that state. */
-interface AgentRecord {
-  readonly observer: Observer
-  history(): History
-  totals(): Totals
-  /** The gateways tell of an answer of another agent. */
-  heard(answer: AckView): void
-  /** When the hook of this pod was answered, by whatever agent; `undefined`: not known. */
-  answeredAt(uid: string): Millis | undefined
-  lastRoundAt(): Millis
-}
-
 interface RecordOptions {
   readonly clock: Clock
   /** The sleep that an answered hook replaces, in ms. */
@@ -29,37 +17,41 @@ interface RecordOptions {
   readonly shown: (drain: Drain, status: Status) => DrainView
 }
 
-export function createRecord({ clock, sleepMs, name, shown }: RecordOptions): AgentRecord {
+/** The past of this agent: finished drains and answers, counts, and the time of the last round. The only owner of that state. */
+export function createRecord({ clock, sleepMs, name, shown }: RecordOptions) {
   let history: History = EMPTY
   let answered = { of: history.acks, at: new Map<string, Millis>() }
   let lastRoundAt = clock.now()
   const graded: Record<Grade, number> = { barrier: 0, observed: 0 }
   const totals = { expired: 0, hooks: 0 }
 
-  return {
-    observer: {
-      drain(before, after, status) {
-        if (isProven(after) && !isProven(before)) {
-          history = withProof(history, shown(after, status))
-          if (after.verdict.places !== 0) graded[after.verdict.grade] += 1
-        }
-        if (before && !after) history = withPast(history, over(shown(before, status), clock.now()))
-        if (after?.phase === 'expired' && !isRiskless(status)) totals.expired += 1
-      },
-      ack(ack) {
-        totals.hooks += 1
-        history = withAck(history, { at: clock.now(), by: name, ack }, sleepMs)
-      },
-      round: () => void (lastRoundAt = clock.now())
+  const observer: Observer = {
+    drain(before, after, status) {
+      if (isProven(after) && !isProven(before)) {
+        history = withProof(history, shown(after, status))
+        if (after.verdict.places !== 0) graded[after.verdict.grade] += 1
+      }
+      if (before && !after) history = withPast(history, over(shown(before, status), clock.now()))
+      if (after?.phase === 'expired' && !isRiskless(status)) totals.expired += 1
     },
+    ack(ack) {
+      totals.hooks += 1
+      history = withAck(history, { at: clock.now(), by: name, ack }, sleepMs)
+    },
+    round: () => void (lastRoundAt = clock.now())
+  }
+  return {
+    observer,
     history: () => history,
-    answeredAt(uid) {
+    /** When the hook of this pod was answered, by whatever agent; `undefined`: not known. */
+    answeredAt(uid: string): Millis | undefined {
       if (answered.of !== history.acks)
         answered = { of: history.acks, at: new Map(history.acks.map(({ at, ack }) => [ack.pod.uid, at])) }
       return answered.at.get(uid)
     },
-    heard: answer => void (history = withHeard(history, answer)),
-    totals: () => ({ ...totals, graded: { ...graded }, savedMs: history.savedMs }),
+    /** The gateways tell of an answer of another agent. */
+    heard: (answer: AckView) => void (history = withHeard(history, answer)),
+    totals: (): Totals => ({ ...totals, graded: { ...graded }, savedMs: history.savedMs }),
     lastRoundAt: () => lastRoundAt
   }
 }

@@ -20,16 +20,6 @@ import type { Sources } from '../../round/gather/sources.ts'
 import type { Sync } from '../../upkeep/sync.ts'
 import { saysThatItEnds } from '../../rules/drain/eligible.ts'
 
-/** The views of the agent's state, made when a client asks, so that a round need not make them. */
-interface Views {
-  readonly observer: Observer
-  snapshot(loop: Loop): Snapshot
-  /** False if no round has finished for `stuckMs`: only a restart can help. */
-  alive(stuckMs: number): Vouch
-  /** Updates gauges before a scrape. */
-  collect(loop: Loop): void
-}
-
 interface ViewsOptions {
   readonly sources: Sources & { readonly sync: Sync | undefined }
   readonly config: Config
@@ -44,7 +34,8 @@ interface ViewsOptions {
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
 
-export function createViews(options: ViewsOptions): Views {
+/** The views of the agent's state, made when a client asks, so that a round need not make them. */
+export function createViews(options: ViewsOptions) {
   const { sources, config, clock, readiness, metrics, answers, version } = options
   const { cluster, inventory } = sources
   const startedAt = clock.now()
@@ -79,7 +70,7 @@ export function createViews(options: ViewsOptions): Views {
 
   return {
     observer,
-    snapshot(loop) {
+    snapshot(loop: Loop): Snapshot {
       const now = clock.now()
       const drains = [...loop.drains().values()]
       const held = new Map<PodUid, number>()
@@ -139,13 +130,15 @@ export function createViews(options: ViewsOptions): Views {
         arrivals: arrivals.views()
       }
     },
-    alive(stuckMs) {
+    /** False if no round has finished for `stuckMs`: only a restart can help. */
+    alive(stuckMs: number): Vouch {
       const silent = clock.now() - record.lastRoundAt()
       return silent < stuckMs
         ? { ok: true }
         : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
     },
-    collect(loop) {
+    /** Updates gauges before a scrape. */
+    collect(loop: Loop) {
       const all = [...inventory.holders().values()].flatMap(ghosts.of)
       const since = all.reduce((least, ghost) => Math.min(least, ghost.since), clock.now())
       metrics.ghostAge.set((clock.now() - since) / 1000)

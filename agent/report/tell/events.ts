@@ -18,14 +18,7 @@ interface EventsOptions {
   readonly instance: string
 }
 
-export interface Events {
-  /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
-  add(drain: Drain, moments: Moments): void
-  /** A Service asks for a sync that the agent does not do. */
-  addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
-  /** Drops the rest of the queue. */
-  stop(): Promise<void>
-}
+export type Events = ReturnType<typeof createEvents>
 
 /** The longest queue. */
 const LONGEST = 1000
@@ -36,7 +29,7 @@ const PAUSE_MS = 50
  * Writes one Kubernetes Event for each drain, one after another, so that 500 pods at once do not delay the agent's other calls. A failed
  * write is not retried, because no component waits for it.
  */
-export function createEvents({ post, clock, log, instance }: EventsOptions): Events {
+export function createEvents({ post, clock, log, instance }: EventsOptions) {
   const stopped = new AbortController()
   const queue: ReturnType<typeof eventObject>[] = []
   let running: Promise<void> | undefined
@@ -71,14 +64,17 @@ export function createEvents({ post, clock, log, instance }: EventsOptions): Eve
   }
 
   return {
-    add(drain, moments) {
+    /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
+    add(drain: Drain, moments: Moments) {
       const text = eventText(drain, moments)
       if (text) push(eventObject(drain, text, clock.now(), instance))
     },
-    addNotSynced(service, why) {
+    /** A Service asks for a sync that the agent does not do. */
+    addNotSynced(service: Omit<Regarding, 'kind'>, why: string) {
       const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
       push(serviceEvent(service, text, clock.now(), instance))
     },
+    /** Drops the rest of the queue. */
     async stop() {
       stopped.abort(new Error('the agent is stopping'))
       await running

@@ -56,16 +56,12 @@ export interface Status {
  */
 export const isRiskless = ({ unlisted, hookAt }: Status): boolean => unlisted && hookAt === undefined
 
-export interface Statuses {
-  of(uid: PodUid): Status
-  /** Drops the statuses that belong to no drain and no held hook any more. */
-  keep(drains: Drains, held: ReadonlySet<PodUid>): void
-}
+export type Statuses = ReturnType<typeof createStatuses>
 
-export function createStatuses(): Statuses {
+export function createStatuses() {
   const statuses = new Map<PodUid, Status>()
   return {
-    of(uid) {
+    of(uid: PodUid): Status {
       const known = statuses.get(uid)
       if (known) return known
       const fresh: Status = {
@@ -91,7 +87,8 @@ export function createStatuses(): Statuses {
       statuses.set(uid, fresh)
       return fresh
     },
-    keep(drains, held) {
+    /** Drops the statuses that belong to no drain and no held hook any more. */
+    keep(drains: Drains, held: ReadonlySet<PodUid>) {
       for (const uid of statuses.keys()) if (!drains.has(uid) && !held.has(uid)) statuses.delete(uid)
     }
   }

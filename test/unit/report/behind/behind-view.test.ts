@@ -97,11 +97,11 @@ describe('how far holders are behind Kubernetes', () => {
     const round = (ms = 500, listed = true) => {
       clock.advance(ms)
       asked = clock.now()
-      behind.observer.round?.(1)
+      behind.observer.round()
       // A listing begins now, and the next round shows it.
       if (listed) readAt = clock.now() + 1
       clock.advance(300)
-      behind.observer.round?.(1)
+      behind.observer.round()
       return behind.of('upstreams/web')
     }
     round()

@@ -54,7 +54,7 @@ describe('arrivals', () => {
     })
     const round = (ms: number) => {
       clock.advance(ms)
-      arrivals.observer.round?.(1)
+      arrivals.observer.round()
     }
     return {
       arrivals,
