@@ -15,8 +15,8 @@ import { createDesired } from './entries/desired.ts'
 import { sealLookAt } from './entries/seal-decision.ts'
 import { createWishes } from './entries/succession.ts'
 import { remember } from './gather/gather.ts'
-import { createFreshWatch, createHooks, type HeldHook, type Holds, type Vouch } from './hold/hooks.ts'
-import { createStatuses, type Status, createNotifier, type Observer } from './gather/drain-status.ts'
+import { createFreshWatch, createHooks, type HeldHook, type Holds } from './hold/hooks.ts'
+import { createStatuses, createNotifier, type Observer } from './gather/drain-status.ts'
 import { observe, type Look } from './gather/observe.ts'
 import { worldFrom, type Sources, createPlanSettings, type DrainStore } from './gather/sources.ts'
 import { createReplies } from './replies.ts'
@@ -219,7 +219,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
         if (!cluster.pods.byName(namespace, name) && cluster.isWatched(namespace)) await freshWatch(signal)
         return cluster.pods.byName(namespace, name)
       }
-    } satisfies Holds as Holds,
+    } satisfies Holds,
     /** Whether the desired entries are complete. Only then may a gateway that starts rely on them. */
     vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
     /** Requests a round, because something has changed. */

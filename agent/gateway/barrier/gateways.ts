@@ -2,10 +2,9 @@ import type { Logger } from 'pino'
 import { createListeners, type Clock } from '../../base/clock.ts'
 import type { GatewayFact, Millis, PodUid } from '../../rules/drain/facts.ts'
 import type { Heard, Wanted } from '../../rules/proof/observed.ts'
-import type { BarrierReading, Observation } from '../../rules/proof/verdict.ts'
+import type { BarrierReading } from '../../rules/proof/verdict.ts'
 import type { AsOf, BarrierClient } from '../apisix/barrier-api.ts'
-import type { BarrierEntry } from '../apisix/barrier-wire.ts'
-import type { ReadGateway, Sighting } from '../apisix/control-api.ts'
+import type { ReadGateway } from '../apisix/control-api.ts'
 import { openBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { openControlLane } from './control-lane.ts'
 import {
@@ -14,20 +13,10 @@ import {
   entryAt,
   type DesiredDrain,
   type DesiredEntry,
-  type InheritedEntry,
   type InheritedStop
 } from './desired-entry.ts'
 import type { ToldAnswers } from './entry-table.ts'
-import { twinDoubt, type Freshness, type GatewayState } from './gateway-state.ts'
-
-/** The reads of the gateways' Control APIs; see `openControlLane`. */
-export interface Probe {
-  want(list: readonly Wanted[]): void
-  hurry(): void
-  observation(uid: PodUid, gatewayId: string): Observation | undefined
-  sighting(gatewayId: string): Sighting | undefined
-  freshness(gatewayId: string): Freshness | undefined
-}
+import { twinDoubt, type GatewayState } from './gateway-state.ts'
 
 interface GatewaysOptions {
   readonly barrier?: BarrierKeeperOptions | undefined
@@ -45,31 +34,7 @@ interface Lane {
 }
 
 /** Keeps the deny-list of every gateway as desired, and reads the gateways' reports. */
-export interface BarrierKeeper {
-  /** Takes the complete list of drains. If the list no longer has a uid, its entries are deleted from every gateway. */
-  desire(list: readonly DesiredDrain[]): void
-  /** The last reading of this drain's entry: the same object until the next answer or failure. */
-  reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
-  /** Why no answer for this gateway counts, even a fit one: its address may not lead to one gateway. Empty without such a doubt. */
-  doubt(gatewayId: string): string
-  /** Whether the desired entries rest on current knowledge: this process was not away, or its watches have reported since then. */
-  isKnown(): boolean
-  /**
-   * The entries for a gateway that starts, and the revision as of which they are. If a seal depends on that gateway's own workers, the entry
-   * is not sealed there. Every gateway may hold them from now on, also one that is not listed yet.
-   */
-  fetched(): { readonly entries: readonly BarrierEntry[]; readonly asOf: AsOf }
-  /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
-  takeInherited(): readonly InheritedEntry[]
-  /** The stops of containers that the entries of all gateways tell. */
-  stops(): readonly InheritedStop[]
-  /** Removes the entries of such a stop. */
-  lift(stop: InheritedStop): void
-  /** Resolves once the gateways know this agent's answers. Rejects when the signal aborts. */
-  handOver(signal: AbortSignal): Promise<void>
-  /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
-  state(gatewayId: string): GatewayState | undefined
-}
+export type BarrierKeeper = Omit<ReturnType<typeof createBarrierKeeper>, 'open'>
 
 interface BarrierKeeperOptions {
   readonly api: BarrierClient
@@ -124,12 +89,13 @@ export function createGateways({ read, clock, log, ...options }: GatewaysOptions
       all: () => [...lanes.values()].flatMap(lane => lane.barrier ?? [])
     })
   const controls = () => [...lanes.values()].flatMap(lane => lane.control ?? [])
-  const probe: Probe | undefined = read && {
-    want: list => controls().forEach(lane => lane.want(list)),
+  /** The reads of the gateways' Control APIs; see `openControlLane`. */
+  const probe = read && {
+    want: (list: readonly Wanted[]) => controls().forEach(lane => lane.want(list)),
     hurry: () => controls().forEach(lane => lane.hurry()),
-    observation: (uid, id) => lanes.get(id)?.control?.observation(uid),
-    sighting: id => lanes.get(id)?.control?.sighting(),
-    freshness: id => lanes.get(id)?.control?.freshness()
+    observation: (uid: PodUid, id: string) => lanes.get(id)?.control?.observation(uid),
+    sighting: (id: string) => lanes.get(id)?.control?.sighting(),
+    freshness: (id: string) => lanes.get(id)?.control?.freshness()
   }
 
   const list = (gateways: readonly GatewayFact[]): void => {
@@ -186,10 +152,7 @@ interface BarrierLanes {
   all(): readonly BarrierLane[]
 }
 
-function createBarrierKeeper(
-  options: BarrierKeeperOptions,
-  lanes: BarrierLanes
-): BarrierKeeper & { open(gateway: GatewayFact): BarrierLane } {
+function createBarrierKeeper(options: BarrierKeeperOptions, lanes: BarrierLanes) {
   const { api, knowledge = ALWAYS_HERE, ttlMs = 60_000 } = options
   const { answers = { own: new Map(), read() {} } } = options
   const { clock, log, tell } = lanes
@@ -204,7 +167,7 @@ function createBarrierKeeper(
   const mayChange = () => desiredBy >= knowledge.resumedAt()
 
   return {
-    open(gateway) {
+    open(gateway: GatewayFact): BarrierLane {
       const lane = openBarrierLane(gateway, {
         apiAt: host => api.at(host),
         clock,
@@ -221,7 +184,8 @@ function createBarrierKeeper(
       for (const { entry, at } of given.values()) lane.fetched([entry], at)
       return lane
     },
-    desire(list) {
+    /** Takes the complete list of drains. If the list no longer has a uid, its entries are deleted from every gateway. */
+    desire(list: readonly DesiredDrain[]) {
       const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
       desiredAsOf = knowledge.asOf()
@@ -231,8 +195,11 @@ function createBarrierKeeper(
         lane.desire()
       }
     },
-    reading: (uid, gatewayId) => lanes.get(gatewayId)?.reading(uid),
-    doubt(gatewayId) {
+    /** The last reading of this drain's entry: the same object until the next answer or failure. */
+    reading: (uid: PodUid, gatewayId: string): BarrierReading | undefined =>
+      lanes.get(gatewayId)?.reading(uid),
+    /** Why no answer for this gateway counts, even a fit one: its address may not lead to one gateway. Empty without such a doubt. */
+    doubt(gatewayId: string): string {
       const known = lanes.get(gatewayId)
       if (!known) return ''
       const instance = known.identity.instance()
@@ -242,7 +209,12 @@ function createBarrierKeeper(
       if (twin && (known.identity.isOpen() || known.identity.doubt() === '')) return twinDoubt(twin.name)
       return known.identity.doubt()
     },
+    /** Whether the desired entries rest on current knowledge: this process was not away, or its watches have reported since then. */
     isKnown: mayChange,
+    /**
+     * The entries for a gateway that starts, and the revision as of which they are. If a seal depends on that gateway's own workers, the entry
+     * is not sealed there. Every gateway may hold them from now on, also one that is not listed yet.
+     */
     fetched() {
       const now = clock.now()
       const list = desired.map(drain => entryAt(drain, ''))
@@ -255,7 +227,8 @@ function createBarrierKeeper(
       )
       return { entries, asOf: desiredAsOf }
     },
-    stops() {
+    /** The stops of containers that the entries of all gateways tell. */
+    stops(): readonly InheritedStop[] {
       const [first, ...others] = lanes.all().flatMap(lane => {
         const { status, problem } = lane.state()
         return status && problem === '' ? [lane.stops()] : []
@@ -264,14 +237,18 @@ function createBarrierKeeper(
         others.every(stops => stops.get(uid)?.text === text)
       )
     },
-    lift(stop) {
+    /** Removes the entries of such a stop. */
+    lift(stop: InheritedStop) {
       for (const lane of mayChange() ? lanes.all() : []) lane.lift(stop)
     },
+    /** Entries with successors that a gateway held when the agent first read it. Each is returned once. */
     takeInherited: () => inheritance.take(),
-    async handOver(signal) {
+    /** Resolves once the gateways know this agent's answers. Rejects when the signal aborts. */
+    async handOver(signal: AbortSignal) {
       for (const lane of lanes.all()) lane.look()
       while (lanes.all().some(lane => lane.isUntold())) await clock.sleep(20, signal)
     },
-    state: gatewayId => lanes.get(gatewayId)?.state()
+    /** The gateway's report on itself. It is read every few seconds, and more often while entries are held. */
+    state: (gatewayId: string): GatewayState | undefined => lanes.get(gatewayId)?.state()
   }
 }

@@ -83,7 +83,7 @@ export function createHolderIndex() {
 
   return {
     /** All objects of one collection, from a listing that began at `beganAt`. */
-    replace(resource: Resource, list: readonly AdminObject[], beganAt: Millis) {
+    replace: (resource: Resource, list: readonly AdminObject[], beganAt: Millis) => {
       if (resource === 'services') learnServices(list)
       const byName = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
@@ -128,7 +128,7 @@ export function createHolderIndex() {
     /** Changes whenever the answers of the other methods may change. */
     version: () => version,
     /** What the lists answer about ways to a pod. */
-    answers(way: string): readonly Found[] {
+    answers: (way: string): readonly Found[] => {
       if (answered?.version !== version) answered = { version, of: answersOf(holders.values()) }
       return answered.of(way)
     },

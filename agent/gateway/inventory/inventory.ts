@@ -4,33 +4,11 @@ import { type Millis, doubled } from '../../rules/drain/facts.ts'
 import { isDenied } from '../../base/errors.ts'
 import type { Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
-import { createHolderIndex, type HolderIndex } from './holder-index.ts'
+import { createHolderIndex } from './holder-index.ts'
 import { listAll, tellProblems, type Lists, type ListSource } from './lists.ts'
 
 /** Every existing holder, as last read. Every method except `refresh` and `stop` returns at once. */
-export interface Inventory extends Omit<HolderIndex, 'replace' | 'learn' | 'forget'> {
-  /** Lists once now, and then `everyMs` after the end of each listing. */
-  start(): void
-  /**
-   * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a listing share the
-   * next listing. Never rejects.
-   */
-  refresh(): Promise<void>
-  /**
-   * When the oldest listing behind this inventory BEGAN (there is one for each collection); undefined before the first complete
-   * inventory.
-   */
-  readAt(): Millis | undefined
-  /** Why a part of the inventory is too old: its last listing failed. Empty if no last listing failed. */
-  problem(): string
-  /** Stores one object that was just read (the writer's read-back). */
-  learn(object: AdminObject): void
-  /** Records that the object is gone (404). */
-  forget(resource: Resource, id: string): void
-  /** Called after every listing, and after a change by `learn` or `forget`. Returns a function that unsubscribes. */
-  onChange(listener: () => void): () => void
-  stop(): Promise<void>
-}
+export type Inventory = ReturnType<typeof createInventory>
 
 interface InventoryOptions {
   readonly lists: Pick<ListSource, 'open'>
@@ -61,7 +39,7 @@ export const RESOURCES: readonly Resource[] = [
   'global_rules'
 ]
 
-export function createInventory({ lists, clock, log, everyMs = EVERY_MS }: InventoryOptions): Inventory {
+export function createInventory({ lists, clock, log, everyMs = EVERY_MS }: InventoryOptions) {
   const index = createHolderIndex()
   const listeners = createListeners()
   const ended = new AbortController()
@@ -132,22 +110,34 @@ export function createInventory({ lists, clock, log, everyMs = EVERY_MS }: Inven
     return queued.promise
   }
 
+  const { replace: _replaced, ...answers } = index
   return {
-    ...index,
+    ...answers,
+    /** Lists once now, and then `everyMs` after the end of each listing. */
     start: () => {
       started = true
       void refresh()
     },
+    /**
+     * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a listing share the
+     * next listing. Never rejects.
+     */
     refresh,
-    readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
+    /** When the oldest listing behind this inventory BEGAN (there is one for each collection); undefined before the first complete one. */
+    readAt: (): Millis | undefined =>
+      readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined,
+    /** Why a part of the inventory is too old: its last listing failed. Empty if no last listing failed. */
     problem: () => tellProblems(problems),
-    learn: object => {
+    /** Stores one object that was just read (the writer's read-back). */
+    learn: (object: AdminObject) => {
       if (index.learn(object, clock.now())) listeners.notify()
     },
-    forget: (resource, id) => {
+    /** Records that the object is gone (404). */
+    forget: (resource: Resource, id: string) => {
       if (index.forget(resource, id, clock.now())) listeners.notify()
     },
-    onChange: listener => listeners.add(listener),
+    /** Called after every listing, and after a change by `learn` or `forget`. Returns a function that unsubscribes. */
+    onChange: (listener: () => void): (() => void) => listeners.add(listener),
     stop: async () => {
       cancel()
       ended.abort()

@@ -85,23 +85,13 @@ export function staticGateway(entry: { readonly name: string; readonly host: str
   return { id: name, name, ip, ready: true, terminating: false, host: undefined, byHand: true }
 }
 
-/** The gateways that may serve: unready and Terminating ones too, until their containers have ended. */
-interface GatewayStore {
-  list(): readonly GatewayFact[]
-  /** Call it when a gateway can route no requests. It is listed again once its pod changes. */
-  ended(id: string): void
-}
-
 /**
  * The store, and the interface that only its reflector may use. The `fixed` gateways come from an operator's list and are never removed.
  *
  * A pod that ends normally shows a final phase before its object goes. A gateway that is deleted by force, relabelled, or missing from
  * a list may still serve. It stays listed as Terminating, with `vanishedAt`, until `ended`, or until another gateway has its address.
  */
-export function createGatewayStore(
-  now: () => Millis,
-  fixed: readonly GatewayFact[] = []
-): { readonly store: GatewayStore; readonly sink: Sink<GatewayPod> } {
+export function createGatewayStore(now: () => Millis, fixed: readonly GatewayFact[] = []) {
   const pods = new Map<string, GatewayPod>()
   const vanished = new Map<string, GatewayFact>()
   let listed = fixed
@@ -113,29 +103,32 @@ export function createGatewayStore(
     listed = [...known, ...vanished.values()]
     return true
   }
-  return {
-    sink: {
-      set(pod) {
-        const before = pods.get(pod.uid)
-        const gateway = { ...pod.gateway, unreadyAt: before?.gateway.unreadyAt ?? now() }
-        const next = gateway.ready && !gateway.terminating ? pod : { ...pod, gateway }
-        if (same(before, next)) return false
-        pods.set(pod.uid, next)
-        vanished.delete(pod.uid)
-        return refresh()
-      },
-      gone(uid, last) {
-        const pod = pods.get(uid)
-        if (!pod) return false
-        pods.delete(uid)
-        if (!pod.ended && last?.ended !== true && pod.gateway.ip !== '')
-          vanished.set(uid, { ...pod.gateway, ready: false, terminating: true, vanishedAt: now() })
-        return refresh()
-      }
+  const sink: Sink<GatewayPod> = {
+    set(pod) {
+      const before = pods.get(pod.uid)
+      const gateway = { ...pod.gateway, unreadyAt: before?.gateway.unreadyAt ?? now() }
+      const next = gateway.ready && !gateway.terminating ? pod : { ...pod, gateway }
+      if (same(before, next)) return false
+      pods.set(pod.uid, next)
+      vanished.delete(pod.uid)
+      return refresh()
     },
+    gone(uid, last) {
+      const pod = pods.get(uid)
+      if (!pod) return false
+      pods.delete(uid)
+      if (!pod.ended && last?.ended !== true && pod.gateway.ip !== '')
+        vanished.set(uid, { ...pod.gateway, ready: false, terminating: true, vanishedAt: now() })
+      return refresh()
+    }
+  }
+  return {
+    sink,
     store: {
+      /** The gateways that may serve: unready and Terminating ones too, until their containers have ended. */
       list: () => listed,
-      ended(id) {
+      /** Call it when a gateway can route no requests. It is listed again once its pod changes. */
+      ended(id: string) {
         const pod = pods.get(id)
         if (pod?.gateway.unreadyAt !== undefined) pods.set(id, { ...pod, ended: true })
         vanished.delete(id)

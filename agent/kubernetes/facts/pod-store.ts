@@ -6,33 +6,7 @@ import { createMultiMap } from './pod-fact.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** The latest state of each pod by uid, with the indexes that a drain needs. */
-export interface PodStore {
-  get(uid: PodUid): PodFact | undefined
-  /**
-   * Every pod that owns this address (without brackets). There are several if they share their host's network, and for a moment when
-   * another pod gets the address. A pod whose containers have ended no longer owns its address.
-   */
-  byIp(ip: string): readonly PodFact[]
-  byName(namespace: string, name: string): PodFact | undefined
-  /** Pods whose own object shows that they end: deleted, Failed or Succeeded. */
-  ending(): readonly PodFact[]
-  /** A pod whose object is gone, for at most an hour. */
-  gone(uid: PodUid): Tombstone<PodFact> | undefined
-  /** Pods that became Ready and do not end, with the time at which the agent saw it; for two minutes. */
-  becameReady(): ReadonlyMap<PodUid, Millis>
-  /** When the last pod with this address was gone, or its containers had ended. `undefined`: a pod has it, none is remembered, or it is a host's address. */
-  endedAt(ip: string): Millis | undefined
-  /** The pods with these addresses have ended, as another source knows: they were gone before this agent began. */
-  haveEnded(ips: Iterable<string>): void
-  /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
-  isNear(ip: string): boolean
-  /** When the agent saw this pod's deletion; only while its object exists. */
-  deletionHeardAt(uid: PodUid): Millis | undefined
-  /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted without grace. */
-  goneSince(at: Millis): readonly Tombstone<PodFact>[]
-  values(): IterableIterator<PodFact>
-  readonly size: number
-}
+export type PodStore = ReturnType<typeof createPodStore>['store']
 
 /** How long a pod that became Ready may take to reach the gateways, in ms: see `becameReady`. */
 const ARRIVING_MS = 120_000
@@ -40,7 +14,7 @@ const ARRIVING_MS = 120_000
 const ENDED = 50_000
 
 /** The store, and the interface that only its reflector may use. */
-export function createPodStore(clock: Clock): { readonly store: PodStore; readonly sink: Sink<PodFact> } {
+export function createPodStore(clock: Clock) {
   const pods = new Map<string, PodFact>()
   const names = new Map<string, Map<string, PodFact>>()
   const ips = createMultiMap<string, PodFact>()
@@ -117,24 +91,37 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     return pod !== undefined
   }
 
+  const sink: Sink<PodFact> = { set, gone }
   return {
-    sink: { set, gone },
+    sink,
     store: {
-      get: uid => pods.get(uid),
-      byIp: ip => ips.get(ip),
-      byName: (namespace, name) => names.get(namespace)?.get(name),
-      ending: () => [...ending.values()],
-      gone: uid => tombstones.get(uid),
-      endedAt: ip => ended.get(ip),
+      get: (uid: PodUid) => pods.get(uid),
+      /**
+       * Every pod that owns this address (without brackets). There are several if they share their host's network, and for a moment when
+       * another pod gets the address. A pod whose containers have ended no longer owns its address.
+       */
+      byIp: (ip: string) => ips.get(ip),
+      byName: (namespace: string, name: string) => names.get(namespace)?.get(name),
+      /** Pods whose own object shows that they end: deleted, Failed or Succeeded. */
+      ending: (): readonly PodFact[] => [...ending.values()],
+      /** A pod whose object is gone, for at most an hour. */
+      gone: (uid: PodUid) => tombstones.get(uid),
+      /** When the last pod with this address was gone, or its containers had ended. `undefined`: a pod has it, none is remembered, or it is a host's. */
+      endedAt: (ip: string) => ended.get(ip),
+      /** The pods with these addresses have ended, as another source knows: they were gone before this agent began. */
       haveEnded: release,
-      isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
-      deletionHeardAt: uid => heard.get(uid),
-      becameReady: () => {
+      /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
+      isNear: (ip: string) => near.has(neighbourhoodOf(ip) ?? ''),
+      /** When the agent saw this pod's deletion; only while its object exists. */
+      deletionHeardAt: (uid: PodUid) => heard.get(uid),
+      /** Pods that became Ready and do not end, with the time at which the agent saw it; for two minutes. */
+      becameReady: (): ReadonlyMap<PodUid, Millis> => {
         const now = clock.now()
         for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)
         return readied
       },
-      goneSince: at => tombstones.since(at),
+      /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted without grace. */
+      goneSince: (at: Millis) => tombstones.since(at),
       values: () => pods.values(),
       get size() {
         return pods.size
@@ -153,16 +140,8 @@ interface Tombstone<F> {
   readonly fact: F
 }
 
-interface Tombstones<F> {
-  add(uid: string, fact: F): void
-  get(uid: string): Tombstone<F> | undefined
-  /** Objects gone at or after this time, newest first. The cost depends only on the size of the result. */
-  since(at: Millis): readonly Tombstone<F>[]
-  remove(uid: string): void
-}
-
 /** Bounded by number and by age: a hook may call after its pod's object is gone, but not an hour later. */
-export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_600_000): Tombstones<F> {
+export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_600_000) {
   // A Map iterates in the order of insertion, so the oldest are always first.
   const stones = new Map<string, Tombstone<F>>()
   const expired = (stone: Tombstone<F>) => clock.now() - stone.at > maxAgeMs
@@ -175,7 +154,7 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
     }
   }
   return {
-    add(uid, fact) {
+    add(uid: string, fact: F) {
       stones.delete(uid)
       const stone = { at: clock.now(), fact }
       stones.set(uid, stone)
@@ -183,11 +162,12 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
       if (inOrder.length > 2 * most) inOrder = inOrder.slice(-most)
       sweep()
     },
-    get(uid) {
+    get(uid: string) {
       const stone = stones.get(uid)
       return stone && !expired(stone) ? stone : undefined
     },
-    since(at) {
+    /** Objects gone at or after this time, newest first. The cost depends only on the size of the result. */
+    since(at: Millis): readonly Tombstone<F>[] {
       const found: Tombstone<F>[] = []
       for (let i = inOrder.length - 1; i >= 0; i -= 1) {
         const entry = inOrder[i]
@@ -196,6 +176,6 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
       }
       return found
     },
-    remove: uid => void stones.delete(uid)
+    remove: (uid: string) => void stones.delete(uid)
   }
 }

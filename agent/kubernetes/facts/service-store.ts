@@ -57,17 +57,10 @@ const texts = (values: readonly unknown[]): readonly string[] =>
 const slim = <T>(list: readonly T[]): readonly T[] => (list.length === 0 ? NONE : list.slice())
 
 /** The Services: those with the agent's annotations, and the addresses and names that lead to their pods. */
-export interface ServiceStore {
-  /** Services with an annotation of the agent. The same list until one of them changes. */
-  asking(): readonly ServiceFact[]
-  byName(namespace: string, name: string): ServiceFact | undefined
-  /** Services that only alias another name (type ExternalName), if that name has this key (`nameKey`). */
-  aliasesTo(key: string): readonly ServiceFact[]
-  isNodePort(port: number): boolean
-}
+export type ServiceStore = ReturnType<typeof createServiceStore>['store']
 
 /** The store, and the interface that only its reflector may use. */
-export function createServiceStore(): { readonly store: ServiceStore; readonly sink: Sink<ServiceFact> } {
+export function createServiceStore() {
   const services = new Map<string, ServiceFact>()
   const names = new Map<string, ServiceFact>()
   const aliases = createMultiMap<string, ServiceFact>()
@@ -88,28 +81,31 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
     if (names.get(nameOf(service))?.uid === uid) names.delete(nameOf(service))
     return service
   }
-  return {
-    sink: {
-      set(service) {
-        const before = services.get(service.uid)
-        if (same(before, service)) return false
-        drop(service.uid)
-        services.set(service.uid, service)
-        names.set(nameOf(service), service)
-        for (const key of targetsOf(service)) aliases.add(key, service)
-        for (const port of service.nodePorts ?? []) byNodePort.add(port, service)
-        return changed(before, service)
-      },
-      gone(uid) {
-        const service = drop(uid)
-        return service !== undefined && changed(service)
-      }
+  const sink: Sink<ServiceFact> = {
+    set(service) {
+      const before = services.get(service.uid)
+      if (same(before, service)) return false
+      drop(service.uid)
+      services.set(service.uid, service)
+      names.set(nameOf(service), service)
+      for (const key of targetsOf(service)) aliases.add(key, service)
+      for (const port of service.nodePorts ?? []) byNodePort.add(port, service)
+      return changed(before, service)
     },
+    gone(uid) {
+      const service = drop(uid)
+      return service !== undefined && changed(service)
+    }
+  }
+  return {
+    sink,
     store: {
+      /** Services with an annotation of the agent. The same list until one of them changes. */
       asking: () => asking,
-      byName: (namespace, name) => names.get(nameOf({ namespace, name })),
-      aliasesTo: key => aliases.get(key),
-      isNodePort: port => byNodePort.get(port).length > 0
+      byName: (namespace: string, name: string) => names.get(nameOf({ namespace, name })),
+      /** Services that only alias another name (type ExternalName), if that name has this key (`nameKey`). */
+      aliasesTo: (key: string) => aliases.get(key),
+      isNodePort: (port: number) => byNodePort.get(port).length > 0
     }
   }
 }

@@ -78,30 +78,7 @@ export interface ServiceName {
 type PodName = Pick<PodFact, 'uid' | 'namespace'>
 
 /** The EndpointSlices: the Services and ports of each pod, and a hint of its end. */
-export interface SliceStore {
-  /** Some slice of the pod's namespace marks it as terminating. */
-  terminating(pod: PodName): boolean
-  /** The resolved target ports at which slices list the pod, ascending, and few more than `MOST_PORTS`. They identify the nodes of a hostNetwork pod. */
-  portsOf(pod: PodName): readonly number[]
-  servicesOf(pod: PodName): readonly ServiceName[]
-  /**
-   * The slices that list the pod; for Services that have dropped it, the last slices that did. The slices may show an end before the
-   * agent's watch of pods does.
-   */
-  listing(pod: PodName): readonly EndpointFact[]
-  /**
-   * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Terminating
-   * ones are included: the caller decides whether they count.
-   */
-  serving(namespace: string, service: string): readonly Endpoint[]
-  /** The slices of a Service. Facts are immutable: the same object means no change. */
-  of(namespace: string, service: string): readonly EndpointFact[]
-  /** Whether some endpoint has this address. It scans all endpoints, so call it rarely. */
-  lists(address: string): boolean
-  readonly size: number
-  /** Goes up with each change of a slice. */
-  version(): number
-}
+export type SliceStore = ReturnType<typeof createSliceStore>['store']
 
 /** How many pods have their last slices kept: rarely do more pods than this end while one watch is ahead of the other. */
 const MOST_LEFT = 2000
@@ -109,7 +86,7 @@ const MOST_LEFT = 2000
 const MOST_LEFT_OF_POD = 32
 
 /** The store, and the interface that only its reflector may use. */
-export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
+export function createSliceStore() {
   const slices = new Map<string, EndpointFact>()
   const byPod = createMultiMap<string, EndpointFact>()
   const byService = createMultiMap<string, EndpointFact>()
@@ -172,11 +149,14 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     return slice !== undefined
   }
 
+  const sink: Sink<EndpointFact> = { set, gone }
   return {
-    sink: { set, gone },
+    sink,
     store: {
+      /** Some slice of the pod's namespace marks it as terminating. */
       terminating: isTerminating,
-      portsOf: pod => {
+      /** The resolved target ports at which slices list the pod, ascending, and few more than `MOST_PORTS`. They identify the nodes of a hostNetwork pod. */
+      portsOf: (pod: PodName): readonly number[] => {
         const ports = new Set<number>()
         for (const slice of byPod.get(podKey(pod.namespace, pod.uid))) {
           for (const { port } of slice.ports) if (port !== undefined) ports.add(port)
@@ -184,20 +164,28 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
         }
         return [...ports].sort((a, b) => a - b)
       },
-      servicesOf: pod => {
+      servicesOf: (pod: PodName): readonly ServiceName[] => {
         const services = new Map<string, ServiceName>()
         for (const { namespace, service } of byPod.get(podKey(pod.namespace, pod.uid))) {
           if (service !== '') services.set(service, { namespace, name: service })
         }
         return [...services.values()]
       },
-      listing(pod) {
+      /**
+       * The slices that list the pod; for Services that have dropped it, the last slices that did. The slices may show an end before the
+       * agent's watch of pods does.
+       */
+      listing(pod: PodName): readonly EndpointFact[] {
         const key = podKey(pod.namespace, pod.uid)
         const now = byPod.get(key)
         const services = new Set(now.map(({ service }) => service))
         return [...now, ...(left.get(key) ?? []).filter(({ service }) => !services.has(service))]
       },
-      serving: (namespace, service) => {
+      /**
+       * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Terminating
+       * ones are included: the caller decides whether they count.
+       */
+      serving: (namespace: string, service: string): readonly Endpoint[] => {
         const serving = new Map<string, Endpoint>()
         for (const slice of byService.get(serviceKey(namespace, service))) {
           for (const endpoint of slice.endpoints) {
@@ -206,12 +194,15 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
         }
         return [...serving.values()]
       },
-      of: (namespace, service) => byService.get(serviceKey(namespace, service)),
-      lists: address =>
+      /** The slices of a Service. Facts are immutable: the same object means no change. */
+      of: (namespace: string, service: string) => byService.get(serviceKey(namespace, service)),
+      /** Whether some endpoint has this address. It scans all endpoints, so call it rarely. */
+      lists: (address: string): boolean =>
         slices.values().some(({ endpoints }) => endpoints.some(endpoint => endpoint.address === address)),
       get size() {
         return slices.size
       },
+      /** Goes up with each change of a slice. */
       version: () => version
     }
   }

@@ -202,7 +202,7 @@ export function createBehind({ sources, clock }: BehindOptions) {
       return service ? serviceName(service) : null
     },
     /** By host: the holders that should list it, and do not yet. */
-    lackedBy(): ReadonlyMap<string, readonly HolderKey[]> {
+    lackedBy: (): ReadonlyMap<string, readonly HolderKey[]> => {
       const lacks = [...unsettled].flatMap(key =>
         [...(known.get(key)?.clocks.nodes.keys() ?? [])].map(node => ({ host: addressOf(node).host, key }))
       )

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 
 import { systemClock } from '../../../../agent/base/clock.ts'
 import { createControlReads } from '../../../../agent/gateway/barrier/control-lane.ts'
-import { createGateways, type Gateways, type Probe } from '../../../../agent/gateway/barrier/gateways.ts'
+import { createGateways, type Gateways } from '../../../../agent/gateway/barrier/gateways.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import type { ReadGateway } from '../../../../agent/gateway/apisix/control-api.ts'
 import { silent, until } from '../../../build/apisix.ts'
@@ -75,7 +75,7 @@ describe('reads of one gateway', () => {
 describe('probe on several gateways', () => {
   const clean = () => Promise.resolve({ beganAt: systemClock.now(), holders: new Map() })
   let gateways: Gateways
-  let probe: Probe
+  let probe: NonNullable<Gateways['probe']>
   afterEach(() => gateways.stop())
   const begin = (read: ReadGateway, ...ips: string[]) => {
     gateways = createGateways({ read, clock: systemClock, log: silent })
