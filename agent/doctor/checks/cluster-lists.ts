@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { PodFact } from '../../rules/drain/facts.ts'
 import { toPodFact } from '../../kubernetes/facts/pod-fact.ts'
 import { createPodStore, type PodStore } from '../../kubernetes/facts/pod-store.ts'
-import { toServiceFact, createServiceStore, type ServiceStore } from '../../kubernetes/facts/service-store.ts'
+import { toServiceFact, createServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { createHolderIndex } from '../../gateway/inventory/holder-index.ts'
 import { RESOURCES } from '../../gateway/inventory/inventory.ts'
 import { listAll } from '../../gateway/inventory/lists.ts'
@@ -14,14 +14,7 @@ import { endBefore, hooksOf, isLikeAPISIX, type HookSpec } from './check-hooks.t
 export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
 
 /** The lists that several checks need. Each list is read once, at the first call. If the read fails, all callers get this failure. */
-export interface ClusterLists {
-  pods(signal: AbortSignal): Promise<SurveyedPods>
-  services(signal: AbortSignal): Promise<ServiceStore>
-  /** Whether the namespace says so of all its pods. */
-  isOnlyApisix(namespace: string): Promise<boolean>
-  /** From the Admin API. */
-  inventory(signal: AbortSignal): Promise<ReturnType<typeof createHolderIndex>>
-}
+export type ClusterLists = ReturnType<typeof createClusterLists>
 
 export interface SurveyedPods {
   readonly store: PodStore
@@ -35,17 +28,19 @@ export interface SurveyedPods {
   readonly apisix: readonly PodFact[]
 }
 
-interface SurveyOptions extends Pick<ClusterLists, 'isOnlyApisix'> {
+interface SurveyOptions {
+  /** Whether the namespace says so of all its pods. */
+  readonly isOnlyApisix: (namespace: string) => Promise<boolean>
   readonly clock: Clock
   readonly lists: Readonly<Record<'pods' | 'services', Pages>>
   /** The source of the holders, in the mode of this APISIX. */
   readonly holders: (signal: AbortSignal) => Promise<Pick<AdminApi, 'list' | 'pageSize'>>
 }
 
-export function createClusterLists({ clock, lists, holders, isOnlyApisix }: SurveyOptions): ClusterLists {
+export function createClusterLists({ clock, lists, holders, isOnlyApisix }: SurveyOptions) {
   return {
     isOnlyApisix,
-    pods: once(async signal => {
+    pods: once(async (signal): Promise<SurveyedPods> => {
       const { store, sink } = createPodStore(clock)
       const hooked: SurveyedPods['hooked'][number][] = []
       const apisix: PodFact[] = []
@@ -64,6 +59,7 @@ export function createClusterLists({ clock, lists, holders, isOnlyApisix }: Surv
       await fill(lists.services(signal), toServiceFact, sink)
       return store
     }),
+    /** From the Admin API. */
     inventory: once(async signal => {
       const index = createHolderIndex()
       const source = await holders(signal)

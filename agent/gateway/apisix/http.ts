@@ -79,22 +79,11 @@ interface Answer {
 /** The exchange took longer than `timeoutMs`. */
 class TooSlow extends Error {}
 
-interface Exchange {
-  /**
-   * One exchange. It always settles: by its answer, an error, the end of its connection, its signal or its time. Redirects are not followed,
-   * and an upgrade counts as a broken connection. It uses no proxy: HTTP_PROXY is for traffic that leaves the cluster.
-   *
-   * @throws Error with Node's `code` if the connection fails or breaks, TooLong, TooSlow, or the reason of the signal
-   */
-  ask(call: Call, readerOf?: ReaderOf): Promise<Answer>
-  close(): void
-}
-
 /** The reader of an answer with this status. `undefined`: it goes to `data`. */
 type ReaderOf = (status: number) => ReturnType<typeof createJsonReader> | undefined
 
 /** The client of every call to a gateway and to the Admin API: see docs/decisions/0073-one-http-client.md. */
-export function createExchange(options: ExchangeOptions): Exchange {
+export function createExchange(options: ExchangeOptions) {
   const { keepAlive, maxSockets = Infinity, maxBytes, ...tls } = options
   const agents = {
     'http:': new http.Agent({ keepAlive, maxSockets }),
@@ -119,7 +108,13 @@ export function createExchange(options: ExchangeOptions): Exchange {
       .end(text)
   }
   return {
-    async ask(call, readerOf) {
+    /**
+     * One exchange. It always settles: by its answer, an error, the end of its connection, its signal or its time. Redirects are not followed,
+     * and an upgrade counts as a broken connection. It uses no proxy: HTTP_PROXY is for traffic that leaves the cluster.
+     *
+     * @throws Error with Node's `code` if the connection fails or breaks, TooLong, TooSlow, or the reason of the signal
+     */
+    async ask(call: Call, readerOf?: ReaderOf): Promise<Answer> {
       const { promise, resolve, reject } = Promise.withResolvers<Answer>()
       call.signal?.throwIfAborted()
       const request = send(call)
@@ -174,19 +169,14 @@ export function createExchange(options: ExchangeOptions): Exchange {
 /** How much of a refusal is read, in characters. */
 const LONGEST_MESSAGE = 4096
 
-export interface HttpClient {
-  /**
-   * One exchange, with JSON in both directions.
-   * @throws CodedError for everything else: no connection, a timeout, an error status, a body that is not JSON
-   */
-  json(call: Call): Promise<unknown>
-  readonly close: () => void
-}
-
-export function createHttp({ api, failed, ...options }: HttpOptions): HttpClient {
+export function createHttp({ api, failed, ...options }: HttpOptions) {
   const exchange = createExchange(options)
   return {
-    async json(call) {
+    /**
+     * One exchange, with JSON in both directions.
+     * @throws CodedError for everything else: no connection, a timeout, an error status, a body that is not JSON
+     */
+    async json(call: Call): Promise<unknown> {
       const reader = createJsonReader({ each: call.each })
       const isFine = (status: number) => isSuccess(status) || status === call.alsoFine
       try {

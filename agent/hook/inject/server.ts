@@ -7,13 +7,6 @@ import { readJson, TooLong } from '../../base/read.ts'
 import { listen, webhookPolicy, type PortPolicy } from '../listen.ts'
 import { review, followPair, readInjectSettings, type InjectSettings, type Pair } from './inject.ts'
 
-interface Webhook {
-  readonly port: number
-  /** Serves with this pair from the next connection on. Before the first pair no connection succeeds. */
-  use(pair: Pair): void
-  close(): Promise<void>
-}
-
 const WEBHOOK_PATH = '/v1/inject'
 
 /** Limits in bytes. A pod has at most 1.5 MB in etcd. Its JSON inside a review can have twice that size. */
@@ -69,7 +62,7 @@ export async function serveWebhook(
   log: Log,
   clock: Pick<Clock, 'now'>,
   policy: PortPolicy = webhookPolicy
-): Promise<Webhook> {
+) {
   const read = createBodies(BODIES)
   const rare = createRare(clock)
   const reviewBody = async (request: IncomingMessage) => review(readJson(await read(request)), settings)
@@ -105,7 +98,9 @@ export async function serveWebhook(
   void listening.failed.catch((err: unknown) => log.error({ err }, 'the webhook failed'))
   return {
     port: listening.port,
-    use: ({ certificate, key }) => server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' }),
+    /** Serves with this pair from the next connection on. Before the first pair no connection succeeds. */
+    use: ({ certificate, key }: Pair) =>
+      server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' }),
     close: () => listening.close()
   }
 }

@@ -1,18 +1,18 @@
 import { createListeners, type Clock } from '../../base/clock.ts'
-import type { GatewayFact, Millis, PodFact } from '../../rules/drain/facts.ts'
+import type { GatewayFact, PodFact } from '../../rules/drain/facts.ts'
 import type { Log } from '../../base/log.ts'
 import { ApiError } from '../transport/objects.ts'
 import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from '../reflect/collection.ts'
 import { createConnection, patiently, type ConnectionSettings, type Reply } from '../transport/connection.ts'
 import type { Credentials } from '../transport/credentials.ts'
 import { isLocal, gatewayPodReader, staticGateway, createGatewayStore } from './gateway-store.ts'
-import { toEndpointFact, createSliceStore, type ServiceName, type SliceStore } from './slice-store.ts'
+import { toEndpointFact, createSliceStore, type ServiceName } from './slice-store.ts'
 import { combine, staticPart, type Part, type PartName } from '../reflect/watch-status.ts'
 import { toPodFact } from './pod-fact.ts'
-import { createPodStore, type PodStore } from './pod-store.ts'
+import { createPodStore } from './pod-store.ts'
 import { fieldsOf, listOf } from '../../base/read.ts'
 import { startReflector, type ReflectorSettings, type Reflector } from '../reflect/reflector.ts'
-import { toServiceFact, createServiceStore, type ServiceStore } from './service-store.ts'
+import { toServiceFact, createServiceStore } from './service-store.ts'
 import type { Sink } from '../reflect/follow.ts'
 
 /** How to find the gateways: a selector of their pods, or their addresses if an operator lists them. */
@@ -32,47 +32,10 @@ export interface ClusterOptions {
 }
 
 /** All knowledge about Kubernetes, kept current by four watches over one connection. */
-export interface Cluster {
-  readonly pods: PodStore
-  readonly slices: SliceStore
-  /** Empty if the agent may not read them. */
-  readonly services: ServiceStore
-  /** Every gateway that may serve. */
-  gateways(): readonly GatewayFact[]
-  /** Call it when a gateway can route no requests, so that it leaves the list until its pod changes. */
-  gatewayEnded(id: string): void
-  parts(): readonly Part[]
-  /**
-   * The pod as the API server has it right now, without the watch; the stores learn of it. `undefined` = no such pod.
-   * @throws ApiError on any status but 200 and 404; Error without an answer
-   */
-  fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
-  /** Pods that own this address, read from the API server, as with `fetchPod`. */
-  fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
-  /** Reads a Service and its EndpointSlices into the stores, without the watch. `false`: no such Service. */
-  fetchService(service: ServiceName, signal?: AbortSignal): Promise<boolean>
-  /** Any other API call. Retried after a 429; a GET also after a broken connection. */
-  call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
-  /** Whether pods of this namespace are watched. */
-  isWatched(namespace: string): boolean
-  /** How far the API server's clock is behind the agent's, in ms: add this to its times. */
-  serverBehindMs(): number
-  /** Call it when another source shows a change that this watch should have shown. The watch must soon show an event, or restarts. */
-  verifyWatch(part: PartName): void
-  /** Asks the server to prove that the watch of pods is complete. */
-  assurePods(): void
-  /** When the last successful proof was requested; `-Infinity` before the first one. */
-  podsAssuredAt(): Millis
-  /** The revision of the API server that the watch of pods has reached; `undefined` if it is no number, or if there are several watches. */
-  podsAsOf(): number | undefined
-  /** Called when anything relevant has changed. The call comes from the watch, so the listener must return at once. */
-  onChange(listener: () => void): () => void
-  /** Ends the watches and the connection. */
-  stop(): Promise<void>
-}
+export type Cluster = ReturnType<typeof startCluster>
 
 /** Starts all watches, and keeps the stores that they fill. */
-export function startCluster(options: ClusterOptions): Cluster {
+export function startCluster(options: ClusterOptions) {
   const { credentials, gatewaySelector: gatewaysAre, clock, log } = options
   const listeners = createListeners()
   const connection = createConnection(credentials, clock, options.connection)
@@ -117,7 +80,7 @@ export function startCluster(options: ClusterOptions): Cluster {
           ],
     services: scopes.map(ns => reflect('services', servicesIn(ns), toServiceFact, services.sink))
   }
-  const call: Cluster['call'] = (method, path, body, signal) =>
+  const call = (method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply> =>
     patiently(() => connection.request(method, path, body, signal), {
       clock,
       signal,
@@ -147,18 +110,26 @@ export function startCluster(options: ClusterOptions): Cluster {
   return {
     pods: pods.store,
     slices: slices.store,
+    /** Empty if the agent may not read them. */
     services: services.store,
-    gateways: () => gateways.store.list(),
-    gatewayEnded(id) {
+    /** Every gateway that may serve. */
+    gateways: (): readonly GatewayFact[] => gateways.store.list(),
+    /** Call it when a gateway can route no requests, so that it leaves the list until its pod changes. */
+    gatewayEnded(id: string) {
       gateways.store.ended(id)
       listeners.notify()
     },
-    parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
-    async fetchPod(namespace, name, signal) {
+    parts: (): readonly Part[] => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
+    /**
+     * The pod as the API server has it right now, without the watch; the stores learn of it. `undefined` = no such pod.
+     * @throws ApiError on any status but 200 and 404; Error without an answer
+     */
+    async fetchPod(namespace: string, name: string, signal?: AbortSignal) {
       const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`
       return learn(await get(path, signal))
     },
-    async fetchPodsByIp(ip, signal) {
+    /** Pods that own this address, read from the API server, as with `fetchPod`. */
+    async fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]> {
       const found: PodFact[] = []
       for (const namespace of scopes) {
         for (const item of await itemsOf(podsIn(namespace), `status.podIP=${ip}`, signal)) {
@@ -168,7 +139,8 @@ export function startCluster(options: ClusterOptions): Cluster {
       }
       return found
     },
-    async fetchService({ namespace, name }, signal) {
+    /** Reads a Service and its EndpointSlices into the stores, without the watch. `false`: no such Service. */
+    async fetchService({ namespace, name }: ServiceName, signal?: AbortSignal) {
       // As lists, because the agent may list them but not get them.
       const [found, slices] = await Promise.all([
         itemsOf(servicesIn(namespace), `metadata.name=${name}`, signal),
@@ -178,19 +150,28 @@ export function startCluster(options: ClusterOptions): Cluster {
       for (const slice of slices) watchOf('endpointslices', namespace)?.learn(slice)
       return found.length > 0
     },
+    /** Any other API call. Retried after a 429; a GET also after a broken connection. */
     call,
-    isWatched: namespace => watchOf('pods', namespace) !== undefined,
+    /** Whether pods of this namespace are watched. */
+    isWatched: (namespace: string) => watchOf('pods', namespace) !== undefined,
+    /** How far the API server's clock is behind the agent's, in ms: add this to its times. */
     serverBehindMs: () => connection.serverBehindMs(),
+    /** Asks the server to prove that the watch of pods is complete. */
     assurePods: () => watches.pods.forEach(watch => watch.assure()),
+    /** When the last successful proof was requested; `-Infinity` before the first one. */
     podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
-    podsAsOf() {
+    /** The revision of the API server that the watch of pods has reached; `undefined` if it is no number, or if there are several watches. */
+    podsAsOf(): number | undefined {
       const [watch, ...others] = watches.pods
       // The least of several says how quiet a namespace is, and nothing about the pods of another one.
       const reached = others.length === 0 ? Number(watch?.revision() ?? NaN) : NaN
       return Number.isSafeInteger(reached) && reached > 0 ? reached : undefined
     },
-    verifyWatch: name => watches[name].forEach(watch => watch.verify()),
-    onChange: listener => listeners.add(listener),
+    /** Call it when another source shows a change that this watch should have shown. The watch must soon show an event, or restarts. */
+    verifyWatch: (name: PartName) => watches[name].forEach(watch => watch.verify()),
+    /** Called when anything relevant has changed. The call comes from the watch, so the listener must return at once. */
+    onChange: (listener: () => void): (() => void) => listeners.add(listener),
+    /** Ends the watches and the connection. */
     async stop() {
       await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))
       await connection.close()

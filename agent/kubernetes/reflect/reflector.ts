@@ -27,21 +27,7 @@ const REFLECTOR_DEFAULTS: ReflectorSettings = {
   gapMs: 1_000
 }
 
-export interface Reflector {
-  status(): WatchStatus
-  /** The watch must show this revision (or, without one, any event) within `verifyMs`. Otherwise everything is listed again. */
-  verify(revision?: Revision): void
-  /** Asks the server to prove that the watch is complete; `assuredAt` changes once it has. */
-  assure(): void
-  /** When the last successful proof was requested; `undefined` before the first one. */
-  assuredAt(): Millis | undefined
-  /** The revision that it has reached. */
-  revision(): Revision | undefined
-  /** Takes an object of this collection from another read. */
-  learn(object: unknown): void
-  /** Resolves when all of its work has stopped. */
-  stop(): Promise<void>
-}
+export type Reflector = ReturnType<typeof startReflector>
 
 interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly connection: Connection
@@ -63,7 +49,7 @@ const LIVED_MS = 1_000
  * Lists and watches one collection for ever, whatever happens to the server or the connection. It never empties its state: a new list is
  * merged, and objects that it lacks are reported as gone at its end.
  */
-export function startReflector<F extends { readonly uid: string }>(options: ReflectorOptions<F>): Reflector {
+export function startReflector<F extends { readonly uid: string }>(options: ReflectorOptions<F>) {
   const { connection, collection, clock, log, onChange } = options
   const settings = { ...REFLECTOR_DEFAULTS, ...options.settings }
   const backoff = createBackoff()
@@ -200,7 +186,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
   })
 
   return {
-    status: () => ({
+    status: (): WatchStatus => ({
       state: liveness.state(),
       synced: liveness.isSynced(),
       lastEventAt,
@@ -208,16 +194,21 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       problem: liveness.problem(),
       counters: { ...counters }
     }),
-    verify(wanted) {
+    /** The watch must show this revision (or, without one, any event) within `verifyMs`. Otherwise everything is listed again. */
+    verify(wanted?: Revision) {
       if (!isLive()) return
       const fresh = lastEventAt !== undefined && clock.now() - lastEventAt < settings.verifyMs
       if (wanted === undefined ? fresh : !isLater(wanted, revision)) return
       expectations.expect(wanted, settings.verifyMs, 'the watch does not show what the server says')
     },
+    /** Asks the server to prove that the watch is complete; `assuredAt` changes once it has. */
     assure: () => assurance.again(),
+    /** When the last successful proof was requested; `undefined` before the first one. */
     assuredAt: () => assurance.at(),
+    /** The revision that it has reached. */
     revision: () => revision,
-    learn(object) {
+    /** Takes an object of this collection from another read. */
+    learn(object: unknown) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return
       // A slow answer may be older than the watch, which may have shown the object's deletion since.
@@ -226,6 +217,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       intake.learn(object)
       if (isLive()) expectations.expect(reached, settings.verifyMs, 'the watch does not show an object read')
     },
+    /** Resolves when all of its work has stopped. */
     async stop() {
       stopping.abort(new Error('stopped'))
       stopHeartbeat()

@@ -130,19 +130,11 @@ export const UNSAFE = ['without', 'bare', 'early'] as const
 /** For how many scrapes the series of a gateway that is gone stay: every reader of `/metrics` then sees their last values. */
 export const LAST_SCRAPES = 10
 
-/** The values of the label `gateway`. Series go with their gateway, because each rollout of gateways brings new names. */
-export interface GatewayNames {
-  /** Called at each scrape with the gateways that exist. */
-  keep(present: readonly string[]): void
-  /** The name itself, which has series from now on. */
-  labelOf(name: string): string
-}
-
-/** `begin` and `forget` are called when the series of a name begin, and when they end. */
-export function createGatewayNames(
-  begin: (name: string) => void,
-  forget: (name: string) => void
-): GatewayNames {
+/**
+ * The values of the label `gateway`. Series go with their gateway, because each rollout of gateways brings new names. `begin` and `forget`
+ * are called when the series of a name begin, and when they end.
+ */
+export function createGatewayNames(begin: (name: string) => void, forget: (name: string) => void) {
   /** By name: the scrapes that are left to it. */
   const named = new Map<string, number>()
   const labelOf = (name: string): string => {
@@ -151,7 +143,8 @@ export function createGatewayNames(
     return name
   }
   return {
-    keep(present) {
+    /** Called at each scrape with the gateways that exist. */
+    keep(present: readonly string[]) {
       for (const [name, left] of named) {
         named.set(name, left - 1)
         if (left > 0 || present.includes(name)) continue
@@ -160,6 +153,7 @@ export function createGatewayNames(
       }
       present.forEach(labelOf)
     },
+    /** The name itself, which has series from now on. */
     labelOf
   }
 }

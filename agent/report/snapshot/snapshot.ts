@@ -197,30 +197,22 @@ interface MissingPart {
   readonly why: string
 }
 
-/** One part reports here that it is ready, or why it is not ready. */
-interface ReadinessPart {
-  ready(): void
-  notReady(why: string): void
-}
-
 /** The agent is ready while every registered part reports that it is ready. */
-export interface Readiness {
-  /** Registers a part, which is not ready at first. A second call with the same name returns the same part. */
-  part(name: string): ReadinessPart
-  /** In the order of registration; empty means ready. */
-  missing(): readonly MissingPart[]
-}
+export type Readiness = ReturnType<typeof createReadiness>
 
-export function createReadiness(): Readiness {
+export function createReadiness() {
   const reasons = new Map<string, string | undefined>()
   return {
-    part(name) {
+    /** Registers a part, which is not ready at first. A second call with the same name returns the same part. */
+    part(name: string) {
       if (!reasons.has(name)) reasons.set(name, 'has not reported yet')
       return {
         ready: () => void reasons.set(name, undefined),
-        notReady: why => void reasons.set(name, why)
+        notReady: (why: string) => void reasons.set(name, why)
       }
     },
-    missing: () => [...reasons].flatMap(([part, why]) => (why === undefined ? [] : [{ part, why }]))
+    /** In the order of registration; empty means ready. */
+    missing: (): readonly MissingPart[] =>
+      [...reasons].flatMap(([part, why]) => (why === undefined ? [] : [{ part, why }]))
   }
 }

@@ -46,37 +46,34 @@ export function worldFrom(
   }
 }
 
-/** The drains of the last round, for all parts that need them between two rounds. Only the loop replaces them. */
-export interface DrainStore {
-  current(): Drains
-  /** Whether this node is listed and still leads only to this ending pod. A write may have waited, and addresses are reused. */
-  isEnding(uid: PodUid, node: NodeKey): boolean
-  /**
-   * Whether an entry names this address as a successor's, or did so a moment ago. Gateways then route to the address even if no holder
-   * lists it.
-   */
-  tookOver(host: string): boolean
-  replace(next: Drains, entries: readonly DesiredDrain[], now: Millis): void
-}
-
 /**
  * How long an address counts as a successor's after an entry last named it, in ms. Of the watches of pods and of slices, one may be behind.
  */
 const NAMED_MS = 30_000
 
-/** The store is made before the loop, because parts that the loop needs read the drains. */
-export function createDrainStore(world: World): DrainStore {
+export type DrainStore = ReturnType<typeof createDrainStore>
+
+/**
+ * The drains of the last round, for all parts that need them between two rounds. Only the loop replaces them. The store is made before the
+ * loop, because parts that the loop needs read the drains.
+ */
+export function createDrainStore(world: World) {
   let drains: Drains = new Map()
   /** By host: when an entry last named the host as a successor's. */
   const named = new Map<string, Millis>()
   return {
-    current: () => drains,
-    isEnding(uid, node) {
+    current: (): Drains => drains,
+    /** Whether this node is listed and still leads only to this ending pod. A write may have waited, and addresses are reused. */
+    isEnding(uid: PodUid, node: NodeKey) {
       const drain = drains.get(uid)
       return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
     },
-    tookOver: host => named.has(host),
-    replace(next, entries, now) {
+    /**
+     * Whether an entry names this address as a successor's, or did so a moment ago. Gateways then route to the address even if no holder
+     * lists it.
+     */
+    tookOver: (host: string) => named.has(host),
+    replace(next: Drains, entries: readonly DesiredDrain[], now: Millis) {
       drains = next
       for (const [host, at] of named) if (now >= at + NAMED_MS) named.delete(host)
       for (const host of hostsIn(entries)) named.set(host, now)

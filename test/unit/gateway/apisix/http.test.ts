@@ -6,11 +6,11 @@ import { expect } from 'chai'
 import { CodedError } from '../../../../agent/base/errors.ts'
 import { networkMeaning } from '../../../../agent/config/config.ts'
 import { until } from '../../../build/apisix.ts'
-import { createHttp, type HttpClient } from '../../../../agent/gateway/apisix/http.ts'
+import { createHttp } from '../../../../agent/gateway/apisix/http.ts'
 
 describe('calls to the Barrier API', () => {
   const ends: (() => void)[] = []
-  let http: HttpClient
+  let http: ReturnType<typeof createHttp>
   let connections = 0
   afterEach(() => {
     for (const end of ends.splice(0)) end()
