@@ -9,7 +9,8 @@ const PARTS = {
   plugin: 'plugin-config/**/*.lua',
   sandbox: 'sandbox/**/*.ts',
   'sandbox in Lua': 'sandbox/**/*.lua',
-  tests: 'test/**/*.{ts,lua,mjs,c,go}'
+  tests: 'test/**/*.{ts,lua,mjs,c,go}',
+  'tests in YAML': 'test/**/*.{yaml,yml}'
 }
 
 /** Measures a checkout. Settings and metrics are those of the generated pages, which `npm run docs:check` compares with the code. */
