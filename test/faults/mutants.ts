@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { MUTANTS, type FoundByRuns, type FoundByTest, type Mutant } from './mutant-list.ts'
-import { playAll } from './run.ts'
+import { playAll, withOwnFolder } from './run.ts'
 
 /**
  * Shows that every check can fail. Each mutant is an agent with one fault, which a few random runs, or one test, must find.
@@ -54,14 +54,16 @@ async function missedByRuns(name: string, { expected, only }: FoundByRuns): Prom
 /** Returns why the test did not find the mutant, or `undefined` if it failed. Other suites show that it passes without the mutant. */
 async function missedByTest(name: string, { file, title }: FoundByTest): Promise<string | undefined> {
   const args = ['--import', MUTATE, MOCHA, '--no-config', '--timeout', TIMEOUT_MS, '--exit']
-  const { promise, resolve } = Promise.withResolvers<string>()
-  execFile(
-    process.execPath,
-    [...args, '--reporter', 'json', '--fgrep', title, file],
-    { cwd: ROOT, env: { ...process.env, FAULTS_MUTANT: name }, maxBuffer: 64 * 1024 * 1024 },
-    (_, stdout) => resolve(stdout)
-  )
-  const report = await promise
+  const report = await withOwnFolder(own => {
+    const { promise, resolve } = Promise.withResolvers<string>()
+    execFile(
+      process.execPath,
+      [...args, '--reporter', 'json', '--fgrep', title, file],
+      { cwd: ROOT, env: { ...own, FAULTS_MUTANT: name }, maxBuffer: 64 * 1024 * 1024 },
+      (_, stdout) => resolve(stdout)
+    )
+    return promise
+  })
   const parsed = JSON.parse(report.slice(report.indexOf('{\n  "stats"'))) as {
     readonly stats: { readonly tests: number }
     readonly failures: readonly { readonly fullTitle: string }[]

@@ -1,10 +1,24 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Outcome } from './lane.ts'
 import type { Options } from './options.ts'
 
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url))
+
+/**
+ * Calls `use` with an environment that has a new folder for temporary files, and removes the folder at the end: a process that is
+ * killed leaves its files.
+ */
+export async function withOwnFolder<T>(use: (env: NodeJS.ProcessEnv) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'apisix-drain-faults-'))
+  return use({ ...process.env, TMPDIR: folder }).finally(() =>
+    rmSync(folder, { recursive: true, force: true })
+  )
+}
 
 /** Plays all runs of the options in separate processes, until `enough`. Rejects if one of the processes ends early. */
 export async function playAll(
@@ -22,15 +36,15 @@ export async function playAll(
 ): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = []
   const paths = path === undefined ? Array.from({ length: runs }, (_, i) => String(i)) : [path]
-  await Promise.all(
-    Array.from({ length: processes }, async (_, i) => {
+  const startOne = (i: number) =>
+    withOwnFolder(async own => {
       const mine = paths.filter((_, at) => at % processes === i)
       const child = fork(
         WORKER,
         [JSON.stringify({ seed, only, lanes, shrinks, knownGaps, log, paths: mine })],
         {
           execArgv: [...process.execArgv, ...execArgv],
-          env: { ...process.env, ...env }
+          env: { ...own, ...env }
         }
       )
       let told = 0
@@ -44,6 +58,6 @@ export async function playAll(
       if (!enough?.aborted && (code !== 0 || told < mine.length))
         throw new Error(`process ${i + 1} ended (${code}) after ${told} of ${mine.length} runs`)
     })
-  )
+  await Promise.all(Array.from({ length: processes }, (_, i) => startOne(i)))
   return outcomes
 }
