@@ -97,12 +97,9 @@ describe('sync lag, as shown and as measured', function () {
     for (const one of compared) {
       const told = JSON.stringify(one)
       expect(one.eventMs, told).to.be.above(-1)
-      // A late event makes the shown time too short, never too long.
-      for (const off of [one.sealedOff, one.idleOff]) {
-        expect(off, told).to.be.below(EQUAL_MS)
-        expect(Math.abs(off + one.eventMs), `${told}, without the delivery`).to.be.below(EQUAL_MS)
-        expect(off + one.stalledMs, told).to.be.above(-EQUAL_MS)
-      }
+      // A late event makes the shown time too short: by its stalls, and no more.
+      for (const off of [one.sealedOff, one.idleOff])
+        expect(Math.abs(off), told).to.be.below(EQUAL_MS + one.stalledMs)
     }
     return compared
   }

@@ -2,7 +2,7 @@ import { globSync, readFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync }
 import { expect } from 'chai'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { anchorsOf, brokenLinks, linksOf } from '../../../scripts/docs/links.ts'
+import { brokenLinks } from '../../../scripts/docs/links.ts'
 import { EVERY_MS, MOST_LINES } from '../../../agent/base/log.ts'
 import { BODIES } from '../../../agent/hook/inject/server.ts'
 import { hookPolicy, MOST_HOOKS } from '../../../agent/hook/listen.ts'
@@ -10,7 +10,6 @@ import { FOREIGN_HOLD_MS } from '../../../agent/start/assemble.ts'
 import { spawnSync } from 'node:child_process'
 import { steps } from '../../build/getting-started.ts'
 import { ANSWERS } from '../../../agent/report/metrics/metric-registry.ts'
-import { figuresOf, overBudget } from '../../../scripts/rooms/figures.ts'
 import { circles, importsOf } from '../../../scripts/rooms/imports.ts'
 import { pluginProblems } from '../../../scripts/rooms/plugin-law.ts'
 
@@ -43,18 +42,6 @@ describe('links of the pages', () => {
     const names = readFileSync('CONTRIBUTING.md', 'utf8').match(/(?<=`)[\w/.-]+\.(ts|go|lua)(?=`)/g) ?? []
     expect(names.length).above(20)
     expect(names.filter(name => !files.some(file => `/${file}`.endsWith(`/${name}`)))).eql([])
-  })
-
-  it('are found in prose, not in code, and only those of the project', () => {
-    const page =
-      'a [x](a.md), ![y](b.png "t") `[no](c.md)` [z](https://e.org)\n```md\n[no](d.md)\n```\n[w](#here)\n'
-    expect(linksOf(page)).eql(['a.md', 'b.png', '#here'])
-  })
-
-  it('have anchors as GitHub makes them', () => {
-    const page =
-      '# The `why`: a *word*\n## 503 `no-answer`\n### Two\n### Two\n```sh\n# no heading\n```\n## [A](b.md) link\n'
-    expect([...anchorsOf(page)]).eql(['the-why-a-word', '503-no-answer', 'two', 'two-1', 'a-link'])
   })
 
   it('are reported if they lead nowhere', () => {
@@ -206,15 +193,6 @@ describe('the law of imports', () => {
 describe('the law of the plugin', () => {
   const law = { below: { holds: '', files: 'clock json' }, above: { holds: '', files: 'api' } }
 
-  it('allows to require files of the same room and of rooms above', () => {
-    const sources = new Map([
-      ['clock', ''],
-      ['json', 'local clock = require("apisix.drain.clock")'],
-      ['api', 'local json = require("apisix.drain.json")']
-    ])
-    expect(pluginProblems(sources, law)).eql([])
-  })
-
   it('names each file that breaks it', () => {
     const sources = new Map([
       ['clock', 'local api = require("apisix.drain.api")'],
@@ -230,23 +208,5 @@ describe('the law of the plugin', () => {
     expect(pluginProblems(new Map([['a', '']]), { x: { holds: '', files: 'a a' } })).eql([
       'a.lua: in two rooms'
     ])
-  })
-})
-
-describe('the budget', () => {
-  it('is measured, by wing and by part', () => {
-    const figures = figuresOf(new URL('../../..', import.meta.url).pathname, ['base'])
-    for (const [name, value] of Object.entries(figures)) expect(value, name).above(0)
-    expect(figures['agent: lines']).above(figures['agent/base: lines'] ?? Infinity)
-  })
-
-  it('names what is above it, and what has none', () => {
-    expect(overBudget({ settings: 40, metrics: 33 }, { settings: 40, metrics: 33 })).eql([])
-    const [above = '', none, ...more] = overBudget({ settings: 41, words: 1 }, { settings: 40 })
-    expect(above).match(
-      /^settings: 41, and the budget is 40 .*take something away; raise it only with a decision record/
-    )
-    expect(none).eql('words: has no budget in scripts/rooms/budget.ts')
-    expect(more).eql([])
   })
 })
