@@ -17,7 +17,7 @@ export function brokenLinks(root: string): string[] {
 }
 
 /** Returns the targets of a page's links, without links to other sites. Text in code is not a link. */
-export function linksOf(markdown: string): string[] {
+function linksOf(markdown: string): string[] {
   const prose = withoutCode(markdown).replaceAll(/`[^`\n]*`/g, '')
   return [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)/g)]
     .map(([, target = '']) => target)

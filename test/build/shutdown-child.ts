@@ -8,9 +8,7 @@ import { pod } from './pod.ts'
 import { manualHolds, serveParts } from './serve.ts'
 
 /** For the tests of shutdown: the HTTP side of the agent in a separate process, while the parent controls its loop. */
-const { values } = parseArgs({
-  options: { bound: { type: 'string', default: '5000' }, stuck: { type: 'boolean', default: false } }
-})
+const { values } = parseArgs({ options: { stuck: { type: 'boolean', default: false } } })
 const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
 const parts = serveParts(holds, systemClock)
 const say = (message: unknown) => void process.send?.(message)
@@ -20,22 +18,12 @@ const served = parts.readiness.part('serve')
 const listening = await listen(createApp(parts), { host: '127.0.0.1', port: 0 }, hookPolicy(10))
 served.ready()
 
-const fragile = Promise.withResolvers<void>()
 process.on('message', message => {
   if (message === 'answer') for (const held of holds.held) held.answer()
-  if (message === 'end part') fragile.resolve()
-  if (message === 'escape') {
-    setImmediate(() => {
-      throw new Error('nobody catches this')
-    })
-  }
 })
 const ending = supervise({
-  parts: [
-    { name: 'fragile', run: signal => Promise.race([fragile.promise, aborted(signal)]) },
-    { name: 'serve', run: signal => Promise.race([listening.failed, aborted(signal)]) }
-  ],
-  finishMs: Number(values.bound),
+  parts: [{ name: 'serve', run: signal => Promise.race([listening.failed, aborted(signal)]) }],
+  finishMs: 5000,
   clock: systemClock,
   log: createLog({ level: 'info' }),
   stopPromising() {

@@ -1,14 +1,11 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { createApp } from '../../sandbox/app/server.ts'
-import { aboveMs, hookOf, runArm, type Arm } from '../../sandbox/arms.ts'
+import { hookOf, runArm, type Arm } from '../../sandbox/arms.ts'
 import type { ArmName, RunOptions } from '../../sandbox/cli.ts'
 import type { AccessFact } from '../../sandbox/apisix/access-log.ts'
 import type { PodRecord } from '../../sandbox/kubelet/record.ts'
@@ -17,7 +14,6 @@ import { heldLines } from '../../sandbox/run.ts'
 import { jsonReport } from '../../sandbox/report.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World, type WorldOptions } from '../../sandbox/world.ts'
-import { get } from '../build/load.ts'
 
 // The sandbox without an agent. Without a sleep it must lose requests; with a long enough sleep it must lose none.
 
@@ -41,21 +37,6 @@ describe('sandbox: a rolling update under load', () => {
     expect(records.filter(({ goneAt }) => goneAt === undefined)).to.have.length(3)
     expect(result.failed).to.be.above(0)
     expect(result.requests).to.be.above(result.failed)
-  })
-
-  it('loses none when every pod sleeps longer than the owner takes', async () => {
-    const { ms, records, result } = await roll({
-      ownerLag: { minMs: 50, maxMs: 150 },
-      preStop: () => ({ exec: { command: ['sleep', '2'] } })
-    })
-    expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
-    expect(ms).to.be.above(2000)
-    const hooks = records.flatMap(record => record.hooks)
-    expect(hooks).to.have.length(3)
-    for (const { ok, startedAt, endedAt } of hooks) {
-      expect(ok).to.equal(true)
-      expect(endedAt - startedAt).to.be.at.least(2000)
-    }
   })
 
   it('loses none when containers restart one after the other, although no probe shows when they serve again', async () => {
@@ -93,26 +74,6 @@ describe('sandbox: a rolling update under load', () => {
       (error: Error) => (error.cause as NodeJS.ErrnoException).code
     )
     expect(refused).to.equal('ECONNREFUSED')
-  })
-})
-
-describe('sandbox: --pod-rate', () => {
-  it('a pod serves at most its rate: others wait', async () => {
-    const { server } = createApp('web-1', () => {}, 'finish', 20)
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    const began = performance.now()
-    await Promise.all([1, 2, 3].map(() => get(`http://127.0.0.1:${port}/`)))
-    expect(performance.now() - began).to.be.at.least(99)
-    server.close()
-  })
-
-  it('a pod is above its rate while more arrived within the last second', () => {
-    const every = (ms: number, count: number) => Array.from({ length: count }, (_, i) => ({ at: i * ms }))
-    expect(aboveMs(every(20, 500), 50)).to.equal(0)
-    expect(aboveMs(every(10, 201), 50), 'from 0.5 s to 2.5 s').to.equal(2000)
-    expect(aboveMs([...every(10, 52), { at: 9000 }], 50), 'the longest time').to.equal(510)
   })
 })
 
@@ -217,13 +178,5 @@ describe('sandbox: the arms', () => {
     const { acceptedAt = 0, eventAt } = world.owner.writes.at(-1)!
     expect(acceptedAt - eventAt, 'late').to.be.at.least(4000)
     expect(world.hasOwnerCaughtUp(), 'in the end').to.equal(true)
-  })
-
-  it('dead-no-hook is an outage', async () => {
-    const arm = await run('dead-no-hook')
-    await listsOnlyGhosts(arm)
-    expect(arm.detail.failed).to.be.above(arm.detail.requests / 4)
-    expect(arm.detail.hooks).to.deep.equal({ run: 0, failed: 0 })
-    expect(arm.detail.hookMs).to.deep.equal({ p50: 0, p99: 0, max: 0 })
   })
 })

@@ -183,49 +183,11 @@ describe('shutdown', () => {
       expect(log(), 'nothing ran into its bound').not.to.include('did not finish')
     })
 
-    it('breaks off hooks when the time limit is over', async () => {
-      const { ended, hook, said } = await start('--bound', '200')
-      const isHeld = said('held')
-      const held = hook().catch(() => 'cut')
-      await isHeld
-      child.kill('SIGTERM')
-      expect(await held).to.equal('cut')
-      expect((await ended)[0]).to.equal(0)
-    })
-
-    it('exits at once at the second signal', async () => {
-      const { ended, hook, said, log } = await start()
-      const isHeld = said('held')
-      const held = hook().catch(() => 'cut')
-      await isHeld
-      const stopping = said('stopping')
-      child.kill('SIGTERM')
-      await stopping
-      child.kill('SIGTERM')
-      expect((await ended)[0]).to.equal(1)
-      expect(await held).to.equal('cut')
-      expect(log()).to.match(/"msg":"second signal/)
-    })
-
     it('stays alive for the time limit of a step', async () => {
       const { ended, log } = await start('--stuck')
       child.kill('SIGTERM')
       expect((await ended)[0]).to.equal(0)
       expect(log()).to.match(/"step":"close".*"msg":"stopped"/s)
-    })
-
-    it('ends with the name of the part that ended, and 1', async () => {
-      const { ended, log } = await start()
-      child.send('end part')
-      expect((await ended)[0]).to.equal(1)
-      expect(log()).to.match(/"part":"fragile".*"part ended early"/)
-    })
-
-    it('ends with 1 if an error escapes', async () => {
-      const { ended, log } = await start()
-      child.send('escape')
-      expect((await ended)[0]).to.equal(1)
-      expect(log()).to.include('uncaught error')
     })
   })
 })

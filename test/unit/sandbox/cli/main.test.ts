@@ -4,39 +4,11 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { parseCommand } from '../../../../sandbox/cli.ts'
 import { until } from '../../../build/apisix.ts'
 
 const main = fileURLToPath(new URL('../../../../sandbox/main.ts', import.meta.url))
 const run = (...args: string[]) =>
   spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', timeout: 120_000 })
-
-describe('sandbox: as a process', () => {
-  it('exits 2 on a wrong option, with the remedy on stderr', () => {
-    const { status, stdout, stderr } = run('--rats', '5')
-    expect(status).to.equal(2)
-    expect(stdout).to.equal('')
-    expect(stderr).to.contain(': see --help')
-  })
-
-  it('plays a late and a dead ingress controller by default, if there is one', () => {
-    const arms = (...args: string[]) => {
-      const command = parseCommand(args)
-      return command.kind === 'run' ? command.options.arms : command
-    }
-    expect(arms()).to.deep.equal(['late-sleep-5', 'late-apisix-drain', 'dead-no-hook', 'dead-apisix-drain'])
-    for (const [flag, value] of [
-      ['--mode', 'discovery'],
-      ['--mode', 'sync'],
-      ['--late', '3000']
-    ] as const)
-      expect(arms(flag, value)).to.deep.equal(['no-hook', 'sleep-5', 'apisix-drain'])
-    expect(arms('--arms', 'late-sleep-5', '--mode', 'sync')).to.deep.equal({
-      kind: 'wrong',
-      problems: ['--arms late-sleep-5 needs an ingress controller: --mode sync has none']
-    })
-  })
-})
 
 describe('sandbox: one stand-in alone', () => {
   /** Starts the program, waits for its first lines, and returns the result of Ctrl-C. */
