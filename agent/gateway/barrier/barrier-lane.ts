@@ -135,7 +135,7 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     const uids = entries.map(({ uid }) => uid)
     const answer = await api.inflight(uids, wait, signal)
     heardFrom(answer, beganAt)
-    table.reported(entries, answer, toldBy(answer, beganAt), beganAt)
+    if (table.reported(entries, answer, toldBy(answer, beganAt), beganAt)) wakeup.wake()
     tell()
   }
 
@@ -172,7 +172,6 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     poll = { about: about(busy), abort }
     try {
       await ask(busy, WAIT_SECONDS, AbortSignal.any([ended.signal, abort.signal]))
-      wakeup.wake()
     } catch (error) {
       if (!abort.signal.aborted) throw error
     } finally {
@@ -190,7 +189,6 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     const quiet = toPoll()
     if (quiet.length === 0) return
     await ask(quiet, 0, ended.signal)
-    wakeup.wake()
   }
 
   const forEver = async (turn: () => Promise<void>): Promise<void> => {
@@ -284,8 +282,9 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     desire() {
       const before = wanted
       wanted = entriesAt(id, options.desired(), before)
+      const isTaken = table.findTaken()
       const isNew = wanted.values().some(entry => before.get(entry.uid) !== entry)
-      if (isNew || wanted.size !== before.size || table.namesTaken() || table.isUntold()) look()
+      if (isNew || wanted.size !== before.size || isTaken || table.isUntold()) look()
     },
     /** The gateway is listed again. */
     listed(now: GatewayFact) {

@@ -66,6 +66,8 @@ export function createEntryTable(
   const followed = new Set<PodUid>()
   /** The successors that the gateway's entries name, as last read: another agent may have named them, and be blind by now. */
   const named = new Map<PodUid, readonly NodeKey[]>()
+  /** The entries for which the gateway names a successor whose address is another pod's. */
+  let taken = new Set<PodUid>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
 
@@ -75,8 +77,6 @@ export function createEntryTable(
   const maySeal = (entry: DesiredEntry): boolean =>
     !!entry.sealIf && !isSealed(entry) && sameList(entry.sealIf, readings.get(entry.uid)?.word?.tags)
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
-  const isTaken = ({ uid, isTaken: isAnothers }: DesiredEntry): boolean =>
-    isAnothers !== undefined && named.get(uid)?.some(isAnothers) === true
 
   const release = (uid: PodUid): void => {
     held.delete(uid)
@@ -87,6 +87,7 @@ export function createEntryTable(
   const namingMore = (): ReadonlySet<DesiredEntry> => {
     const named = new Set(stored.values().flatMap(({ entry }) => successorsOf(entry)))
     const more = [...desired().values()].filter(e => !e.frozen && successorsOf(e).some(n => !named.has(n)))
+    if (more.length === 0) return new Set()
     const count = ({ uid }: DesiredEntry): number => successorsOf(stored.get(uid)?.entry ?? {}).length
     const unnamed = new Set(more.flatMap(successorsOf)).difference(named)
     return new Set(more.toSorted((a, b) => count(a) - count(b)).slice(0, unnamed.size))
@@ -103,7 +104,8 @@ export function createEntryTable(
     const isDue = (entry: DesiredEntry): boolean => {
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
-      if (!known || isOld(entry.uid, at) || isTaken(entry) || (!known.refused && maySeal(entry))) return true
+      if (!known || isOld(entry.uid, at) || taken.has(entry.uid) || (!known.refused && maySeal(entry)))
+        return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So a further successor waits for
       // the renewal if another entry names it. An ended one waits while it has an entry of its own: the plugin follows that entry's successors.
@@ -126,15 +128,27 @@ export function createEntryTable(
     !frozen && answers.has(uid) && stored.get(uid)?.isComplete === false
   const incomplete = (): readonly DesiredEntry[] => [...desired().values()].filter(lacks)
 
-  const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, receipt: Receipt): void => {
-    if (!desired().has(entry.uid)) return
+  /** Returns whether the gateway says something new. */
+  const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, receipt: Receipt): boolean => {
+    if (!desired().has(entry.uid)) return false
     const before = readings.get(entry.uid)
     const reading = readingOf(entry, states.get(entry.uid) ?? [], receipt, before)
     readings.set(entry.uid, reading)
-    if (!before || !saysTheSame(before, reading)) movedAt = receipt.at
+    const isNew = !before || !saysTheSame(before, reading)
+    if (isNew) movedAt = receipt.at
+    return isNew
   }
 
-  const namesTaken = (): boolean => [...desired().values()].some(entry => !entry.frozen && isTaken(entry))
+  const findTaken = (): boolean => {
+    // The round that made the entry has checked the successors that it names itself.
+    const isTaken = (entry: DesiredEntry) => {
+      const { isTaken: isAnothers = () => false, frozen } = entry
+      const own = successorsOf(entry)
+      return !frozen && named.get(entry.uid)?.some(node => !own.includes(node) && isAnothers(node))
+    }
+    taken = new Set([...desired().values()].filter(isTaken).map(({ uid }) => uid))
+    return taken.size > 0
+  }
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
   /** Until an entry is sealed, requests continue, and the agent needs the workers' words about it. */
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
@@ -152,7 +166,7 @@ export function createEntryTable(
     tellsSuccessors: (entry: DesiredEntry, at: Millis) =>
       hasSuccessors(entry) ||
       followed.has(entry.uid) ||
-      isTaken(entry) ||
+      taken.has(entry.uid) ||
       (entry.successors !== undefined && isOld(entry.uid, at)),
     /** Uids whose entries the gateway holds and that are not desired any more. */
     over(at: Millis) {
@@ -203,6 +217,7 @@ export function createEntryTable(
         const { uid } = entry
         const refused = answer.refused.has(uid)
         held.set(uid, { until: receipt.at + ttlMs, stop: entry.stop?.text })
+        taken.delete(uid)
         if (isStale) continue
         if (!hasSuccessors(entry)) followed.delete(uid)
         const sameWays = sameList(stored.get(uid)?.entry.ways, entry.ways)
@@ -213,19 +228,26 @@ export function createEntryTable(
         if (refused) readings.set(uid, unanswered(readings.get(uid), receipt.at, answer.why))
       }
     },
-    /** The gateway answered a question about requests in flight, asked at `askedAt`. */
-    reported(entries: readonly DesiredEntry[], answer: Answer, receipt: PutReceipt, askedAt: Millis) {
+    /** The gateway answered a question about requests in flight, asked at `askedAt`. Returns whether it says something new. */
+    reported(
+      entries: readonly DesiredEntry[],
+      answer: Answer,
+      receipt: PutReceipt,
+      askedAt: Millis
+    ): boolean {
       const states = byUid(answer)
+      let isNew = false
       for (const { uid } of entries) {
         const known = stored.get(uid)
         // The entry was put again during this request, and the answer to that put is newer than this answer.
         if (!known || known.storedAt > askedAt) continue
-        take(known.entry, states, { ...receipt, afterSeal: known.sealed })
+        isNew = take(known.entry, states, { ...receipt, afterSeal: known.sealed }) || isNew
         const { entry } = readings.get(uid) ?? {}
         if (entry === 'absent') stored.delete(uid)
         // Another agent has sealed the entry meanwhile, so every later report is from after the seal.
         else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
       }
+      return isNew
     },
     lifted(uids: readonly PodUid[]) {
       for (const uid of uids) {
@@ -262,10 +284,10 @@ export function createEntryTable(
         stored.delete(uid)
         differs = true
       }
-      return differs || namesTaken()
+      return findTaken() || differs
     },
-    /** Whether the gateway names a successor whose address is another pod's. */
-    namesTaken
+    /** Looks whether the gateway names a successor whose address is another pod's by now. */
+    findTaken
   }
 }
 

@@ -121,8 +121,9 @@ export function createSuccession(
       (pod: PodFact) =>
       (node: NodeKey): boolean => {
         const owners = pods.byIp(addressOf(node).host)
+        if (owners.length === 0) return false
         const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
-        return owners.length > 0 && !owners.some(other => mayFollow(pod, other, isWhole))
+        return !owners.some(other => mayFollow(pod, other, isWhole))
       },
     /** Called at the end of a round: forgets groups without drains. */
     keep(): void {
