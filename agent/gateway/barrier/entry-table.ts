@@ -140,12 +140,8 @@ export function createEntryTable(
   }
 
   const findTaken = (): boolean => {
-    // The round that made the entry has checked the successors that it names itself.
-    const isTaken = (entry: DesiredEntry) => {
-      const { isTaken: isAnothers = () => false, frozen } = entry
-      const own = successorsOf(entry)
-      return !frozen && named.get(entry.uid)?.some(node => !own.includes(node) && isAnothers(node))
-    }
+    const isTaken = ({ uid, isTaken: isAnothers, frozen }: DesiredEntry) =>
+      !frozen && isAnothers !== undefined && named.get(uid)?.some(isAnothers) === true
     taken = new Set([...desired().values()].filter(isTaken).map(({ uid }) => uid))
     return taken.size > 0
   }
