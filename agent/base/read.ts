@@ -231,6 +231,6 @@ export function neighbourhoodOf(host: string): string | undefined {
 /** The host without brackets, and an IPv6 address in its shortest spelling (RFC 5952), which Kubernetes uses. */
 export function canonicalHost(host: string): string {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
-  if (!isIPv6(bare)) return bare
+  if (!bare.includes(':') || !isIPv6(bare)) return bare
   return URL.parse(`http://[${bare}]/`)?.hostname.slice(1, -1) ?? bare
 }

@@ -181,18 +181,10 @@ function splitAddress(text: string): [host: string, port: number | undefined] {
   return host === undefined ? [text, undefined] : [host, Number(port)]
 }
 
-const MOST_ADDRESSES = 100_000
-const addresses = new Map<NodeKey, { readonly host: string; readonly port: number | undefined }>()
-
-/** The host (without brackets) and the port of a NodeKey. Remembered, as each round asks for the nodes of hundreds of entries. */
+/** The host (without brackets) and the port of a NodeKey. */
 export function addressOf(key: NodeKey): { readonly host: string; readonly port: number | undefined } {
-  const known = addresses.get(key)
-  if (known) return known
   const [host, port] = splitAddress(key)
-  const address = { host: canonicalHost(host), port }
-  if (addresses.size >= MOST_ADDRESSES) addresses.clear()
-  addresses.set(key, address)
-  return address
+  return { host: canonicalHost(host), port }
 }
 
 /** An edit of the nodes of one upstream. */

@@ -77,6 +77,7 @@ export function createEntryTable(
   const maySeal = (entry: DesiredEntry): boolean =>
     !!entry.sealIf && !isSealed(entry) && sameList(entry.sealIf, readings.get(entry.uid)?.word?.tags)
   const isOld = (uid: PodUid, at: Millis): boolean => at >= (stored.get(uid)?.sentAt ?? Infinity) + ttlMs / 3
+  const isTaken = ({ uid }: DesiredEntry): boolean => taken.has(uid)
 
   const release = (uid: PodUid): void => {
     held.delete(uid)
@@ -87,7 +88,6 @@ export function createEntryTable(
   const namingMore = (): ReadonlySet<DesiredEntry> => {
     const named = new Set(stored.values().flatMap(({ entry }) => successorsOf(entry)))
     const more = [...desired().values()].filter(e => !e.frozen && successorsOf(e).some(n => !named.has(n)))
-    if (more.length === 0) return new Set()
     const count = ({ uid }: DesiredEntry): number => successorsOf(stored.get(uid)?.entry ?? {}).length
     const unnamed = new Set(more.flatMap(successorsOf)).difference(named)
     return new Set(more.toSorted((a, b) => count(a) - count(b)).slice(0, unnamed.size))
@@ -104,8 +104,7 @@ export function createEntryTable(
     const isDue = (entry: DesiredEntry): boolean => {
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
-      if (!known || isOld(entry.uid, at) || taken.has(entry.uid) || (!known.refused && maySeal(entry)))
-        return true
+      if (!known || isOld(entry.uid, at) || isTaken(entry) || (!known.refused && maySeal(entry))) return true
       if (known.entry === entry) return false
       // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So a further successor waits for
       // the renewal if another entry names it. An ended one waits while it has an entry of its own: the plugin follows that entry's successors.
@@ -128,21 +127,21 @@ export function createEntryTable(
     !frozen && answers.has(uid) && stored.get(uid)?.isComplete === false
   const incomplete = (): readonly DesiredEntry[] => [...desired().values()].filter(lacks)
 
-  /** Returns whether the gateway says something new. */
   const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, receipt: Receipt): boolean => {
     if (!desired().has(entry.uid)) return false
     const before = readings.get(entry.uid)
     const reading = readingOf(entry, states.get(entry.uid) ?? [], receipt, before)
     readings.set(entry.uid, reading)
-    const isNew = !before || !saysTheSame(before, reading)
-    if (isNew) movedAt = receipt.at
-    return isNew
+    if (before && saysTheSame(before, reading)) return false
+    movedAt = receipt.at
+    return true
   }
 
   const findTaken = (): boolean => {
-    const isTaken = ({ uid, isTaken: isAnothers, frozen }: DesiredEntry) =>
-      !frozen && isAnothers !== undefined && named.get(uid)?.some(isAnothers) === true
-    taken = new Set([...desired().values()].filter(isTaken).map(({ uid }) => uid))
+    const found = [...desired().values()].filter(
+      ({ uid, isTaken = () => false, frozen }) => !frozen && named.get(uid)?.some(isTaken)
+    )
+    taken = new Set(found.map(({ uid }) => uid))
     return taken.size > 0
   }
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
@@ -162,7 +161,7 @@ export function createEntryTable(
     tellsSuccessors: (entry: DesiredEntry, at: Millis) =>
       hasSuccessors(entry) ||
       followed.has(entry.uid) ||
-      taken.has(entry.uid) ||
+      isTaken(entry) ||
       (entry.successors !== undefined && isOld(entry.uid, at)),
     /** Uids whose entries the gateway holds and that are not desired any more. */
     over(at: Millis) {
@@ -225,25 +224,20 @@ export function createEntryTable(
       }
     },
     /** The gateway answered a question about requests in flight, asked at `askedAt`. Returns whether it says something new. */
-    reported(
-      entries: readonly DesiredEntry[],
-      answer: Answer,
-      receipt: PutReceipt,
-      askedAt: Millis
-    ): boolean {
+    reported(entries: readonly DesiredEntry[], answer: Answer, receipt: PutReceipt, askedAt: Millis) {
       const states = byUid(answer)
-      let isNew = false
+      let isNews = false
       for (const { uid } of entries) {
         const known = stored.get(uid)
         // The entry was put again during this request, and the answer to that put is newer than this answer.
         if (!known || known.storedAt > askedAt) continue
-        isNew = take(known.entry, states, { ...receipt, afterSeal: known.sealed }) || isNew
+        if (take(known.entry, states, { ...receipt, afterSeal: known.sealed })) isNews = true
         const { entry } = readings.get(uid) ?? {}
         if (entry === 'absent') stored.delete(uid)
         // Another agent has sealed the entry meanwhile, so every later report is from after the seal.
         else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
       }
-      return isNew
+      return isNews
     },
     lifted(uids: readonly PodUid[]) {
       for (const uid of uids) {
