@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 20621,
+  'agent: lines': 20633,
   'agent: files': 109,
   'agent/base: lines': 603,
   'agent/base: files': 4,
@@ -12,9 +12,9 @@ export const BUDGET: Figures = {
   'agent/config: files': 4,
   'agent/kubernetes: lines': 3175,
   'agent/kubernetes: files': 16,
-  'agent/gateway: lines': 3866,
+  'agent/gateway: lines': 3877,
   'agent/gateway: files': 20,
-  'agent/round: lines': 2027,
+  'agent/round: lines': 2028,
   'agent/round: files': 12,
   'agent/upkeep: lines': 369,
   'agent/upkeep: files': 2,
