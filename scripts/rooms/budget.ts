@@ -36,7 +36,7 @@ export const BUDGET: Figures = {
   'sandbox in Lua: files': 12,
   'tests: lines': 46740,
   'tests: files': 408,
-  'tests in YAML: lines': 6492,
+  'tests in YAML: lines': 6454,
   'tests in YAML: files': 56,
   'Markdown: bytes': 237443,
   settings: 37,
