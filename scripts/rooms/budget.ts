@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 46740,
+  'tests: lines': 46827,
   'tests: files': 408,
   'tests in YAML: lines': 6454,
   'tests in YAML: files': 56,

@@ -12,7 +12,8 @@ export interface Kubectl {
 export function createKubectl(kubeconfig: string): Kubectl {
   const run = async (args: readonly string[], input: string) => {
     const child = spawn(programPath('kubectl'), [`--kubeconfig=${kubeconfig}`, ...args])
-    child.stdin.end(input)
+    // A program that reads no input may end before it is written.
+    child.stdin.on('error', () => {}).end(input)
     const ended = new Promise<number | null>((resolve, reject) => {
       child.once('error', reject)
       child.once('close', resolve)

@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import { eventually } from '../plugin/eventually.ts'
-import { answersTo } from './agent.ts'
-import { workload } from './objects/workload.ts'
+import { answersTo, scaleAgent } from './agent.ts'
+import { APP } from './images/names.ts'
+import { field } from './objects/fields.ts'
+import { workload, type WorkloadOptions } from './objects/workload.ts'
 import { hooksOf, restart } from './rollout.ts'
 import { answered, endedInTime, kube, lostNothing, observing, oneOf, PROVED, serving } from './scenario.ts'
 import { world } from './setup.ts'
@@ -12,8 +14,59 @@ const FALLBACK_MS = 5000
 /** The timeout is long, because a busy machine is slow to start a probe's program. */
 const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }
 
-const shell = (pod: string, command: string) =>
-  kube('exec', pod, '--container=app', '--', 'sh', '-c', command)
+const SICK = { exec: { command: ['test', '!', '-e', '/tmp/sick'] }, ...PROBE }
+/** How often each restart is played: `ROUNDS=10` is for docs/lab/runs.md. */
+const ROUNDS = Number(process.env['ROUNDS'] ?? 1)
+
+interface Restarts extends Partial<WorkloadOptions> {
+  readonly title: string
+  /** The container whose probe fails, and the file in `/tmp` that makes it fail; default: `sick` in the app. */
+  readonly sick?: readonly [container: string, file: string]
+  /** How often it fails; default once. */
+  readonly restarts?: number
+  /** The app does not answer, so its requests fail. Only the time of the restart counts. */
+  readonly isHung?: boolean
+}
+
+/** A hook that is as long as the sleep, unless it is answered with `drained`. */
+const UNROUTED = `case $(curl -fsS -m 4 -X POST "http://apisix-drain.apisix:8080/v1/prestop?\
+namespace=$POD_NAMESPACE&pod=$POD_NAME&container=beside&sleep=5s") in *'"result":"drained"'*) ;; *) sleep 5;; esac`
+const SIDECAR = {
+  name: 'beside',
+  image: APP,
+  imagePullPolicy: 'Never',
+  ports: [{ containerPort: 8081 }],
+  env: [
+    field('POD_NAME', 'metadata.name'),
+    field('POD_NAMESPACE', 'metadata.namespace'),
+    { name: 'PORT', value: '8081' },
+    { name: 'AT_TERM', value: 'exit' }
+  ],
+  livenessProbe: SICK,
+  lifecycle: { preStop: { exec: { command: ['sh', '-c', UNROUTED] } } }
+}
+const UNPROBED = { livenessProbe: SICK, readinessProbe: null }
+const HUNG = { livenessProbe: { httpGet: { path: '/', port: 8080 }, ...PROBE, timeoutSeconds: 1 } }
+
+const CASES: readonly Restarts[] = [
+  { title: 'at once, with a readiness probe' },
+  { title: 'at once, without a readiness probe', container: UNPROBED },
+  { title: 'hung, behind a plain sleep', arm: 'sleep', sick: ['app', 'hung'], isHung: true, container: HUNG },
+  { title: 'three seconds of start, with a readiness probe', startupMs: 3000 },
+  { title: 'three seconds of start, without a readiness probe', startupMs: 3000, container: UNPROBED },
+  { title: 'the app ignores SIGTERM for ten seconds', atTerm: '10s' },
+  {
+    title: 'a sidecar, ten times, and nothing is drained',
+    beside: [SIDECAR],
+    sick: ['beside', 'sick'],
+    restarts: 10
+  },
+  { title: 'two restarts in a row', restarts: 2 },
+  { title: 'a hung app, no later than by its sleep', sick: ['app', 'hung'], isHung: true, container: HUNG }
+]
+
+const shell = (pod: string, command: string, container = 'app') =>
+  kube('exec', pod, `--container=${container}`, '--', 'sh', '-c', command)
 const recordOf = (web: Workload, name: string) => {
   const found = web.pods().find(pod => pod.name === name)
   if (!found) throw new Error(`${name} was never seen`)
@@ -25,31 +78,51 @@ const isAskedAgain = (web: Workload, name: string) =>
 /** Ends that only a real kubelet causes, and pods without a replacement. */
 describe('pods that a kubelet restarts, or that are not replaced in time', () => {
   const side = together(4)
+  before(() => scaleAgent(world(), 2))
 
-  const restarted = observing(side, {
-    name: 'liveness',
-    options: {
-      exitsAtTerm: false,
-      container: { livenessProbe: { exec: { command: ['test', '!', '-e', '/tmp/sick'] }, ...PROBE } }
-    },
-    ends: 0,
-    async act(web) {
-      const name = oneOf(web)
-      await shell(name, ': > /tmp/sick')
-      const pod = recordOf(web, name)
-      await eventually('its container is restarted', () => pod.restarts === 1)
-      await eventually('it is ready again', () => serving(web).includes(pod))
-      await isAskedAgain(web, name)
-    }
-  })
-  it('a liveness probe fails: nothing fails, and the pod goes on under its uid', async () => {
-    const observed = await restarted()
-    lostNothing(observed)
-    endedInTime(observed, 0)
-    expect(observed.answers).to.deep.equal({ 'drained/barrier': 1 })
-    expect(observed.hooks).to.have.length(1)
-    expect(observed.hooks[0]?.ms).to.be.below(FALLBACK_MS + 1000)
-  })
+  // The time of a restart is compared with that behind a sleep in many rounds only.
+  for (const [index, one] of CASES.filter(({ isHung }) => ROUNDS > 1 || !isHung).entries()) {
+    const { title, sick = ['app', 'sick'], restarts = 1, isHung, ...options } = one
+    const rounds = Array.from({ length: ROUNDS }, (_, round) => {
+      const backAt: number[] = []
+      const seen = observing(side, {
+        name: `restart-${index}-${round}`,
+        options: { container: { livenessProbe: SICK }, ...options },
+        ends: 0,
+        async act(web) {
+          const pod = recordOf(web, oneOf(web))
+          const [container, file] = sick
+          while (pod.restarts < restarts) {
+            const next = pod.restarts + 1
+            // Right after a restart, an exec fails until the container runs.
+            const makeSick = () => shell(pod.name, `: > /tmp/${file}`, container)
+            await eventually('it is sick', async () => (await makeSick()) === '')
+            await eventually('its container is restarted', () => pod.restarts === next)
+            backAt.push(Date.now())
+          }
+          await eventually('it is ready again', () => serving(web).includes(pod))
+          await isAskedAgain(web, pod.name)
+        }
+      })
+      return async () => ({ ...(await seen()), backAt })
+    })
+    it(`a probe fails, nothing else does, and the pod goes on under its uid: ${title}`, async function () {
+      this.timeout(180_000 + ROUNDS * 60_000)
+      for (const round of rounds) {
+        const { backAt, ...observed } = await round()
+        const { hooks, answers } = observed
+        console.log(`      hooks ${hooks.map(({ ms }) => ms.toFixed(0)).join(', ')} ms`)
+        const after = hooks.map(({ at, ms }, time) => Math.round((backAt[time] ?? NaN) - at + ms))
+        console.log(`      restarted after ${after.join(', ')} ms`)
+        endedInTime(observed, 0)
+        expect(hooks).to.have.length(restarts)
+        if (isHung) continue
+        for (const { ms } of hooks) expect(ms).to.be.below(FALLBACK_MS + 1000)
+        lostNothing(observed)
+        expect(Object.keys(answers)).to.deep.equal([PROVED])
+      }
+    })
+  }
 
   // The probe succeeds while the file is empty or missing, and the app answers.
   const isWell = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']

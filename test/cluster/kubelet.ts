@@ -78,6 +78,8 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   localStorageCapacityIsolation: false,
   // A disk that is nearly full for other reasons must not evict pods here.
   evictionHard: { 'nodefs.available': '0%', 'imagefs.available': '0%', 'memory.available': '0%' },
+  // A container that restarts again and again waits for this time.
+  crashLoopBackOff: { maxContainerRestartPeriod: '1s' },
   imageGCHighThresholdPercent: 100,
   oomScoreAdj: 0,
   maxPods: 200

@@ -55,10 +55,7 @@ export function observing(side: Together, scenario: Scenario): () => Promise<Obs
 
 async function observe(scenario: Scenario): Promise<Observed> {
   const { name, options, ends, act, load = { answerMs: 100 }, listed, own } = scenario
-  const web = await world().run(
-    { name, arm: 'apisix-drain', replicas: 3, exitsAtTerm: true, ...options },
-    own
-  )
+  const web = await world().run({ name, arm: 'apisix-drain', replicas: 3, atTerm: 'exit', ...options }, own)
   try {
     const action = { ends, act: () => act(web), ...(listed !== undefined && { listed }) }
     return await underLoad(world(), web, action, load)

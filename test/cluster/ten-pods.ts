@@ -28,7 +28,7 @@ export function tenPods(): TenPods {
       name: 'web',
       arm: 'none',
       replicas: REPLICAS,
-      exitsAtTerm: true,
+      atTerm: 'exit',
       startupMs: STARTUP_MS
     })
   })

@@ -96,6 +96,8 @@ describe('feature: one of two agents leads', () => {
       await until('it leads', () => holder(rig) !== '')
       rig.end(old)
       const hook = callHook({ port: agent.port, from: old.ip })
+      const metrics = async () => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
+      await until('the hook is held', async () => (await metrics()).includes('apisix_drain_hook_waiting 1'))
       await rig.entryIs('sealed', old)
       const ended = agent.end('SIGTERM')
       await until('nobody holds the Lease', () => holder(rig) === '')

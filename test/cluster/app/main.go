@@ -30,12 +30,14 @@ type answer struct {
 }
 
 // POD_NAME, POD_IP and PORT are those of the pod. The app listens STARTUP_MS after its start. With AT_TERM=exit it drops accepted
-// requests at SIGTERM, as programs without a handler do. Otherwise it closes its listener and answers these requests first.
+// requests at SIGTERM, as programs without a handler do, and with a duration it first ignores the signal that long. Otherwise it closes
+// its listener and answers these requests first.
 func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	code := 0
-	if os.Getenv("AT_TERM") == "exit" {
+	ignored, err := time.ParseDuration(os.Getenv("AT_TERM"))
+	if err == nil || os.Getenv("AT_TERM") == "exit" {
 		code = exitTerm
 	}
 	delay, _ := strconv.Atoi(env("STARTUP_MS", "0"))
@@ -56,6 +58,7 @@ func main() {
 	}()
 	<-term
 	if code != 0 {
+		time.Sleep(ignored)
 		os.Exit(code)
 	}
 	// Shutdown also waits for connections on which no request has come yet, up to five seconds.
@@ -71,7 +74,7 @@ func env(name, otherwise string) string {
 	return otherwise
 }
 
-// handler reads the request, waits for `?ms=` milliseconds, and answers with the pod's name.
+// handler reads the request, waits for `?ms=` milliseconds, and answers with the pod's name. While the file /tmp/hung exists, no answer comes.
 func handler(pod string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		received, err := io.Copy(io.Discard, r.Body)
@@ -81,6 +84,9 @@ func handler(pod string) http.Handler {
 		}
 		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
 		time.Sleep(time.Duration(ms) * time.Millisecond)
+		for _, err := os.Stat("/tmp/hung"); err == nil; _, err = os.Stat("/tmp/hung") {
+			time.Sleep(100 * time.Millisecond)
+		}
 		w.Header().Set("content-type", "application/json")
 		w.Header().Set("x-pod", pod)
 		_ = json.NewEncoder(w).Encode(answer{pod, received, r.Method})

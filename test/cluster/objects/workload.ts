@@ -54,8 +54,11 @@ export interface WorkloadOptions {
   readonly graceSeconds?: number
   /** The Deployment's strategy; default: that of Kubernetes, 25 % surge and 25 % unavailable. */
   readonly strategy?: object
-  /** The app drops accepted requests at SIGTERM, as programs without a handler do. */
-  readonly exitsAtTerm?: boolean
+  /**
+   * What the app does at SIGTERM: `exit` drops accepted requests, as programs without a handler do; `finish` (default) answers them;
+   * a duration is how long it ignores the signal.
+   */
+  readonly atTerm?: string
   /** The time from the start of the app until it listens. */
   readonly startupMs?: number
   /** For the arm `apisix-drain-hook`: how the helper gets into the pod; default: an init container. */
@@ -121,7 +124,10 @@ const other = {
   resources: { requests: { cpu: '100m' } }
 }
 
-const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: WorkloadOptions): object => ({
+const appContainer = (
+  arm: Arm,
+  { atTerm = 'finish', startupMs = 0, container }: WorkloadOptions
+): object => ({
   name: 'app',
   image: APP,
   imagePullPolicy: 'Never',
@@ -131,7 +137,7 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
     field('POD_NAMESPACE', 'metadata.namespace'),
     field('POD_UID', 'metadata.uid'),
     field('POD_IP', 'status.podIP'),
-    { name: 'AT_TERM', value: exitsAtTerm ? 'exit' : 'finish' },
+    { name: 'AT_TERM', value: atTerm },
     { name: 'STARTUP_MS', value: String(startupMs) }
   ],
   readinessProbe: { httpGet: { path: '/', port: APP_PORT }, periodSeconds: 1 },
