@@ -56,7 +56,7 @@ const CASES: readonly Restarts[] = [
   { title: 'three seconds of start, without a readiness probe', startupMs: 3000, container: UNPROBED },
   { title: 'the app ignores SIGTERM for ten seconds', atTerm: '10s' },
   {
-    title: 'a sidecar, ten times, and nothing is drained',
+    title: 'a sidecar, ten times',
     beside: [SIDECAR],
     sick: ['beside', 'sick'],
     restarts: 10

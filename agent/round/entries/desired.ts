@@ -216,6 +216,8 @@ export function takePredecessors(
   const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
   if (!barrier || !knowsAddresses) return []
   const ended = barrier.takeInherited().filter(({ uid }) => !drains.has(uid) && !cluster.pods.get(uid))
-  cluster.pods.haveEnded(ended.flatMap(({ nodes }) => [...nodes.keys()].map(node => addressOf(node).host)))
+  const all = ended.flatMap(({ nodes }) => [...nodes.keys()].map(addressOf))
+  // An entry with a port is of a pod at its host's address, and a host does not end with it.
+  cluster.pods.haveEnded(all.flatMap(({ host, port }) => (port === undefined ? [host] : [])))
   return ended.flatMap(entry => predecessorOf(entry, cluster) ?? [])
 }

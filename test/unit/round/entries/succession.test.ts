@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import type { InheritedEntry } from '../../../../agent/gateway/barrier/desired-entry.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
-import type { EndpointFact, PodFact } from '../../../../agent/rules/drain/facts.ts'
+import type { EndpointFact, NodeKey, PodFact } from '../../../../agent/rules/drain/facts.ts'
 import { NO_SUCCESSORS } from '../../../../agent/rules/plan/successors.ts'
-import { createLingering, predecessorOf } from '../../../../agent/round/entries/desired.ts'
+import { createLingering, predecessorOf, takePredecessors } from '../../../../agent/round/entries/desired.ts'
 import { createSuccession } from '../../../../agent/round/entries/succession.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
@@ -226,5 +226,17 @@ describe('the pod of an inherited entry', () => {
     expect(began(PUT_AT - 1000)?.nodes).to.deep.equal([OLD])
     expect(began(PUT_AT - 999)).to.equal(undefined)
     expect(began(undefined)).to.equal(undefined)
+  })
+
+  it('has ended, and so has its address, unless that is its host’s', () => {
+    const ended: string[] = []
+    const known = clusterOf([web('b', B)]) as Parameters<typeof predecessorOf>[1]
+    const pods = { ...known.pods, haveEnded: (ips: Iterable<string>) => ended.push(...ips) }
+    const live = ['pods', 'endpointslices'].map(name => ({ name, state: 'live' }))
+    const nodes = new Map([...entry.nodes, ['192.168.0.7:8080' as NodeKey, {}]])
+    const cluster = { ...known, pods, parts: () => live }
+    const barrier = { takeInherited: () => [{ ...entry, nodes }] }
+    takePredecessors({ cluster, barrier } as unknown as Parameters<typeof takePredecessors>[0], new Map())
+    expect(ended).to.deep.equal([OLD])
   })
 })
