@@ -5,7 +5,7 @@ const NAMES = Object.keys(RESOURCES) as ResourceName[]
 /** It is created and never stored. */
 const REVIEW = resource('authorization.k8s.io', 'v1', 'SelfSubjectAccessReview')
 
-const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+const VERBS = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch']
 
 const subresources = (name: ResourceName): object[] => {
   const info = infoOf(name)
@@ -20,10 +20,7 @@ const subresources = (name: ResourceName): object[] => {
   })
   return [
     ...(info.status ? [part('status')] : []),
-    ...(info.scale ? [part('scale', { group: 'autoscaling', version: 'v1', kind: 'Scale' })] : []),
-    ...(name === 'pods'
-      ? [part('eviction', { group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] })]
-      : [])
+    ...(info.scale ? [part('scale', { group: 'autoscaling', version: 'v1', kind: 'Scale' })] : [])
   ]
 }
 

@@ -3,7 +3,7 @@ import { ApiError, forbidden, notFound } from './errors.ts'
 import type { Asked, FaultState } from './faults.ts'
 import { answerList } from './list.ts'
 import type { Handler, Request, Response } from './listener.ts'
-import { formOf, shaped } from './media.ts'
+import { mustAcceptJson } from './media.ts'
 import { respond, respondError } from './respond.ts'
 import { review } from './reviews.ts'
 import type { Store } from './store.ts'
@@ -40,8 +40,8 @@ async function startWatch(
   request: Request,
   response: Response
 ) {
-  const form = formOf(request.headers.accept)
-  const wanted = await parseWatch(api.store, target, query, form, api)
+  mustAcceptJson(request.headers.accept)
+  const wanted = await parseWatch(api.store, target, query, api)
   let running: { stop(): void } | undefined
   const stream = openWatchStream(response, api.faults, () => {
     running?.stop()
@@ -60,15 +60,15 @@ async function startWatch(
 }
 
 async function read(api: Api, target: Target, query: URLSearchParams, request: Request, response: Response) {
-  const form = formOf(request.headers.accept)
+  mustAcceptJson(request.headers.accept)
   if (target.name === undefined) {
     const { waitMs } = api
-    const list = await answerList(api.store, target, query, form, { waitMs, staleAt: api.faults.staleAt() })
+    const list = await answerList(api.store, target, query, { waitMs, staleAt: api.faults.staleAt() })
     return respond(response, 200, list)
   }
   const object = api.store.get(target.resource, target.namespace, target.name)
   if (!object) throw notFound(target.resource, target.name)
-  return respond(response, 200, shaped(object, form))
+  return respond(response, 200, object)
 }
 
 async function stored(

@@ -1,5 +1,5 @@
 import { ApiError, badRequest, continueExpired, invalid, tooLarge } from './errors.ts'
-import { listOf, type Form } from './media.ts'
+import { listOf } from './media.ts'
 import { matcher } from './selectors.ts'
 import type { Store } from './store.ts'
 import type { Target } from './target.ts'
@@ -68,7 +68,6 @@ export async function answerList(
   store: Store,
   target: Target,
   query: URLSearchParams,
-  form: Form,
   options: { readonly waitMs: number; readonly staleAt: number | undefined }
 ): Promise<object> {
   const labels = query.get('labelSelector') ?? ''
@@ -100,15 +99,10 @@ export async function answerList(
   const items = whole ? rest : rest.slice(0, limit)
   const last = items.at(-1)
   const more = last !== undefined && rest.length > items.length
-  return listOf(
-    target.resource,
-    items,
-    {
-      resourceVersion: `${version}`,
-      ...(more ? { continue: encode({ version, after: keyOf(last) }) } : {}),
-      // With a selector the API server does not count the remaining items.
-      ...(more && labels === '' && fields === '' ? { remainingItemCount: rest.length - items.length } : {})
-    },
-    form
-  )
+  return listOf(target.resource, items, {
+    resourceVersion: `${version}`,
+    ...(more ? { continue: encode({ version, after: keyOf(last) }) } : {}),
+    // With a selector the API server does not count the remaining items.
+    ...(more && labels === '' && fields === '' ? { remainingItemCount: rest.length - items.length } : {})
+  })
 }

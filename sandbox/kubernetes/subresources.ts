@@ -1,6 +1,4 @@
 import { notFound } from './errors.ts'
-import type { DeleteOptions } from './deletion.ts'
-import { wholeSeconds } from './deletion.ts'
 import type { Deployment } from './objects.ts'
 import { isFields } from './patch.ts'
 import type { Store } from './store.ts'
@@ -37,31 +35,4 @@ export function writeScale(store: Store, target: Target, scale: Readonly<Record<
     } as never
   })
   return readScale(store, target)
-}
-
-/** The eviction API: sets the condition DisruptionTarget, then deletes normally. There are no disruption budgets here. */
-export function evict(
-  store: Store,
-  { namespace, name = '' }: Target,
-  eviction: Readonly<Record<string, unknown>>
-): object {
-  if (!store.get('pods', namespace, name)) throw notFound('pods', name)
-  store.patchStatus('pods', namespace, name, {
-    conditions: [
-      {
-        type: 'DisruptionTarget',
-        status: 'True',
-        reason: 'EvictionByEvictionAPI',
-        message: 'Eviction API: evicting',
-        lastTransitionTime: wholeSeconds(store.now())
-      }
-    ]
-  })
-  store.delete(
-    'pods',
-    namespace,
-    name,
-    isFields(eviction.deleteOptions) ? (eviction.deleteOptions as DeleteOptions) : {}
-  )
-  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }
 }

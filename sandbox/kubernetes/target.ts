@@ -24,7 +24,7 @@ export function parseTarget(pathname: string): Target | undefined {
   return { resource: plural, namespace: scoped ? rest[1] : undefined, name, subresource }
 }
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete'
 
 /** The RBAC verb of a request. */
 export function verbOf(method: string, target: Pick<Target, 'name'>, watch: boolean): Verb | undefined {
@@ -39,7 +39,7 @@ export function verbOf(method: string, target: Pick<Target, 'name'>, watch: bool
     case 'PATCH':
       return 'patch'
     case 'DELETE':
-      return target.name === undefined ? 'deletecollection' : 'delete'
+      return target.name === undefined ? undefined : 'delete'
     default:
       return undefined
   }

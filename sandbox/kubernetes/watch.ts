@@ -1,7 +1,6 @@
 import type { Change } from './history.ts'
 import { invalid, tooOld } from './errors.ts'
 import { parseVersion, reach } from './list.ts'
-import { shaped, type Form } from './media.ts'
 import type { KubeObject } from './objects.ts'
 import { apiVersionOf, infoOf, type ResourceName } from './resources.ts'
 import { matcher, type Match } from './selectors.ts'
@@ -11,7 +10,6 @@ import type { Target } from './target.ts'
 interface WatchRequest {
   readonly resource: ResourceName
   readonly match: Match
-  readonly form: Form
   /** The start of the watch: first all present objects (`current`), or after a version. */
   readonly from:
     | { readonly kind: 'current'; readonly endMarker: boolean }
@@ -37,7 +35,6 @@ export async function parseWatch(
   store: Store,
   target: Target,
   query: URLSearchParams,
-  form: Form,
   options: { readonly old: boolean; readonly waitMs: number }
 ): Promise<WatchRequest> {
   const version = parseVersion(query.get('resourceVersion'))
@@ -63,7 +60,6 @@ export async function parseWatch(
       labels: query.get('labelSelector') ?? '',
       fields: target.name ? `metadata.name=${target.name}` : (query.get('fieldSelector') ?? '')
     }),
-    form,
     from:
       initial || (sendInitialEvents === null && !version)
         ? { kind: 'current', endMarker: initial && bookmarks }
@@ -93,8 +89,7 @@ function seenBy(
 
 /** One JSON text per stored version, however many watchers get it. */
 const texts = new WeakMap<KubeObject, string>()
-function text(object: KubeObject, form: Form): string {
-  if (form === 'metadata') return JSON.stringify(shaped(object, form))
+function text(object: KubeObject): string {
   const known = texts.get(object)
   if (known !== undefined) return known
   const fresh = JSON.stringify(object)
@@ -111,7 +106,7 @@ export function runWatch(
   sink: Sink,
   bookmarkEveryMs: number
 ): { stop(): void } {
-  const { resource, match, form, from } = request
+  const { resource, match, from } = request
   const info = infoOf(resource)
   const bookmark = (version = store.version(), annotations?: Record<string, string>) => {
     const metadata = {
@@ -119,11 +114,8 @@ export function runWatch(
       creationTimestamp: null,
       ...(annotations ? { annotations } : {})
     }
-    const type =
-      form === 'metadata'
-        ? { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' }
-        : { kind: info.kind, apiVersion: apiVersionOf(info) }
-    sink.send(line('BOOKMARK', JSON.stringify({ ...type, metadata })))
+    const bookmarked = { kind: info.kind, apiVersion: apiVersionOf(info), metadata }
+    sink.send(line('BOOKMARK', JSON.stringify(bookmarked)))
   }
 
   let stop = () => {}
@@ -133,7 +125,7 @@ export function runWatch(
     for (const [i, object] of objects.entries()) {
       if (i > 0 && i % AT_ONCE === 0) await sink.sent()
       if (stopped) return
-      sink.send(line('ADDED', text(object, form)))
+      sink.send(line('ADDED', text(object)))
     }
     if (from.kind === 'current' && from.endMarker) bookmark(version, { 'k8s.io/initial-events-end': 'true' })
     stop = follow(version)
@@ -149,7 +141,7 @@ export function runWatch(
       // A watch from a future version stays silent until the store reaches that version, as in Kubernetes.
       if (change.resource !== resource || change.version <= start) return
       const event = seenBy(match, change)
-      if (event) sink.send(line(event.type, text(event.object, form)))
+      if (event) sink.send(line(event.type, text(event.object)))
     }
     for (const change of missed) deliver(change)
     const unsubscribe = store.onAnyChange(deliver)

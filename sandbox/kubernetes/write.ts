@@ -4,12 +4,11 @@ import type { Request, Response } from './listener.ts'
 import type { Draft, KubeObject, OpaqueObject } from './objects.ts'
 import { isFields, mergePatch } from './patch.ts'
 import { strategicMerge } from './patch-strategic.ts'
-import { infoOf, type ResourceName } from './resources.ts'
+import { infoOf } from './resources.ts'
 import { bodyOf, respond } from './respond.ts'
-import { matcher } from './selectors.ts'
 import type { Store } from './store.ts'
 import type { Target, Verb } from './target.ts'
-import { evict, readScale, writeScale } from './subresources.ts'
+import { readScale, writeScale } from './subresources.ts'
 
 type Fields = Record<string, unknown>
 type Body = Draft<OpaqueObject>
@@ -116,18 +115,6 @@ function deleteOptions(text: string, query: URLSearchParams): DeleteOptions {
   return { ...(seconds === null ? {} : { gracePeriodSeconds: Number(seconds) }), ...given }
 }
 
-function deleteMany(
-  store: Store,
-  resource: ResourceName,
-  objects: readonly KubeObject[],
-  how: DeleteOptions
-): void {
-  for (const { metadata } of objects)
-    // This object may be gone already, because the deletion of its owner has deleted it.
-    if (store.get(resource, metadata.namespace, metadata.name))
-      store.delete(resource, metadata.namespace, metadata.name, how)
-}
-
 /** Everything that is not a plain read: the verbs that write, and the subresources. */
 export async function write(
   { store }: { readonly store: Store },
@@ -150,8 +137,6 @@ export async function write(
       writeScale(store, target, patch(readScale(store, target), parse(text)) as Fields)
     )
   }
-  if (subresource === 'eviction' && resource === 'pods' && verb === 'create')
-    return respond(response, 201, evict(store, target, isFields(parse(text)) ? (parse(text) as Fields) : {}))
   if (subresource !== undefined && !(subresource === 'status' && infoOf(resource).status))
     throw new ApiError(404, 'NotFound', 'the server could not find the requested resource')
 
@@ -172,22 +157,6 @@ export async function write(
     case 'delete': {
       const last = store.delete(resource, namespace, name, { ...deleteOptions(text, query), dryRun })
       return respond(response, 200, last)
-    }
-    case 'deletecollection': {
-      const match = matcher(resource, {
-        namespace,
-        labels: query.get('labelSelector') ?? '',
-        fields: query.get('fieldSelector') ?? ''
-      })
-      const doomed = store.snapshot(resource).filter(match)
-      deleteMany(store, resource, doomed, deleteOptions(text, query))
-      return respond(response, 200, {
-        kind: 'Status',
-        apiVersion: 'v1',
-        metadata: {},
-        status: 'Success',
-        code: 200
-      })
     }
     case 'get':
     case 'list':

@@ -30,7 +30,7 @@ export const BUDGET: Figures = {
   'page: files': 31,
   'plugin: lines': 7138,
   'plugin: files': 38,
-  'sandbox: lines': 11582,
+  'sandbox: lines': 11485,
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
@@ -38,7 +38,7 @@ export const BUDGET: Figures = {
   'tests: files': 408,
   'tests in YAML: lines': 6454,
   'tests in YAML: files': 56,
-  'Markdown: bytes': 237443,
+  'Markdown: bytes': 237411,
   settings: 37,
   metrics: 31,
   'words in the glossary': 18
