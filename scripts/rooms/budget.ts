@@ -34,11 +34,11 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 46839,
+  'tests: lines': 46835,
   'tests: files': 408,
   'tests in YAML: lines': 6454,
   'tests in YAML: files': 56,
-  'Markdown: bytes': 237411,
+  'Markdown: bytes': 237409,
   settings: 37,
   metrics: 31,
   'words in the glossary': 18

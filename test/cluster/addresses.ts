@@ -10,10 +10,14 @@ export interface HostAddresses {
   readonly address: string
   readonly pods: string
   readonly kubeletPort: number
+  readonly taints?: readonly object[]
 }
 
-/** Two hosts, so that a test can drain one of them. */
+const TAINTS = [{ key: 'trouble', effect: 'NoSchedule' }]
+
+/** Two hosts, so that a test can drain one of them, and one for pods that tolerate trouble. */
 export const HOSTS: readonly HostAddresses[] = [
   { name: 'host-a', address: '10.80.0.11', pods: '10.81.1.0/24', kubeletPort: 10_250 },
-  { name: 'host-b', address: '10.80.0.12', pods: '10.81.2.0/24', kubeletPort: 10_251 }
+  { name: 'host-b', address: '10.80.0.12', pods: '10.81.2.0/24', kubeletPort: 10_251 },
+  { name: 'host-c', address: '10.80.0.13', pods: '10.81.3.0/24', kubeletPort: 10_252, taints: TAINTS }
 ]

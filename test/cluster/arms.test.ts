@@ -12,22 +12,12 @@ const ANSWER_MS = 300
 describe('ends of pods under load, without an agent', () => {
   const [atOnce, oneByOne] = [together(3), together(1)]
   const load = { answerMs: ANSWER_MS }
-  before(async function () {
-    this.timeout(180_000)
-    await scaleAgent(world(), 0)
-  })
+  before(() => scaleAgent(world(), 0))
 
-  for (const [index, { title, options, ends, act, alone }] of ENDS.filter(
-    ({ compared }) => compared
-  ).entries()) {
-    const side = alone ? oneByOne : atOnce
-    const none = observing(side, {
-      name: `none-${index}`,
-      options: { ...options, arm: 'none' },
-      ends,
-      act,
-      load
-    })
+  for (const [index, end] of ENDS.filter(({ compared }) => compared).entries()) {
+    const { title, ends, act, alone } = end
+    const options = { ...end.options, arm: 'none' } as const
+    const none = observing(alone ? oneByOne : atOnce, { name: `none-${index}`, options, ends, act, load })
 
     it(`loses requests without a hook: ${title}`, async () => {
       const observed = await none()

@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { APP } from './images/names.ts'
 import { NAMESPACE } from './objects/workload.ts'
-import { restart } from './rollout.ts'
-import { finish, kube, midway, oneOf, scale, type Scenario } from './scenario.ts'
+import { finish, kube, oneOf, restart, scale, type Scenario } from './scenario.ts'
 import { world } from './setup.ts'
 
 /** A way in which pods end while other pods serve, or soon begin to serve: no request needs to fail. */
@@ -22,14 +21,14 @@ const ALL: readonly End[] = [
     options: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } } },
     ends: 3,
     compared: true,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'a rolling update of the only pod',
     options: { replicas: 1 },
     ends: 1,
     compared: true,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title:
@@ -41,7 +40,7 @@ const ALL: readonly End[] = [
       pod: { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' }
     },
     ends: 2,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'scaling from ten to one',
@@ -72,7 +71,7 @@ const ALL: readonly End[] = [
     title: 'a StatefulSet: the same names, new addresses',
     options: { kind: 'StatefulSet' },
     ends: 3,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'scaling from one to ten and back',
@@ -109,32 +108,32 @@ const ALL: readonly End[] = [
       ]
     },
     ends: 3,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'an image without a shell, by the helper',
     options: { arm: 'apisix-drain-hook' },
     ends: 3,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'the helper from an image volume, with no init container',
     options: { arm: 'apisix-drain-hook', helperFrom: 'image volume' },
     ends: 3,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'the app is a native sidecar, with the hook on it, beside a container that ends at once',
     options: { asSidecar: true },
     ends: 3,
-    act: web => restart(world(), web)
+    act: web => restart(web)
   },
   {
     title: 'the controller manager restarted in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
     alone: true,
-    act: web => midway(web, () => world().cluster.controlPlane.restartControllerManager())
+    act: web => restart(web, () => world().cluster.controlPlane.restartControllerManager())
   },
   {
     title: 'the agent updated in the middle of a rolling update',
@@ -145,7 +144,7 @@ const ALL: readonly End[] = [
     async act(web) {
       const agent = ['deployment/apisix-drain', '--namespace=apisix'] as const
       await world().kube('rollout', 'restart', ...agent)
-      await restart(world(), web)
+      await restart(web)
       await world().kube('rollout', 'status', ...agent, '--timeout=120s')
     }
   }
@@ -157,7 +156,7 @@ export const API_SERVER_RESTARTS: End = {
   options: { replicas: 6 },
   ends: 6,
   alone: true,
-  act: web => midway(web, () => world().cluster.controlPlane.restartApiServer())
+  act: web => restart(web, () => world().cluster.controlPlane.restartApiServer())
 }
 
 /** First the scenarios that can run side by side, then the others. */

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { putObject, type AdminAccess } from '../../sandbox/owner/put.ts'
+import { Barrier } from '../plugin/barrier.ts'
 import { eventually } from '../plugin/eventually.ts'
 import type { ControlPlane } from './control-plane.ts'
-import { ADMIN_PORT, FOLLOW_PORT, PROXY_PORT } from './gateway/ports.ts'
+import { ADMIN_PORT, BARRIER_PORT, FOLLOW_PORT, PROXY_PORT } from './gateway/ports.ts'
 import type { Kubectl } from './kubectl.ts'
 import { GATEWAY_NAMESPACE, gatewayObjects } from './objects/gateways.ts'
 
@@ -13,6 +14,8 @@ export interface Gateways {
   readonly writes: string
   /** The base URL of each gateway. */
   readonly proxies: readonly string[]
+  /** The Barrier API of the first one. */
+  readonly barrier: Barrier
 }
 
 const REPLICAS = 2
@@ -42,5 +45,10 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
   })
   const gateways = await addresses('app.kubernetes.io/name=apisix')
   const writes = `http://${store}:${FOLLOW_PORT}`
-  return { admin, writes, proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`) }
+  return {
+    admin,
+    writes,
+    proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`),
+    barrier: new Barrier(`http://${gateways[0]}:${BARRIER_PORT}`, keys.barrierToken)
+  }
 }

@@ -70,15 +70,8 @@ describe('getting started by the README', () => {
     symlinkSync(join(import.meta.dirname, 'apisix-chart'), join(folder, 'apisix/apisix'))
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
     // Helm does not wait for pods. The README's commands select pods by a label, which the pods of the last release have too.
-    await world().kube(
-      'wait',
-      'pod',
-      '-l',
-      'app.kubernetes.io/name=apisix-drain',
-      IN_NAMESPACE,
-      '--for=delete',
-      '--timeout=2m'
-    )
+    const agents = '-l app.kubernetes.io/name=apisix-drain'
+    await shell(`kubectl wait pod ${agents} ${IN_NAMESPACE} --for=delete --timeout=2m`)
     await world().kube('delete', 'secret', 'apisix-drain', 'apisix-drain-token', IN_NAMESPACE)
     // An agent that was uninstalled may have left its Lease. A new cluster has no Lease.
     await world().kube('delete', 'lease', 'apisix-drain', IN_NAMESPACE, '--ignore-not-found')

@@ -3,11 +3,9 @@ import { eventually } from '../plugin/eventually.ts'
 import { installAgent } from './agent.ts'
 import { APP, HELPER } from './images/names.ts'
 import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
-import { restart } from './rollout.ts'
-import { answered, endedInTime, kube, lostNothing, observing, PROVED } from './scenario.ts'
+import { answered, endedInTime, kube, lostNothing, observing, PROVED, restart } from './scenario.ts'
 import { world } from './setup.ts'
 import { together, type Together } from './together.ts'
-import type { Workload } from './world.ts'
 
 const [REPOSITORY, TAG] = HELPER.split(':')
 const FALLBACK_MS = 5000
@@ -31,12 +29,9 @@ const BESIDE = [
   env: Object.entries({ PORT: String(port), AT_TERM: 'exit' }).map(([name, value]) => ({ name, value }))
 }))
 
-const update = (web: Workload) => restart(world(), web)
-
 /** Injects hooks by a policy or a webhook while the tests run. The next suite installs the agent with its own values. */
 function injecting(way: 'policy' | 'webhook'): void {
-  before(async function () {
-    this.timeout(180_000)
+  before(async () => {
     await installAgent(world(), { ...VALUES, [`injection.${way}.enabled`]: true })
     await kube('label', 'namespace', NAMESPACE, `${LABEL}=true`)
     const tried = ['run', 'tried', '--image=none', '--port=1', '--dry-run=server', '--output=json'] as const
@@ -55,7 +50,7 @@ function areAddedTo(
   const { replicas = 3, beside = [] } = options
   const load = { answerMs: 100, rate: replicas > 3 ? 250 : 100 }
   const scenario = { name, options: { ...options, replicas, arm: 'none' as const }, ends: replicas, load }
-  const seen = observing(side, { ...scenario, act: update })
+  const seen = observing(side, { ...scenario, act: web => restart(web) })
   it(`are added to ${what}, and lose no request`, async () => {
     const observed = await seen()
     lostNothing(observed)
@@ -87,7 +82,7 @@ describe('hooks injected by the policy', () => {
     options: { replicas: 2 },
     ends: 2,
     async act(web) {
-      await update(web)
+      await restart(web)
       const pods = await kube('get', 'pods', '--selector=app=own-hook', '--output=json')
       expect(pods).to.include('curl').and.not.include('apisix-drain-hook')
     }

@@ -1,14 +1,22 @@
 import { expect } from 'chai'
+import { createKinds } from '../install/controller.ts'
 import { answers, doctor, installAgent } from './agent.ts'
+import { leads, start, stopAll, WITHOUT_PLUGIN } from './controller/scenarios.ts'
 import { NAMESPACE } from './objects/workload.ts'
 import { underLoad } from './rollout.ts'
+import { answered, endedInTime, observing } from './scenario.ts'
 import { world } from './setup.ts'
+import { together } from './together.ts'
 import type { Workload } from './world.ts'
 
 /** The steps of an operator, in order. The gateways' objects are like those of the official chart. */
 describe('the chart on the cluster', () => {
   let web: Workload
-  after(() => web?.remove())
+  const withoutPlugin = observing(together(1), WITHOUT_PLUGIN)
+  after(async () => {
+    await stopAll()
+    await web?.remove()
+  })
 
   const endOne = () =>
     underLoad(world(), web, {
@@ -19,10 +27,12 @@ describe('the chart on the cluster', () => {
       }
     })
 
-  it('is ready without the plugin', () => installAgent(world()))
+  it('is ready without the plugin', async () => {
+    const options = { name: 'first', arm: 'apisix-drain', replicas: 2 } as const
+    ;[web] = await Promise.all([world().run(options), installAgent(world())])
+  })
 
   it('answers its first hook', async () => {
-    web = await world().run({ name: 'first', arm: 'apisix-drain', replicas: 2 })
     const { load, ended } = await endOne()
     expect(ended.length).to.equal(1)
     expect(load.failed, JSON.stringify(load.failures)).to.equal(0)
@@ -34,6 +44,15 @@ describe('the chart on the cluster', () => {
     const said = await doctor(world())
     expect(said).to.match(/\n\d+ ok, 1 warnings?, 0 failed: the agent can work here\n$/)
     expect(said).to.match(/^warn +barrier: .*the plugin is not used/m)
+  })
+
+  it(`ends every pod in time, beside the real ingress controller: ${WITHOUT_PLUGIN.title}`, async () => {
+    await createKinds(world().cluster.controlPlane)
+    await world().kube('wait', 'crd', '--all', '--for=condition=Established', '--timeout=60s')
+    await leads(start())
+    const observed = await withoutPlugin()
+    endedInTime(observed, WITHOUT_PLUGIN.ends)
+    answered(observed, 'drained/observed')
   })
 
   it('proves by the barrier once the plugin is configured', async () => {

@@ -4,8 +4,18 @@ import { answersTo, scaleAgent } from './agent.ts'
 import { APP } from './images/names.ts'
 import { field } from './objects/fields.ts'
 import { workload, type WorkloadOptions } from './objects/workload.ts'
-import { hooksOf, restart } from './rollout.ts'
-import { answered, endedInTime, kube, lostNothing, observing, oneOf, PROVED, serving } from './scenario.ts'
+import { hooksOf } from './rollout.ts'
+import {
+  answered,
+  endedInTime,
+  kube,
+  lostNothing,
+  observing,
+  oneOf,
+  PROVED,
+  restart,
+  serving
+} from './scenario.ts'
 import { world } from './setup.ts'
 import { together } from './together.ts'
 import type { Workload } from './world.ts'
@@ -48,19 +58,15 @@ const SIDECAR = {
 const UNPROBED = { livenessProbe: SICK, readinessProbe: null }
 const HUNG = { livenessProbe: { httpGet: { path: '/', port: 8080 }, ...PROBE, timeoutSeconds: 1 } }
 
+/** The longest one first, so that the others run beside it. */
 const CASES: readonly Restarts[] = [
+  { title: 'a sidecar, ten times', beside: [SIDECAR], sick: ['beside', 'sick'], restarts: 10 },
   { title: 'at once, with a readiness probe' },
   { title: 'at once, without a readiness probe', container: UNPROBED },
   { title: 'hung, behind a plain sleep', arm: 'sleep', sick: ['app', 'hung'], isHung: true, container: HUNG },
   { title: 'three seconds of start, with a readiness probe', startupMs: 3000 },
   { title: 'three seconds of start, without a readiness probe', startupMs: 3000, container: UNPROBED },
   { title: 'the app ignores SIGTERM for ten seconds', atTerm: '10s' },
-  {
-    title: 'a sidecar, ten times',
-    beside: [SIDECAR],
-    sick: ['beside', 'sick'],
-    restarts: 10
-  },
   { title: 'two restarts in a row', restarts: 2 },
   { title: 'a hung app, no later than by its sleep', sick: ['app', 'hung'], isHung: true, container: HUNG }
 ]
@@ -75,6 +81,22 @@ const recordOf = (web: Workload, name: string) => {
 const isAskedAgain = (web: Workload, name: string) =>
   eventually(`${name} gets requests again`, async () => (await web.ask()) === name)
 
+/** One pod on each host that it may use. A host that is cordoned does not count. */
+const SPREAD = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' }
+const ON_EVERY_HOST = {
+  tolerations: [{ key: 'trouble', operator: 'Exists' }],
+  topologySpreadConstraints: [
+    { ...SPREAD, nodeTaintsPolicy: 'Honor', labelSelector: { matchLabels: { app: 'evicted' } } }
+  ]
+}
+/** There is always too little memory. Only a kubelet with this isolation reads about disks, and without that its eviction ends early. */
+const SHORT_OF_MEMORY = {
+  localStorageCapacityIsolation: true,
+  evictionSoft: { 'memory.available': '99%' },
+  evictionSoftGracePeriod: { 'memory.available': '1s' },
+  evictionMaxPodGracePeriod: 30
+}
+
 /** Ends that only a real kubelet causes, and pods without a replacement. */
 describe('pods that a kubelet restarts, or that are not replaced in time', () => {
   const side = together(4)
@@ -83,39 +105,46 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
   // The time of a restart is compared with that behind a sleep in many rounds only.
   for (const [index, one] of CASES.filter(({ isHung }) => ROUNDS > 1 || !isHung).entries()) {
     const { title, sick = ['app', 'sick'], restarts = 1, isHung, ...options } = one
+    const [container, file] = sick
     const rounds = Array.from({ length: ROUNDS }, (_, round) => {
       const backAt: number[] = []
+      const denied = new Set<number | undefined>()
       const seen = observing(side, {
         name: `restart-${index}-${round}`,
         options: { container: { livenessProbe: SICK }, ...options },
         ends: 0,
         async act(web) {
           const pod = recordOf(web, oneOf(web))
-          const [container, file] = sick
           while (pod.restarts < restarts) {
             const next = pod.restarts + 1
             // Right after a restart, an exec fails until the container runs.
             const makeSick = () => shell(pod.name, `: > /tmp/${file}`, container)
             await eventually('it is sick', async () => (await makeSick()) === '')
-            await eventually('its container is restarted', () => pod.restarts === next)
+            await eventually('its container is restarted', async () => {
+              const { entries } = await world().gateways.barrier.state()
+              for (const { uid, port } of entries) if (uid === pod.uid) denied.add(port)
+              return pod.restarts === next
+            })
             backAt.push(Date.now())
           }
           await eventually('it is ready again', () => serving(web).includes(pod))
           await isAskedAgain(web, pod.name)
         }
       })
-      return async () => ({ ...(await seen()), backAt })
+      return async () => ({ ...(await seen()), backAt, denied })
     })
     it(`a probe fails, nothing else does, and the pod goes on under its uid: ${title}`, async function () {
       this.timeout(180_000 + ROUNDS * 60_000)
       for (const round of rounds) {
-        const { backAt, ...observed } = await round()
+        const { backAt, denied, ...observed } = await round()
         const { hooks, answers } = observed
         console.log(`      hooks ${hooks.map(({ ms }) => ms.toFixed(0)).join(', ')} ms`)
         const after = hooks.map(({ at, ms }, time) => Math.round((backAt[time] ?? NaN) - at + ms))
         console.log(`      restarted after ${after.join(', ')} ms`)
         endedInTime(observed, 0)
         expect(hooks).to.have.length(restarts)
+        // An entry without a port covers the whole pod.
+        expect([...denied]).to.deep.equal([container === 'app' ? undefined : 8081])
         if (isHung) continue
         for (const { ms } of hooks) expect(ms).to.be.below(FALLBACK_MS + 1000)
         lostNothing(observed)
@@ -123,6 +152,29 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
       }
     })
   }
+
+  const evicted = observing(side, {
+    name: 'evicted',
+    options: { pod: ON_EVERY_HOST },
+    ends: 0,
+    async act(web) {
+      const host = world().cluster.kubelets.at(-1)
+      const there = ['--selector=app=evicted', `--field-selector=spec.nodeName=${host?.name}`]
+      // The pod that replaces it must start elsewhere.
+      await kube('cordon', host?.name ?? '')
+      await host?.restart(SHORT_OF_MEMORY)
+      await kube('wait', 'pod', ...there, '--for=jsonpath={.status.reason}=Evicted', '--timeout=90s')
+      await host?.restart()
+      await eventually('it is replaced', () => serving(web).length === 3)
+    }
+  })
+  it('a kubelet evicts a pod, with a grace: nothing fails, and its hook is answered', async () => {
+    const observed = await evicted()
+    lostNothing(observed)
+    answered(observed, PROVED)
+    expect(observed.hooks).to.have.length(1)
+    for (const { ms } of observed.hooks) expect(ms).to.be.below(FALLBACK_MS)
+  })
 
   // The probe succeeds while the file is empty or missing, and the app answers.
   const isWell = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']
@@ -156,7 +208,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
     options: { replicas: 2, strategy: { type: 'Recreate' } },
     ends: 2,
     async act(web) {
-      await restart(world(), web)
+      await restart(web)
       emptiedAt = web.emptiedAt()
     }
   })

@@ -12,6 +12,8 @@ export interface Kubelet {
   readonly log: string
   /** The folder of the pods' logs: a folder `namespace_name_uid` for each existing pod, with a folder for each container. */
   readonly podLogs: string
+  /** Its pods go on. @param more more fields of its configuration */
+  restart(more?: object): Promise<void>
   stop(): Promise<void>
 }
 
@@ -32,31 +34,41 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const file = (part: string) => join(folder, part)
   mkdirSync(podLogsOf(options))
   writeFileSync(file('resolv.conf'), '')
-  writeFileSync(file('kubelet.json'), JSON.stringify(config(options)))
-  const kubelet = startDaemon(
-    `kubelet of ${name}`,
-    file('kubelet.log'),
-    programPath('kubelet'),
-    [
-      `--config=${file('kubelet.json')}`,
-      `--kubeconfig=${options.kubeconfig}`,
-      `--hostname-override=${name}`,
-      `--node-ip=${options.address}`,
-      `--root-dir=${file('kubelet')}`,
-      `--cert-dir=${file('kubelet/pki')}`,
-      '--v=2',
-      // Logs the calls and returns of preStop hooks.
-      '--vmodule=kuberuntime_container=3'
-    ],
-    { cgroup: options.cgroups.system }
-  )
-  await ready(kubelet, () => options.isReady(name))
-  return { name, log: kubelet.log, podLogs: podLogsOf(options), stop: () => kubelet.stop() }
+  const args = [
+    `--config=${file('kubelet.json')}`,
+    `--kubeconfig=${options.kubeconfig}`,
+    `--hostname-override=${name}`,
+    `--node-ip=${options.address}`,
+    `--root-dir=${file('kubelet')}`,
+    `--cert-dir=${file('kubelet/pki')}`,
+    '--v=2',
+    // Logs the calls and returns of preStop hooks.
+    '--vmodule=kuberuntime_container=3'
+  ]
+  const start = async (more = {}) => {
+    writeFileSync(file('kubelet.json'), JSON.stringify({ ...config(options), ...more }))
+    const daemon = startDaemon(`kubelet of ${name}`, file('kubelet.log'), programPath('kubelet'), args, {
+      cgroup: options.cgroups.system
+    })
+    await ready(daemon, () => options.isReady(name))
+    return daemon
+  }
+  let kubelet = await start()
+  return {
+    name,
+    log: kubelet.log,
+    podLogs: podLogsOf(options),
+    async restart(more) {
+      await kubelet.stop()
+      kubelet = await start(more)
+    },
+    stop: () => kubelet.stop()
+  }
 }
 
 const podLogsOf = ({ folder }: Pick<KubeletOptions, 'folder'>): string => join(folder, 'pods')
 
-const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOptions): object => ({
+const config = ({ cgroups, folder, address, kubeletPort, socket, taints }: KubeletOptions): object => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
   address,
@@ -82,5 +94,6 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   crashLoopBackOff: { maxContainerRestartPeriod: '1s' },
   imageGCHighThresholdPercent: 100,
   oomScoreAdj: 0,
-  maxPods: 200
+  maxPods: 200,
+  registerWithTaints: taints
 })

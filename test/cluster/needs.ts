@@ -31,18 +31,7 @@ export function missing(): readonly string[] {
 }
 
 const canUnshare = (): boolean =>
-  spawnSync('unshare', [
-    '--mount',
-    '--net',
-    '--pid',
-    '--fork',
-    '--mount-proc',
-    'ip',
-    'link',
-    'set',
-    'lo',
-    'up'
-  ]).status === 0
+  spawnSync('unshare', '--mount --net --pid --fork --mount-proc ip link set lo up'.split(' ')).status === 0
 
 function cgroups(): readonly string[] {
   if (existsSync('/sys/fs/cgroup/cgroup.controllers')) {

@@ -20,8 +20,6 @@ export interface Observed {
   readonly goneSeconds: number
   /** The pods that have ended. */
   readonly ended: readonly PodRecord[]
-  /** For each ended pod, ms from its deletion to the first write of the upstream without it. A pod without such a write has no value. */
-  readonly writtenMs: readonly number[]
   /** The agents' answers to these pods during the action. */
   readonly answers: Answers
 }
@@ -74,9 +72,6 @@ export async function underLoad(
       seconds: (done - begun) / 1000,
       goneSeconds: (last - begun) / 1000,
       ended,
-      writtenMs: ended
-        .flatMap(({ address = '', endingAt = NaN }) => (workload.removedAt(address) ?? NaN) - endingAt)
-        .filter(ms => ms > 0),
       answers: more(answersBefore, await answersTo(world, name))
     }
   } finally {
@@ -95,12 +90,6 @@ const more = (before: Answers, after: Answers): Answers =>
 /** Returns the hooks of a workload that have returned. */
 export const hooksOf = ({ cluster }: World, name: string): readonly HookCall[] =>
   hooksIn(cluster.kubelets.map(({ log }) => log)).filter(({ pod }) => pod.startsWith(`${NAMESPACE}/${name}-`))
-
-/** `kubectl rollout restart`; resolves when the new pods are available. */
-export async function restart({ kube }: World, { target }: Workload): Promise<void> {
-  await kube('rollout', 'restart', target, `--namespace=${NAMESPACE}`)
-  await kube('rollout', 'status', target, `--namespace=${NAMESPACE}`, '--timeout=120s')
-}
 
 /** Returns a summary for the log, in one line. */
 export const inWords = ({ load, hooks, seconds, goneSeconds, ended, answers }: Observed): string => {

@@ -21,10 +21,11 @@ export async function scale(web: Workload, replicas: number): Promise<void> {
 }
 
 export const begin = (web: Workload) => kube('rollout', 'restart', web.target)
+/** Resolves when the new pods are available. */
 export const finish = (web: Workload) => kube('rollout', 'status', web.target, '--timeout=120s')
 
-/** Runs `what` in the middle of a rolling update. */
-export async function midway(web: Workload, what: () => Promise<unknown>): Promise<void> {
+/** A rolling update, with `what` in the middle of it. */
+export async function restart(web: Workload, what: () => Promise<unknown> = async () => {}): Promise<void> {
   await begin(web)
   await what()
   await finish(web)

@@ -16,23 +16,11 @@ import { world } from './setup.ts'
 import { together } from './together.ts'
 
 describe('ends of pods under load, with apisix-drain', () => {
-  const [atOnce, oneByOne, graces] = [together(3), together(1), together(4)]
+  const [atOnce, oneByOne] = [together(3), together(1)]
   before(() => scaleAgent(world(), 2))
 
-  for (const [index, { title, options = {}, ends, act, alone, uncounted }] of ENDS.entries()) {
-    const side = alone ? oneByOne : atOnce
-    const seen = observing(side, { name: `scenario-${index}`, options, ends, act })
-    it(`loses no request: ${title}`, async () => {
-      const observed = await seen()
-      lostNothing(observed)
-      endedInTime(observed, ends)
-      expect(observed.hooks.length).to.be.at.least(ends)
-      if (!uncounted) answered(observed, PROVED)
-    })
-  }
-
-  for (const grace of [0, 1, 5, 30]) {
-    const seen = observing(graces, {
+  for (const grace of [0, 1, 5]) {
+    const seen = observing(atOnce, {
       name: `grace-${grace}`,
       options: { graceSeconds: grace || 30 },
       ends: 1,
@@ -46,6 +34,18 @@ describe('ends of pods under load, with apisix-drain', () => {
       // The kubelet adds two seconds at the end of a grace, and then needs some time to clean up.
       for (const { endingAt = 0, goneAt = 0 } of ended)
         expect(goneAt - endingAt).to.be.below((grace + 7) * 1000)
+    })
+  }
+
+  for (const [index, { title, options = {}, ends, act, alone, uncounted }] of ENDS.entries()) {
+    const side = alone ? oneByOne : atOnce
+    const seen = observing(side, { name: `scenario-${index}`, options, ends, act })
+    it(`loses no request: ${title}`, async () => {
+      const observed = await seen()
+      lostNothing(observed)
+      endedInTime(observed, ends)
+      expect(observed.hooks.length).to.be.at.least(ends)
+      if (!uncounted) answered(observed, PROVED)
     })
   }
 

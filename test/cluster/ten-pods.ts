@@ -1,6 +1,6 @@
 import type { WorkloadOptions } from './objects/workload.ts'
-import { restart, underLoad, type Observed } from './rollout.ts'
-import { kube } from './scenario.ts'
+import { underLoad, type Observed } from './rollout.ts'
+import { finish, restart } from './scenario.ts'
 import { world } from './setup.ts'
 import type { Workload, WorkloadLoad } from './world.ts'
 
@@ -37,9 +37,9 @@ export function tenPods(): TenPods {
   return {
     async update(change) {
       await web.update(change)
-      await kube('rollout', 'status', web.target, '--timeout=100s')
+      await finish(web)
     },
-    restart: () => restart(world(), web),
+    restart: () => restart(web),
     during: (act, load) => underLoad(world(), web, { ends: REPLICAS, act }, load)
   }
 }

@@ -5,28 +5,39 @@ export interface Together {
 }
 
 /**
- * Runs about `width` scenarios at a time, if the tests of one `describe` ask for results in the order of their plans. The first
- * test that asks starts them, so earlier suites are over. All scenarios have ended before the next suite begins.
+ * Runs `width` scenarios at a time, if the tests of one `describe` ask for results in the order of their plans. Beside a slow one, more
+ * of the next ones start. The first test that asks starts them, so earlier suites are over. All scenarios have ended before the
+ * next suite begins.
  */
 export function together(width: number): Together {
   const planned: (() => Promise<unknown>)[] = []
   const begun: Promise<unknown>[] = []
+  let [next, end, running] = [0, 0, 0]
   after(async function () {
     this.timeout(300_000)
     await Promise.allSettled(begun)
   })
+  const fill = () => {
+    for (; running < width && next < Math.min(end, planned.length); next++) {
+      running++
+      const one = planned[next]?.().catch(() => {}) // the scenario's own test reports it, maybe much later
+      void one?.then(() => (running--, fill()))
+    }
+  }
   return {
     plan<T>(scenario: () => Promise<T>) {
-      let result: Promise<T> | undefined
+      const { promise, resolve } = Promise.withResolvers<T>()
       const begin = () => {
-        if (!result) begun.push((result = scenario()))
-        return result
+        resolve(scenario())
+        begun.push(promise)
+        return promise
       }
       const index = planned.push(begin) - 1
       return async () => {
-        // A failure is reported by the scenario's own test, maybe much later.
-        for (const one of planned.slice(index, index + width)) one().catch(() => {})
-        return await begin()
+        next = Math.max(next, index)
+        end = index + 2 * width - 1
+        fill()
+        return await promise
       }
     }
   }

@@ -1,12 +1,6 @@
 import { forkLoad, type LoadProcess } from '../../sandbox/load/process.ts'
 import { now } from '../../sandbox/now.ts'
-import {
-  startOwner,
-  upstreamId,
-  type OwnedService,
-  type Owner,
-  type OwnerWrite
-} from '../../sandbox/owner/owner.ts'
+import { startOwner, upstreamId, type OwnedService, type Owner } from '../../sandbox/owner/owner.ts'
 import { eventually } from '../plugin/eventually.ts'
 import { enterCgroup } from './cgroups.ts'
 import type { Cluster } from './cluster.ts'
@@ -45,8 +39,6 @@ export interface Workload {
   pods(): readonly PodRecord[]
   /** When the owner first wrote an empty upstream, in ms since the epoch; Infinity: never. */
   emptiedAt(): number
-  /** When the owner first removed this address from the upstream, in ms since the epoch; `undefined`: not yet. */
-  removedAt(address: string): number | undefined
   /** Whether the owner's last write has exactly the addresses of the serving pods of `app`; default: the workload's own app. */
   isListed(app?: string): boolean
   /** The name of the pod that answers a request now. */
@@ -69,9 +61,6 @@ export interface WorkloadLoad {
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 /** The machine has two cores for everything, so slow answers are accepted: only failures count. */
 const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
-
-const sinceEpoch = (write: OwnerWrite | undefined): number | undefined =>
-  write?.acceptedAt === undefined ? undefined : Date.now() - (now() - write.acceptedAt)
 
 export async function startWorld(cluster: Cluster): Promise<World> {
   const { controlPlane } = cluster
@@ -98,13 +87,8 @@ export async function startWorld(cluster: Cluster): Promise<World> {
   }
 }
 
-interface Around {
-  /** The cgroup of the clients. */
-  readonly clients: string
-  readonly kube: Kubectl
-  readonly gateways: Gateways
-  readonly records: PodRecords
-}
+/** `clients` is the cgroup of the clients. */
+type Around = Pick<World, 'kube' | 'gateways' | 'records'> & { readonly clients: string }
 
 async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Around): Promise<Workload> {
   const { clients, kube, gateways, records } = around
@@ -144,14 +128,7 @@ async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Ar
     pods: () => records.of(name),
     emptiedAt() {
       const empty = owner.writes.find(({ nodes, acceptedAt }) => acceptedAt && nodes.length === 0)
-      return sinceEpoch(empty) ?? Infinity
-    },
-    removedAt(address) {
-      const lists = ({ nodes, acceptedAt }: OwnerWrite) =>
-        acceptedAt !== undefined && nodes.some(({ host }) => host === address)
-      const first = owner.writes.findIndex(lists)
-      if (first < 0) return undefined
-      return sinceEpoch(owner.writes.slice(first).find(write => write.acceptedAt && !lists(write)))
+      return Date.now() - (now() - (empty?.acceptedAt ?? Infinity))
     },
     isListed(app = name) {
       const written = owner.writes.findLast(({ acceptedAt }) => acceptedAt)?.nodes.map(({ host }) => host)

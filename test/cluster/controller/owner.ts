@@ -32,11 +32,8 @@ export const controllerOwns =
     const key = keyOf('upstreams', upstreamId(service))
     const note = (event: Parameters<Parameters<typeof follow>[1]>[0]) => {
       if (event.kind !== 'put' || event.item.key !== key) return Promise.resolve()
-      const nodes = readNodes(event.item.value['nodes']).map(({ host, port = 80, weight }) => ({
-        host,
-        port,
-        weight
-      }))
+      const read = readNodes(event.item.value['nodes'])
+      const nodes = read.map(({ host, port = 80, weight }) => ({ host, port, weight }))
       writes.push({ service: `${namespace}/${name}`, eventAt: now(), acceptedAt: now(), nodes })
       return Promise.resolve()
     }

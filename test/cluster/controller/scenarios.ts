@@ -1,7 +1,6 @@
 import { startController, type Controller } from '../../install/controller.ts'
 import { eventually } from '../../plugin/eventually.ts'
-import { restart } from '../rollout.ts'
-import { begin, finish, kube, oneOf, scale, serving, type Scenario } from '../scenario.ts'
+import { begin, finish, kube, oneOf, restart, scale, serving, type Scenario } from '../scenario.ts'
 import { world } from '../setup.ts'
 import type { Workload } from '../world.ts'
 import { controllerOwns } from './owner.ts'
@@ -66,7 +65,7 @@ const scenario = (
   ...(listed !== undefined && { listed })
 })
 
-const roll = (web: Workload) => restart(world(), web)
+const roll = (web: Workload) => restart(web)
 
 /** Scenarios that share one controller, and may run side by side. */
 export const SIDE_BY_SIDE: readonly ControllerScenario[] = [

@@ -59,7 +59,11 @@ export async function makeImages(archive: string): Promise<void> {
     const sources = (paths: readonly string[]) => (root: string) => {
       for (const path of paths) cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true })
     }
-    const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
+    // The page is built with what this project has installed. test/chart/image.test.ts installs it again.
+    const instructions = readDockerfile(join(ROOT, 'Dockerfile')).map(({ name, text }) => ({
+      name,
+      text: text.replace(/^npm ci --ignore-scripts.*/, `ln -s ${join(ROOT, 'node_modules')}`)
+    }))
     const last = (name: string) => instructions.findLast(instruction => instruction.name === name)?.text ?? ''
 
     const libraries = await makeLayer(blobs, '/', withLibraries([process.execPath]).slice(1))
@@ -82,9 +86,9 @@ export async function makeImages(archive: string): Promise<void> {
       buildGo(join(ROOT, 'test/cluster/app'), join(root, 'app'), architecture)
     )
     const gateway = await staged('gateway', sources(GATEWAY_SOURCES))
-    const agent = await staged('agent', root => {
-      cpSync(build(instructions, ROOT, join(folder, 'dockerfile')), join(root, 'app'), { recursive: true })
-    })
+    const agent = await makeLayer(blobs, join(build(instructions, ROOT, join(folder, 'agent')), '..'), [
+      'app'
+    ])
 
     const chart = readFileSync(join(ROOT, 'charts/apisix-drain/Chart.yaml'), 'utf8')
     const { appVersion } = parse(chart) as { appVersion: string }
@@ -112,12 +116,8 @@ export async function makeImages(archive: string): Promise<void> {
       }
     ])
     const part = `${archive}.part`
-    const { status, stderr } = spawnSync('tar', [
-      '--create',
-      `--file=${part}`,
-      `--directory=${folder}/layout`,
-      '.'
-    ])
+    const tar = ['--create', `--file=${part}`, `--directory=${folder}/layout`, '.']
+    const { status, stderr } = spawnSync('tar', tar)
     if (status !== 0) throw new Error(`tar: ${stderr.toString()}`)
     // The rename makes the archive appear as a whole, because other processes wait for the file.
     renameSync(part, archive)
