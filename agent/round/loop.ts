@@ -106,7 +106,12 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
-  const ends = [cluster, inventory, writer, leader, gateways].map(part => part.onChange(wake))
+  /** Something has changed but reports of gateways, which come much more often. */
+  let isNews = true
+  const ends = [
+    ...[writer, leader, gateways].map(part => part.onChange(wake)),
+    ...[cluster, inventory].map(part => part.onChange(() => ((isNews = true), wake())))
+  ]
 
   function round(now: Millis): void {
     listGateways(sources, now, log)
@@ -134,7 +139,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
     const wanted = plan(world, next, planSettings(next, unsure))
-    entries.renew({ drains: next, held: hooks.uids(), now })
+    entries.renew({ drains: next, held: hooks.uids(), now, isNews })
+    isNews = false
     apply(next, wanted, looks, now)
     publish(next, looks, now)
   }
@@ -150,7 +156,10 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
           ? step(drain, seen, now, onOurClock)
           : begin(seen, now, onOurClock)
       if (after) next.set(uid, after)
-      if (after?.phase !== drain?.phase) tell(uid, drain, after)
+      if (after?.phase !== drain?.phase) {
+        isNews = true
+        tell(uid, drain, after)
+      }
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
       if (drain && !after) entries.ended(drain, statuses.of(uid), now)
     }

@@ -74,15 +74,16 @@ export function entering(given: {
   }
   const world = worldOf([], [drained, ...Object.entries(others).map(([name, other]) => factOf(name, other))])
   return rounds.map(({ now, gateways = given.gateways ?? {}, drain: later }) => {
-    const context = entryContext(
-      { cluster: { gateways: () => Object.keys(gateways).map(id => ({ id })) } } as never,
-      { reading: (_, id) => readingOf(gateways[id] ?? null) },
+    const context = entryContext({
+      cluster: { gateways: () => Object.keys(gateways).map(id => ({ id })) as never },
+      barrier: { reading: (_, id) => readingOf(gateways[id] ?? null) },
       world,
-      new Map([[drain.uid, drain]]),
-      { of: () => ({}), takenFor: () => () => false, holdOf: () => lastHoldMs },
+      drains: new Map([[drain.uid, drain]]),
+      succession: { of: () => ({}), takenFor: () => () => false, holdOf: () => lastHoldMs },
       now,
+      held: new Set(),
       foreignHoldMs
-    )
+    })
     const entry = desiredEntry({ ...drain, ...later } as Drain, status, context)
     if (!entry) return 'none'
     const nodes = entry.nodes.join() === '10.0.0.1' ? '' : ` ${entry.nodes.join(' ')}`

@@ -177,8 +177,10 @@ function node(host: string, port: number | undefined, weight: unknown, raw: Hold
 
 /** `1.2.3.4:80`, `[::1]:80`, `[::1]`, `::1`, `shop.local`: the last colon starts the port unless it belongs to an IPv6 address. */
 function splitAddress(text: string): [host: string, port: number | undefined] {
-  const [, host, port] = /^(\[[^\]]*\]|[^:]*):(\d+)$/.exec(text) ?? []
-  return host === undefined ? [text, undefined] : [host, Number(port)]
+  const at = text.lastIndexOf(':')
+  const [host, port] = [text.slice(0, at), text.slice(at + 1)]
+  const isHost = at >= 0 && (!host.includes(':') || /^\[[^\]]*\]$/.test(host))
+  return isHost && /^\d+$/.test(port) ? [host, Number(port)] : [text, undefined]
 }
 
 /** The host (without brackets) and the port of a NodeKey. */

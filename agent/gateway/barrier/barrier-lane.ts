@@ -278,12 +278,12 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     lift({ uid, text }: InheritedStop) {
       if (stops.delete(uid)) api.remove({ uids: [uid], asOf: asOf(), stops: { [uid]: text } }).catch(() => {})
     },
-    /** The desired entries may have changed. */
-    desire() {
+    /** The desired entries may have changed. `isNews`: and the owners of addresses. */
+    desire(isNews: boolean) {
       const before = wanted
       wanted = entriesAt(id, options.desired(), before)
-      const isTaken = table.findTaken()
       const isNew = wanted.values().some(entry => before.get(entry.uid) !== entry)
+      const isTaken = (isNews || isNew) && table.findTaken()
       if (isNew || wanted.size !== before.size || isTaken || table.isUntold()) look()
     },
     /** The gateway is listed again. */

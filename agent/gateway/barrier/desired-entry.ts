@@ -52,14 +52,14 @@ export const sameNodes = (
   { nodes: b }: Pick<DesiredEntry, 'nodes'>
 ): boolean => sameList(a, b)
 
-/** Whether a put of one entry equals a put of the other. */
-export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
-  a.state === b.state &&
-  sameNodes(a, b) &&
-  sameList(a.sealIf, b.sealIf) &&
-  a.successors === b.successors &&
-  a.stop?.text === b.stop?.text &&
-  sameList(a.ways, b.ways)
+/** Whether a put of one entry equals a put of the other. The state and the tags change nothing in a gateway that has sealed the entry. */
+export const samePut = (a: DesiredEntry, b: DesiredEntry, isSealed = false): boolean =>
+  a === b ||
+  ((isSealed || (a.state === b.state && sameList(a.sealIf, b.sealIf))) &&
+    sameNodes(a, b) &&
+    a.successors === b.successors &&
+    a.stop?.text === b.stop?.text &&
+    sameList(a.ways, b.ways))
 
 /** The entries of all drains as one gateway should hold them. One that is as `before` stays the same object, so it is not put again. */
 export const entriesAt = (
@@ -71,10 +71,62 @@ export const entriesAt = (
     drains.map(drain => {
       const entry = entryAt(drain, gatewayId)
       const known = before.get(entry.uid)
-      const isSame = known?.watch === entry.watch && known.frozen === entry.frozen && samePut(known, entry)
-      return [entry.uid, isSame ? known : entry]
+      return [entry.uid, known && isSame(known, entry) ? known : entry]
     })
   )
+
+const isSame = (a: DesiredEntry, b: DesiredEntry): boolean =>
+  a.watch === b.watch && a.frozen === b.frozen && samePut(a, b)
+
+/**
+ * The entries of this round. One that is as in the last round stays the same object. A put that changes only the successors of a sealed
+ * entry would delay the seals of new entries, so the entry keeps its list until
+ * - all its nodes have ended: a chain of entries may have eight steps,
+ * - one of them must go: an ended one stays while it has an entry of its own, because the plugin follows that entry's successors,
+ * - or no entry names a new one: one entry for each, as a denied node has one stand-in at a time.
+ *
+ * @param isNews whether pods or entries have changed since the last round
+ */
+export function settled(
+  entries: readonly DesiredDrain[],
+  before: ReadonlyMap<PodUid, DesiredDrain>,
+  isNews: boolean
+): readonly DesiredDrain[] {
+  const denied = new Set(isNews ? entries.flatMap(({ nodes }) => nodes) : [])
+  const isDenied = (node: NodeKey): boolean => denied.has(node) || denied.has(addressOf(node).host)
+  const mayKeep = (entry: DesiredDrain, known: DesiredDrain): boolean =>
+    known.state === 'sealed' &&
+    entry.state === 'sealed' &&
+    sameNodes(known, entry) &&
+    (!isNews || (haveCommon(known, entry) && lostSuccessors(known, entry).every(isDenied)))
+  const kept = new Map<DesiredDrain, DesiredDrain>()
+  for (const entry of entries) {
+    const known = before.get(entry.uid)
+    if (known && known.successors !== entry.successors && mayKeep(entry, known)) kept.set(entry, known)
+  }
+  if (isNews) for (const entry of namingMore(entries, kept)) kept.delete(entry)
+  return entries.map(entry => {
+    const known = before.get(entry.uid)
+    const now = kept.has(entry) ? { ...entry, successors: kept.get(entry)?.successors } : entry
+    return known && !known.agreed && !now.agreed && isSame(known, now) ? known : now
+  })
+}
+
+/** Whether a successor that is named stays one, or there are none. */
+const haveCommon = (known: DesiredDrain, now: DesiredDrain): boolean =>
+  !hasSuccessors(now) || !new Set(successorsOf(known)).isDisjointFrom(new Set(successorsOf(now)))
+
+/** Of the entries that keep a list: those that would name a node that no entry names. */
+function namingMore(
+  entries: readonly DesiredDrain[],
+  kept: ReadonlyMap<DesiredDrain, DesiredDrain>
+): readonly DesiredDrain[] {
+  const named = new Set(entries.flatMap(entry => successorsOf(kept.get(entry) ?? entry)))
+  const more = [...kept.keys()].filter(e => !e.frozen && successorsOf(e).some(node => !named.has(node)))
+  const unnamed = new Set(more.flatMap(successorsOf)).difference(named)
+  const count = (entry: DesiredDrain): number => successorsOf(kept.get(entry) ?? entry).length
+  return more.toSorted((a, b) => count(a) - count(b)).slice(0, unnamed.size)
+}
 
 /** The entries to put for one drain, one for each address. @param now of the put */
 export function entriesOf(
@@ -107,7 +159,7 @@ export const successorsOf = ({ successors = {} }: Pick<DesiredEntry, 'successors
   Object.values(successors).flat()
 
 /** The successors that `before` names and `now` does not. */
-export const lostSuccessors = (
+const lostSuccessors = (
   { successors: before = {} }: Pick<DesiredEntry, 'successors'>,
   { successors: now = {} }: Pick<DesiredEntry, 'successors'>
 ): readonly NodeKey[] =>

@@ -1,10 +1,8 @@
 import type { BarrierAnswer, BarrierState } from '../apisix/barrier-wire.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
-import { addressOf } from '../apisix/holders.ts'
 import {
   entriesOf,
   hasSuccessors,
-  lostSuccessors,
   sameList,
   sameNodes,
   samePut,
@@ -84,39 +82,13 @@ export function createEntryTable(
     followed.delete(uid)
   }
 
-  /** Entries that name more successors by now: one for each that no entry names, as a denied node has one stand-in at a time. */
-  const namingMore = (): ReadonlySet<DesiredEntry> => {
-    const named = new Set(stored.values().flatMap(({ entry }) => successorsOf(entry)))
-    const more = [...desired().values()].filter(e => !e.frozen && successorsOf(e).some(n => !named.has(n)))
-    const count = ({ uid }: DesiredEntry): number => successorsOf(stored.get(uid)?.entry ?? {}).length
-    const unnamed = new Set(more.flatMap(successorsOf)).difference(named)
-    return new Set(more.toSorted((a, b) => count(a) - count(b)).slice(0, unnamed.size))
-  }
-
   /** The entries to put now; see `due`. */
   const dueAt = (at: Millis): readonly DesiredEntry[] => {
-    let nodes: ReadonlySet<NodeKey> | undefined
-    let naming: ReadonlySet<DesiredEntry> | undefined
-    const isDenied = (node: NodeKey): boolean => {
-      nodes ??= new Set([...desired().values()].flatMap(entry => entry.nodes))
-      return nodes.has(node) || nodes.has(addressOf(node).host)
-    }
     const isDue = (entry: DesiredEntry): boolean => {
       if (entry.frozen) return false
       const known = stored.get(entry.uid)
       if (!known || isOld(entry.uid, at) || isTaken(entry) || (!known.refused && maySeal(entry))) return true
-      if (known.entry === entry) return false
-      // A put changes only the successors of a sealed entry. More puts would delay the seals of new entries. So a further successor waits for
-      // the renewal if another entry names it. An ended one waits while it has an entry of its own: the plugin follows that entry's successors.
-      if (isSealed(entry) && sameNodes(known.entry, entry))
-        return (
-          known.entry.stop?.text !== entry.stop?.text ||
-          !sameList(known.entry.ways, entry.ways) ||
-          (hasSuccessors(entry) && !hasSuccessors(known.entry)) ||
-          (known.entry.successors !== entry.successors && (naming ??= namingMore()).has(entry)) ||
-          lostSuccessors(known.entry, entry).some(node => !isDenied(node))
-        )
-      return !samePut(known.entry, entry)
+      return !samePut(known.entry, entry, isSealed(entry))
     }
     const due = [...desired().values()].filter(isDue)
     const late = incomplete()

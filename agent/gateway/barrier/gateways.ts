@@ -185,14 +185,14 @@ function createBarrierKeeper(options: BarrierKeeperOptions, lanes: BarrierLanes)
       return lane
     },
     /** Takes the complete list of drains. If the list no longer has a uid, its entries are deleted from every gateway. */
-    desire(list: readonly DesiredDrain[]) {
+    desire(list: readonly DesiredDrain[], isNews = true) {
       const wasBarred = !mayChange()
       desiredBy = knowledge.knownAt()
       desiredAsOf = knowledge.asOf()
       desired = list
       for (const lane of lanes.all()) {
         if (wasBarred && mayChange()) lane.look()
-        lane.desire()
+        lane.desire(isNews)
       }
     },
     /** The last reading of this drain's entry: the same object until the next answer or failure. */

@@ -1,4 +1,9 @@
-import { type DesiredDrain, type InheritedEntry, hasSuccessors } from '../../gateway/barrier/desired-entry.ts'
+import {
+  type DesiredDrain,
+  type InheritedEntry,
+  hasSuccessors,
+  settled
+} from '../../gateway/barrier/desired-entry.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { NO_SUCCESSORS, mayFollow, servicePortsOf, type ServicePort } from '../../rules/plan/successors.ts'
@@ -28,6 +33,8 @@ interface EntryFacts {
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
   readonly now: Millis
+  /** Pods, slices, holders or phases may have changed since the last round. */
+  readonly isNews: boolean
 }
 
 interface DesiredOptions {
@@ -49,6 +56,8 @@ export function createDesired(options: DesiredOptions) {
   const succession = createSuccession(cluster, world, mayCome)
   const lingering = createLingering(succession, lingerMs)
   let desired: readonly DesiredDrain[] = []
+  /** How many entries had no drain in the last round. */
+  let lingered = 0
 
   return {
     current: () => desired,
@@ -57,9 +66,10 @@ export function createDesired(options: DesiredOptions) {
       if (barrier) lingering.add(drain, status, now)
     },
     /** Decides the entries anew, and gives them to the barrier. */
-    renew({ drains, held, now }: EntryFacts) {
+    renew({ drains, held, now, isNews }: EntryFacts) {
       if (!barrier) return
-      const context = entryContext(sources, barrier, world, drains, succession, now, foreignHoldMs, held)
+      if (isNews) succession.renew()
+      const context = entryContext({ cluster, barrier, world, drains, succession, now, held, foreignHoldMs })
       // Without slices the agent knows no successors. That is no reason to take back those of another agent.
       const knowsSuccessors = areLive(cluster.parts(), ['pods', 'endpointslices'])
       const by = (fate: Fate, entry: DesiredDrain): DesiredDrain => ({
@@ -81,22 +91,37 @@ export function createDesired(options: DesiredOptions) {
           return problem === '' && word !== undefined && (!word.complete || word.places > 0)
         })
       const fate = ownership.ofGone()
+      const adopted = fate === 'drop' ? [] : takePredecessors(sources, drains)
+      for (const pod of adopted) lingering.adopt(pod, now)
       if (fate === 'drop') lingering.clear()
-      else for (const pod of takePredecessors(sources, drains)) lingering.adopt(pod, now)
-      const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen }
-      for (const entry of lingering.entries(world, drains, seen)) entries.push(by(fate, entry))
+      const mayDiffer = isNews || adopted.length > 0
+      const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen, isNews: mayDiffer }
+      const lingerers = lingering.entries(world, drains, seen)
+      const changed = mayDiffer || lingerers.length !== lingered
+      lingered = lingerers.length
+      const before = new Map(desired.map(entry => [entry.uid, entry]))
+      for (const entry of lingerers) {
+        const known = changed ? undefined : before.get(entry.uid)
+        entries.push(known?.frozen === (fate === 'keep') ? known : by(fate, entry))
+      }
       if (!dryRun)
         for (const stop of inheritedStops(sources, now))
           if (stop.isOver && !drains.has(stop.uid)) barrier.lift(stop)
-      desired = dryRun ? [] : entries
-      barrier.desire(desired)
-      succession.keep()
+      desired = dryRun ? [] : settled(entries, before, changed)
+      barrier.desire(desired, isNews)
     }
   }
 }
 
 /** How long an entry outlives its drain, in ms: a slow upload still has the node in the list with which it began. */
 export const LINGER_MS = 120_000
+
+/** What may end the entries without drains. `now` is `unseen` while the watch of pods is down: then only another pod at an address ends one. */
+interface Lingered {
+  readonly now: Millis | 'unseen'
+  readonly isChosen: (uid: PodUid) => boolean
+  readonly isNews: boolean
+}
 
 interface Ended {
   readonly pod: PodFact
@@ -137,18 +162,15 @@ export function createLingering(succession: Pick<Succession, 'of' | 'takenFor'>,
     },
     /** Drops all entries, because the agent can never know which pods have the addresses now. */
     clear: () => over.clear(),
-    /** @param now `unseen` while the watch of pods is down: only an address that another pod is known to have ends an entry */
-    entries(
-      world: World,
-      drains: Drains,
-      { now, isChosen }: { readonly now: Millis | 'unseen'; readonly isChosen: (uid: PodUid) => boolean }
-    ): readonly DesiredDrain[] {
+    entries(world: World, drains: Drains, { now, isChosen, isNews }: Lingered): readonly DesiredDrain[] {
       for (const [uid, ended] of over) {
         const { pod, status, until, entry } = ended
         // Each worker knows its own configuration.
         const isOver = now !== 'unseen' && now >= until && !isChosen(uid)
+        if (isOver) over.delete(uid)
+        if (isOver || !isNews) continue
         // Once another pod has had an address, the entry never gets it back.
-        const nodes = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
+        const nodes = drains.has(uid) ? [] : left(world, pod, entry.nodes)
         const successors = succession.of(pod, status, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)

@@ -33,15 +33,12 @@ export const SEAL_BEFORE_MS = 250
  */
 const NAME_MS = 1000
 
-interface EntryContext {
+interface EntryRound {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World
-  /** Whether the node, `address:port`, may serve according to Kubernetes. */
-  readonly serves: (node: string) => boolean
-  readonly successors: (drain: Drain, status: Status) => Pick<DesiredDrain, 'successors' | 'isTaken'>
-  /** How long the pod serves on as the last endpoint of a place, in ms after the drain's start. */
-  readonly lastHold: (drain: Drain, status: Status) => Millis
+  readonly drains: Drains
+  readonly succession: Pick<Succession, 'of' | 'takenFor' | 'holdOf'>
   readonly now: Millis
   /** The pods whose hooks are held. */
   readonly held: ReadonlySet<PodUid>
@@ -49,20 +46,14 @@ interface EntryContext {
   readonly foreignHoldMs?: number | undefined
 }
 
+type EntryContext = ReturnType<typeof entryContext>
+
 /** The facts that all entries of one round share. */
-export function entryContext(
-  { cluster }: Pick<Sources, 'cluster'>,
-  barrier: Pick<BarrierKeeper, 'reading'>,
-  world: World,
-  drains: Drains,
-  succession: Pick<Succession, 'of' | 'takenFor' | 'holdOf'>,
-  now: Millis,
-  foreignHoldMs?: number,
-  held: ReadonlySet<PodUid> = new Set()
-): EntryContext {
+export function entryContext(round: EntryRound) {
+  const { world, drains, succession, foreignHoldMs } = round
   // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
-  const mayServe = (node: string): boolean => {
+  const mayServe = (node: NodeKey): boolean => {
     const found =
       known.get(node) ?? serves(world, drains, { ...addressOf(node), key: node, weight: 1, raw: node })
     known.set(node, found)
@@ -73,11 +64,11 @@ export function entryContext(
     isTaken: succession.takenFor(pod)
   })
   // Another pod has at least the hook's own sleep to come: so long the pod would have served without the agent too.
-  const lastHold = ({ pod }: Drain, status: Status) => {
+  const lastHold = ({ pod }: Drain, status: Status): Millis => {
     const ms = succession.holdOf(pod, status, foreignHoldMs ?? Infinity)
     return ms > 0 ? Math.max(ms, status.sleepMs) : 0
   }
-  return { cluster, barrier, world, serves: mayServe, successors, lastHold, now, held, foreignHoldMs }
+  return { ...round, serves: mayServe, successors, lastHold }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */

@@ -50,7 +50,7 @@ export function createSuccession(
 ) {
   let groups = new Map<string, Group>()
   let next = new Map<string, Group>()
-  /** The candidates that were asked for in this round, and whether they may take over. */
+  /** The candidates that were asked for since something has changed, and whether they may take over. */
   let asked = new Map<Candidate, boolean>()
   const keys = new WeakMap<PodFact, { readonly of: readonly unknown[]; readonly key: string }>()
   /** The candidates whose nodes are the successors in a status. */
@@ -125,8 +125,8 @@ export function createSuccession(
         const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
         return !owners.some(other => mayFollow(pod, other, isWhole))
       },
-    /** Called at the end of a round: forgets groups without drains. */
-    keep(): void {
+    /** Called when anything may have changed. Forgets groups without pods. */
+    renew(): void {
       groups = next
       next = new Map()
       asked = new Map()

@@ -2,7 +2,7 @@ import type { Drains, Ack, Drain } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HiddenPlace, Ways } from '../../rules/plan/hidden.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
-import { NO_SUCCESSORS, type ServicePort, type Successors } from '../../rules/plan/successors.ts'
+import { NO_SUCCESSORS, type ServicePort } from '../../rules/plan/successors.ts'
 import type { ServiceName } from '../../kubernetes/facts/slice-store.ts'
 import type { Log } from '../../base/log.ts'
 
@@ -15,40 +15,42 @@ export interface Place {
 }
 
 /** The state of a drain that is kept between rounds, apart from the drain itself. Only rounds write it. */
-export interface Status {
-  readonly places: Map<string, Place>
+export type Status = ReturnType<typeof newStatus>
+
+const newStatus = () => ({
+  places: new Map<string, Place>(),
   /** By gateway: why its workers do not allow the seal. */
-  readonly unsealed: Map<string, string>
+  unsealed: new Map<string, string>(),
   /** See `isUnlisted` in `proof.ts`. */
-  unlisted: boolean
+  unlisted: false,
   /** Resolved target ports, kept because the slices drop the pod before it is gone. */
-  ports: readonly number[]
+  ports: [] as readonly number[],
   /** The pod's ports by Service, kept for the same reason as `ports`. */
-  standing: readonly ServicePort[]
+  standing: [] as readonly ServicePort[],
   /** Another pod's entry has named this pod as a successor, so requests came to it, whatever lists say. */
-  tookOver: boolean
-  /** The successors that the pod's entry last named. */
-  successors: Successors
+  tookOver: false,
+  /** The successors that the pod has now. */
+  successors: NO_SUCCESSORS,
   /** The pod's present or former Services, kept for the same reason as `ports`. */
-  services: readonly ServiceName[]
+  services: [] as readonly ServiceName[],
   /** The ways to the pod that gateways look for, kept for the same reason as `ports`. */
-  ways: Ways
+  ways: new Map() as Ways,
   /** What rules a proof out, as `ways` cannot show it. */
-  unaskable: readonly HiddenPlace[]
+  unaskable: [] as readonly HiddenPlace[],
   /** How many nodes the entry denied in the last round. */
-  denied: number
+  denied: 0,
   /** A gateway has allowed the seal, so some may be sealed already. */
-  sealing: boolean
+  sealing: false,
   /** The entry was sealed although a gateway knew no other node: nothing may come in time, or the deadline is near. */
-  sealForced: boolean
+  sealForced: false,
   /** When the agent saw the pod's deletion, a little before the round that began the drain. */
-  heardAt: Millis | undefined
-  hookAt: Millis | undefined
+  heardAt: undefined as Millis | undefined,
+  hookAt: undefined as Millis | undefined,
   /** The longest sleep that a hook of the pod would run instead. */
-  sleepMs: number
-  sliceAt: Millis | undefined
-  ackAt: Millis | undefined
-}
+  sleepMs: 0,
+  sliceAt: undefined as Millis | undefined,
+  ackAt: undefined as Millis | undefined
+})
 
 /**
  * Whether an end without a proof put no request and no hook at risk: nothing leads to the pod, and it called no hook. Such an end is
@@ -62,30 +64,9 @@ export function createStatuses() {
   const statuses = new Map<PodUid, Status>()
   return {
     of(uid: PodUid): Status {
-      const known = statuses.get(uid)
-      if (known) return known
-      const fresh: Status = {
-        places: new Map(),
-        unsealed: new Map(),
-        unlisted: false,
-        ports: [],
-        services: [],
-        standing: [],
-        successors: NO_SUCCESSORS,
-        ways: new Map(),
-        unaskable: [],
-        denied: 0,
-        sealing: false,
-        tookOver: false,
-        sealForced: false,
-        heardAt: undefined,
-        hookAt: undefined,
-        sleepMs: 0,
-        sliceAt: undefined,
-        ackAt: undefined
-      }
-      statuses.set(uid, fresh)
-      return fresh
+      const status = statuses.get(uid) ?? newStatus()
+      statuses.set(uid, status)
+      return status
     },
     /** Drops the statuses that belong to no drain and no held hook any more. */
     keep(drains: Drains, held: ReadonlySet<PodUid>) {

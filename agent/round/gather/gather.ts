@@ -1,6 +1,6 @@
 import { type BarrierReading, type Evidence, type Word, LOAD_IT } from '../../rules/proof/verdict.ts'
 import type { Drain, Drains } from '../../rules/drain/drain.ts'
-import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { observable } from '../../gateway/apisix/control-api.ts'
 import type { Kept, Plan } from '../../rules/plan/plan.ts'
 import { type HolderKey, type World, endingNodes, nodesOf, type Match } from '../../rules/plan/holder.ts'
@@ -31,31 +31,20 @@ const KEPT_STATE = {
   'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
 } as const satisfies Record<Kept['why'], Pick<Evidence['holders'][number], 'state' | 'why' | 'stays'>>
 
-/** The facts that all drains of a round share. */
-export interface Gathering {
-  readonly sources: Sources
-  readonly world: World
-  readonly drains: Drains
-  readonly gateways: readonly GatewayFact[]
-  /** Whether `gateways` is complete: their watch has synced, and has not been down alone for too long. */
-  readonly gatewaysKnown: boolean
-  /** See `BarrierKeeper.doubt`, by gateway. */
-  readonly doubts: ReadonlyMap<string, string>
-  /** See `DrainStore.tookOver`. */
-  readonly tookOver: (host: string) => boolean
-  /** The nodes that the previous round's plan kept, by holder, node and uid. */
-  readonly kept: ReadonlyMap<string, Kept>
-  readonly now: Millis
-}
+export type Gathering = ReturnType<typeof gathering>
 
-/** Collects the facts that all drains of a round share. */
+/** Collects the facts that all drains of a round share. `tookOver`: see `DrainStore`; `before`: the plan of the last round. */
 export function gathering(
   sources: Sources,
-  round: Pick<Gathering, 'world' | 'drains' | 'tookOver' | 'now'> & {
+  round: {
+    readonly world: World
+    readonly drains: Drains
+    readonly tookOver: (host: string) => boolean
     readonly before: Plan
     readonly gatewaysAreOld: boolean
+    readonly now: Millis
   }
-): Gathering {
+) {
   const { cluster, barrier } = sources
   const gateways = cluster.gateways()
   const { world, drains, tookOver, before, now, gatewaysAreOld } = round
@@ -65,8 +54,11 @@ export function gathering(
     drains,
     tookOver,
     gateways,
+    /** See `BarrierKeeper.doubt`, by gateway. */
     doubts: new Map(gateways.map(({ id }) => [id, barrier?.doubt(id) ?? ''])),
+    /** Whether the list is complete: their watch has synced, and has not been down alone for too long. */
     gatewaysKnown: !gatewaysAreOld && cluster.parts().every(part => part.name !== 'gateways' || part.synced),
+    /** The nodes that the last plan kept. */
     kept: new Map(before.kept.map(kept => [placeOf(kept.holder, kept.node, kept.uid), kept])),
     now
   }

@@ -61,6 +61,8 @@ export function createDrainStore(world: World) {
   let drains: Drains = new Map()
   /** By host: when an entry last named the host as a successor's. */
   const named = new Map<string, Millis>()
+  /** The hosts in the entries' lists of successors. */
+  let hosts = new Map<readonly NodeKey[], readonly string[]>()
   return {
     current: (): Drains => drains,
     /** Whether this node is listed and still leads only to this ending pod. A write may have waited, and addresses are reused. */
@@ -76,15 +78,14 @@ export function createDrainStore(world: World) {
     replace(next: Drains, entries: readonly DesiredDrain[], now: Millis) {
       drains = next
       for (const [host, at] of named) if (now >= at + NAMED_MS) named.delete(host)
-      for (const host of hostsIn(entries)) named.set(host, now)
+      const last = hosts
+      hosts = new Map()
+      // The entries of one workload share their lists, and few change in a round.
+      for (const list of entries.flatMap(({ successors = {} }) => Object.values(successors)))
+        hosts.set(list, hosts.get(list) ?? last.get(list) ?? list.map(node => addressOf(node).host))
+      for (const list of hosts.values()) for (const host of list) named.set(host, now)
     }
   }
-}
-
-/** The hosts that entries name as successors. The entries of one workload share their lists, so each list is read once. */
-function hostsIn(entries: readonly DesiredDrain[]): readonly string[] {
-  const lists = new Set(entries.flatMap(({ successors = {} }) => Object.values(successors)))
-  return [...lists].flat().map(node => addressOf(node).host)
 }
 
 /** Returns the settings of one plan: the configured ones, the mode of APISIX, and whether some gateway never had a barrier. */

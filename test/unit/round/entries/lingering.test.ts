@@ -22,7 +22,7 @@ describe('lingering entries', () => {
     of: (_, { successors }) => successors,
     takenFor: () => isTaken
   }
-  const at = (now: number | 'unseen', isChosen = false) => ({ now, isChosen: () => isChosen })
+  const at = (now: number | 'unseen', isChosen = false) => ({ now, isChosen: () => isChosen, isNews: true })
   const added = (fact = ended, ports: readonly number[] = []) => {
     const lingering = createLingering(succession)
     lingering.add(drainOf(seen(fact, { gone: true })), { ports, standing: [], successors }, 1000)

@@ -1,7 +1,13 @@
 import { expect } from 'chai'
-import type { InheritedEntry } from '../../../../agent/gateway/barrier/desired-entry.ts'
+import { addressOf } from '../../../../agent/gateway/apisix/holders.ts'
+import {
+  settled,
+  successorsOf,
+  type DesiredDrain,
+  type InheritedEntry
+} from '../../../../agent/gateway/barrier/desired-entry.ts'
 import type { Drain } from '../../../../agent/rules/drain/drain.ts'
-import type { EndpointFact, NodeKey, PodFact } from '../../../../agent/rules/drain/facts.ts'
+import type { EndpointFact, NodeKey, PodFact, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { NO_SUCCESSORS } from '../../../../agent/rules/plan/successors.ts'
 import { createLingering, predecessorOf, takePredecessors } from '../../../../agent/round/entries/desired.ts'
 import { createSuccession } from '../../../../agent/round/entries/succession.ts'
@@ -73,7 +79,7 @@ describe('the successors of a pod that nothing can follow yet', () => {
     const succession = createSuccession({ ...cluster, pods } as never, world)
     const round = () => {
       const found = succession.of(old, { standing: STANDING, successors: NO_SUCCESSORS }, drainsOf([]))
-      succession.keep()
+      succession.renew()
       return found
     }
     expect(round()).to.equal(NO_SUCCESSORS)
@@ -132,7 +138,7 @@ describe('the successors of a pod that nothing can follow yet', () => {
       const memory = { standing: STANDING, successors: NO_SUCCESSORS }
       const round = () => {
         const found = succession.of(old, memory, drainsOf([]))
-        succession.keep()
+        succession.renew()
         return found
       }
       expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
@@ -187,12 +193,89 @@ describe('a lingering entry', () => {
     const memory = { ports: [], standing: STANDING, successors: { 8080: [`${B}:8080`] } }
     lingering.add(drainOf(seen(old, { gone: true })), memory, 0)
     const named = () =>
-      lingering.entries(world(), new Map(), { now: 1, isChosen: () => false })[0]?.successors
+      lingering.entries(world(), new Map(), { now: 1, isChosen: () => false, isNews: true })[0]?.successors
     expect(named()).to.deep.equal({ 8080: [`${B}:8080`] })
     expect(named()).to.equal(named())
-    succession.keep()
+    succession.renew()
     pods = [web('x', B, { owner: 'ReplicaSet/api-1a' }), web('c', '10.0.0.3')]
     expect(named()).to.deep.equal({ 8080: ['10.0.0.3:8080'] })
+  })
+})
+
+describe('the successors that sealed entries have got', () => {
+  type Draft = Partial<DesiredDrain> & { readonly names?: readonly number[] }
+  let before: ReadonlyMap<PodUid, DesiredDrain>
+  beforeEach(() => (before = new Map()))
+  /** The successors of each entry after a round, or `kept`. Entries name nodes `10.0.0.N:80`. */
+  const round = (drafts: Readonly<Record<string, Draft>>, isNews = true): Record<string, string> => {
+    const entries = Object.entries(drafts).map(([uid, { names = [], ...differs }]): DesiredDrain => {
+      const successors = names.length > 0 ? { 80: names.map(n => `10.0.0.${n}:80`) } : {}
+      return {
+        uid: uid as PodUid,
+        nodes: ['10.0.0.1'],
+        state: 'sealed',
+        watch: false,
+        successors,
+        ...differs
+      }
+    })
+    const now = settled(entries, before, isNews)
+    const shown = now.map(entry => {
+      const nodes = successorsOf(entry).map(node => addressOf(node).host.slice('10.0.0.'.length))
+      return [entry.uid, entry === before.get(entry.uid) ? 'kept' : nodes.join(' ')]
+    })
+    before = new Map(now.map(entry => [entry.uid, entry]))
+    return Object.fromEntries(shown) as Record<string, string>
+  }
+
+  it('are replaced if one must go, if all have ended, and in one entry for each that no entry names', () => {
+    expect(round({ a: {} })).to.deep.equal({ a: '' })
+    expect(round({ a: { names: [9] } }), 'the first one').to.deep.equal({ a: '9' })
+    expect(round({ a: { names: [9, 8] }, b: { names: [9, 8] } })).to.deep.equal({ a: 'kept', b: '9 8' })
+    const three = { names: [9, 8, 7] }
+    expect(round({ b: three, a: three }), 'the one that names the fewest').to.deep.equal({
+      b: 'kept',
+      a: '9 8 7'
+    })
+    const five = { names: [9, 8, 7, 6, 5] }
+    expect(round({ a: five, b: { ...five, frozen: true } })).to.deep.equal({ a: '9 8 7 6 5', b: '9 8' })
+    expect(round({ a: { names: [8] }, b: { names: [9, 8] } }), 'one is lost').to.deep.equal({
+      a: '8',
+      b: '9 8'
+    })
+    expect(round({ a: {}, b: { names: [9, 8] } }), 'without any').to.deep.equal({ a: '', b: 'kept' })
+  })
+
+  it('stay while a lost one has an entry, also of its port alone: the plugin follows that entry, if the chain is short', () => {
+    round({ a: { names: [9, 8] } })
+    expect(round({ a: { names: [8] }, b: { nodes: ['10.0.0.9'] } })).to.deep.equal({ a: 'kept', b: '' })
+    expect(round({ a: { names: [8] }, b: { nodes: ['10.0.0.9:80'] } })).to.deep.equal({ a: 'kept', b: '' })
+    expect(round({ a: { names: [8] } }), 'that entry is over').to.deep.equal({ a: '8' })
+    const seven = { names: [7] }
+    const all = { a: seven, b: { nodes: ['10.0.0.8'] }, c: seven }
+    expect(round(all), 'all have ended').to.deep.equal({ a: '7', b: '', c: '7' })
+    expect(round({ a: {}, b: { nodes: ['10.0.0.7'] } }), 'nothing is better').to.deep.equal({
+      a: 'kept',
+      b: ''
+    })
+  })
+
+  it('are those of the round if the entry is not sealed, or has other addresses', () => {
+    const ends = { b: { nodes: ['10.0.0.8'] } }
+    for (const [last, next] of [
+      ['draining', 'draining'],
+      ['draining', 'sealed'],
+      ['sealed', 'draining']
+    ] as const) {
+      before = new Map()
+      round({ a: { names: [9, 8], state: last } })
+      expect(round({ a: { names: [9], state: next }, ...ends }).a, `${last}, ${next}`).to.equal('9')
+    }
+    round({ a: { names: [9] } })
+    expect(round({ a: { names: [8], nodes: ['10.0.0.2'] } }, false)).to.deep.equal({ a: '8' })
+    expect(round({ a: { names: [7], nodes: ['10.0.0.2'] } }, false), 'without news').to.deep.equal({
+      a: 'kept'
+    })
   })
 })
 
