@@ -82,7 +82,9 @@ describe('sandbox/kubelet: how a pod is ended', () => {
 
   it('subtracts the time of the hook, in whole seconds, from the time left for the process', async () => {
     const record = await ended(await started([container(['sleep', '1.2'], STUBBORN)], 4))
-    expect(record.exits[0]!.at - record.termAt!).to.be.at.least(2990)
+    // The hook of 1.2 s can take longer on a busy machine. At least 2 s are left.
+    const spent = Math.floor((record.termAt! - record.hookStartedAt! + 10) / 1000)
+    expect(record.exits[0]!.at - record.termAt!).to.be.at.least(Math.max(4 - spent, 2) * 1000 - 10)
     expect(ranBetween(record.termAt!, record.exits[0]!.at)).to.be.below(3900)
   })
 
