@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { inTime } from '../kubernetes/transport/connection.ts'
-import { isOwnLimit, type Ack, type Hook } from '../rules/drain/drain.ts'
+import type { Ack, Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
 import { identify, parseQuery } from './identify.ts'
@@ -14,8 +14,7 @@ import {
   reply,
   type HoldRequest,
   type Holds,
-  type Refusal,
-  type createFirsts
+  type Refusal
 } from '../round/hold/hooks.ts'
 import { readOptions } from '../rules/drain/annotations.ts'
 import type { Millis } from '../rules/drain/facts.ts'
@@ -29,12 +28,7 @@ export interface PrestopParts {
   readonly log: Log
   /** For the line `hook refused`, which any caller can cause: an operator may have to change something. */
   readonly rare: Rare
-  /** See `createFirsts`. */
-  readonly isFirst: ReturnType<typeof createFirsts>
-  readonly metrics: Pick<
-    Metrics,
-    'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
-  >
+  readonly metrics: Pick<Metrics, 'hookRefusals' | 'hookAbandoned' | 'hookWaiting'>
   /** `drain.reserve`. */
   readonly reserveMs: number
 }
@@ -79,7 +73,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
 }
 
 async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): Promise<Ack | Refusal> {
-  const { holds, clock, metrics, log } = parts
+  const { holds, clock, log } = parts
   const receivedAt = clock.now()
   const query = parseQuery(call.query)
   if (!query.ok) return query
@@ -101,17 +95,10 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, container, ...times }
   const isOwn = call.isPost && !pod.hostNetwork && pod.ips.includes(call.address)
   const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
-  const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
   if ('ok' in answer) {
+    const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
-    return answer
   }
-  const { result, evidence, elapsedMs, status } = answer
-  if (!parts.isFirst(hook, answer)) return answer
-  log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')
-  if (isOwnLimit(hook, answer)) return answer
-  metrics.hookAnswers.inc({ result, evidence })
-  metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
   return answer
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Ack, Drain, Hook, DrainSettings } from '../rules/drain/drain.ts'
 import { answer, answerProven, type Answer } from '../rules/drain/answer.ts'
 import { mayStay } from '../rules/drain/eligible.ts'
-import type { Millis } from '../rules/drain/facts.ts'
+import type { Millis, PodFact } from '../rules/drain/facts.ts'
 import type { Statuses, Observer } from './gather/drain-status.ts'
 import type { Look } from './gather/observe.ts'
 import type { Sources, DrainStore } from './gather/sources.ts'
@@ -21,17 +21,17 @@ interface RepliesOptions {
 export function createReplies(options: RepliesOptions) {
   const { sources, drains, statuses, settings, notify, clock } = options
   const isFirst = createFirsts()
-  const note = (hook: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void => {
+  const note = (hook: Hook, ack: Ack, pod: PodFact, drain: Drain | undefined, now: Millis): void => {
     const status = statuses.of(hook.uid)
     status.ackAt ??= now
-    if (isFirst(hook, ack)) notify(observer => observer.ack?.(ack, drain, status))
+    if (isFirst(hook, ack, pod)) notify(observer => observer.ack?.(ack, drain, status, hook))
   }
   return {
     /** The answer, or the time of the next check. */
     now(hook: Hook, look: Look, now: Millis): Answer {
       const drain = drains.current().get(hook.uid)
       const reply = answer(hook, drain, look.seen, now, settings(), drain && unsealedSince(drain, sources))
-      if (reply.kind === 'ack') note(hook, reply.ack, drain, now)
+      if (reply.kind === 'ack') note(hook, reply.ack, look.seen.pod, drain, now)
       return reply
     },
     /** The answer of a drain that is proven already. `undefined`: the hook waits for a round. */
@@ -42,7 +42,7 @@ export function createReplies(options: RepliesOptions) {
       const ack = drain && !mayStay(drain) && answerProven(hook, drain, now, unsealedSince(drain, sources))
       if (!ack) return undefined
       statuses.of(hook.uid).hookAt ??= hook.receivedAt
-      note(hook, ack, drain, now)
+      note(hook, ack, drain.pod, drain, now)
       return ack
     }
   }

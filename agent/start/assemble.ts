@@ -12,7 +12,6 @@ import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { logDrains, emitEvents, createEvents, type Events } from '../report/tell/events.ts'
 import { LOAD_IT, type ProofSettings } from '../rules/proof/verdict.ts'
-import { createFirsts } from '../round/hold/hooks.ts'
 import { syncObserver } from '../upkeep/upkeep.ts'
 import { createAnswers } from '../report/show/record.ts'
 import { createViews } from '../report/show/views.ts'
@@ -133,7 +132,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     observers: [
       meter(metrics, clock),
       logDrains(log.child({ part: 'drain' })),
-      views.observer,
+      ...views.observers,
       syncObserver(sources.sync, sources.writer, () => clock.now()),
       emitEvents(events, sources.leader)
     ]
@@ -146,7 +145,6 @@ export function assemble(options: AssemblyOptions): Assembly {
     clock,
     log: log.child({ part: 'serve' }),
     rare: createRare(clock),
-    isFirst: createFirsts(),
     metrics,
     reserveMs: config.drain.reserveMs,
     readiness,

@@ -1,11 +1,11 @@
 import { createRare, createLog, type Log } from '../../agent/base/log.ts'
-import type { Ack, Proved, Unproved } from '../../agent/rules/drain/drain.ts'
+import type { Ack, Proved } from '../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { Clock } from '../../agent/base/clock.ts'
 import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.ts'
 import { createReadiness } from '../../agent/report/snapshot/snapshot.ts'
 import { createHookSlots } from '../../agent/hook/prestop.ts'
-import { createFirsts, type HoldRequest, type Holds, type Vouch } from '../../agent/round/hold/hooks.ts'
+import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/hooks.ts'
 import { IDLE } from './drain.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
@@ -31,20 +31,6 @@ export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => (
   why: 'every gateway avoids it and nothing is in flight',
   ...differs
 })
-
-/** An answer that proves nothing. */
-export const nothingFor = (pod: PodFact, differs: Partial<Unproved> = {}): Unproved => {
-  const { noReplacement: _none, places: _places, ...answered } = ackFor(pod)
-  return {
-    ...answered,
-    status: 503,
-    result: 'unproved',
-    evidence: 'none',
-    why: 'the time was up',
-    change: 'give the pod a longer grace period',
-    ...differs
-  }
-}
 
 interface Held extends HoldRequest {
   readonly signal: AbortSignal
@@ -113,7 +99,6 @@ export function serveParts(
     metrics,
     slots: createHookSlots({ maxHooks: 10, maxHooksPerPod: 2 }),
     rare: createRare(clock),
-    isFirst: createFirsts(),
     reserveMs: 3000,
     readiness: createReadiness(),
     alive: () => ({ ok: true }),

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Drain, Verdict } from '../../rules/drain/drain.ts'
+import { isOwnLimit, type Drain, type Verdict } from '../../rules/drain/drain.ts'
 import type { Metrics } from './metrics.ts'
 import { lagOf, latestDecision, momentsOf } from '../snapshot/drain-view.ts'
 import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
@@ -12,6 +12,12 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
   return {
     drain(before, after, status) {
       if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, status)
+    },
+    ack(ack, _drain, _status, hook) {
+      if (isOwnLimit(hook, ack)) return
+      const { result, evidence, elapsedMs } = ack
+      metrics.hookAnswers.inc({ result, evidence })
+      metrics.hookDuration.observe({ result }, elapsedMs / 1000)
     },
     round(tookMs) {
       metrics.roundDuration.observe(tookMs / 1000)

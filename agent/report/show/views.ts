@@ -53,23 +53,13 @@ export function createViews(options: ViewsOptions) {
     })
   const name = hostname()
   const record = createRecord({ clock, sleepMs: REPLACED_SLEEP_MS, name, shown: shownOf })
-  const observers: readonly Observer[] = [record, afterAck, behind, ghosts, arrivals].map(
-    part => part.observer
-  )
-  const observer: Observer = {
-    drain: (before, after, status) => observers.forEach(one => one.drain?.(before, after, status)),
-    ack(ack, drain, status) {
-      answers?.note(ack, clock.now())
-      observers.forEach(one => one.ack?.(ack, drain, status))
-    },
-    round(tookMs) {
-      for (const answer of answers?.take() ?? []) record.heard(answer)
-      observers.forEach(one => one.round?.(tookMs))
-    }
+  const telling: Observer = {
+    ack: ack => answers?.note(ack, clock.now()),
+    round: () => answers?.take().forEach(answer => record.heard(answer))
   }
 
   return {
-    observer,
+    observers: [telling, ...[record, afterAck, behind, ghosts, arrivals].map(part => part.observer)],
     snapshot(loop: Loop): Snapshot {
       const now = clock.now()
       const drains = [...loop.drains().values()]

@@ -200,9 +200,12 @@ export function emitEvents(events: Pick<Events, 'add'>, leader: Pick<Leader, 'le
   }
 }
 
-/** Logs one line for each step of a drain. */
+/** Logs one line for each step of a drain, and for each answer of a hook. */
 export function logDrains(log: Log): Observer {
   return {
+    ack({ pod: { namespace, name: pod, uid }, result, evidence, elapsedMs, status }, _drain, _status, hook) {
+      log.info({ namespace, pod, uid, hook: hook.id, result, evidence, elapsedMs, status }, 'hook answered')
+    },
     drain(before, after) {
       const drain = after ?? before
       if (!drain) return

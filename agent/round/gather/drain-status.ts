@@ -1,4 +1,4 @@
-import type { Drains, Ack, Drain } from '../../rules/drain/drain.ts'
+import type { Drains, Ack, Drain, Hook } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { HiddenPlace, Ways } from '../../rules/plan/hidden.ts'
 import type { Holder } from '../../rules/plan/holder.ts'
@@ -79,7 +79,8 @@ export function createStatuses() {
 export interface Observer {
   /** A drain changed its phase. `before` is undefined when the drain begins, `after` when the drain is forgotten. */
   drain?(before: Drain | undefined, after: Drain | undefined, status: Status): void
-  ack?(ack: Ack, drain: Drain | undefined, status: Status): void
+  /** The first answer of its kind: see `createFirsts`. */
+  ack?(ack: Ack, drain: Drain | undefined, status: Status, hook: Hook): void
   round?(tookMs: number): void
 }
 

@@ -128,13 +128,14 @@ export const reply = (
   })
 
 /**
- * Returns a function that tells whether an answer is the first of its kind for its pod. Anybody can repeat a call, so only first answers are
- * logged, counted and shown. The latest 10,000 are remembered.
+ * Returns a function that tells whether an answer is the first of its kind: for the end of its pod, or for the run of a container that
+ * restarts. Anybody can repeat a call, so only first answers are logged, counted and shown. The latest 10,000 are remembered.
  */
-export function createFirsts(): (hook: Hook, ack: Ack) => boolean {
+export function createFirsts(): (hook: Hook, ack: Ack, pod: PodFact) => boolean {
   const given = new Set<string>()
-  return (hook, ack) => {
-    const key = `${isOwnLimit(hook, ack) ? 'limit' : ack.status} ${hook.uid}`
+  return (hook, ack, pod) => {
+    const run = saysThatItEnds(pod) ? '' : runOf(pod, hook.container)
+    const key = `${isOwnLimit(hook, ack) ? 'limit' : ack.status} ${hook.uid} ${run}`
     const isFirst = !given.has(key)
     given.add(key)
     if (given.size > 10_000) given.delete(given.values().next().value!)

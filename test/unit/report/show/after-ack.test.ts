@@ -32,7 +32,7 @@ describe('requests after the ack', () => {
     const before = await total()
     const { late, afterAck } = rig()
     late.reading = late.status = 2
-    afterAck.observer.ack?.(ack('barrier'), drain, undefined as never)
+    afterAck.observer.ack?.(ack('barrier'), drain, undefined as never, undefined as never)
     afterAck.observer.round?.(1)
     expect(afterAck.of(web.uid)).to.equal(0)
     late.status = 5
@@ -45,7 +45,7 @@ describe('requests after the ack', () => {
   it('reports nothing if the ack rests on other evidence, or has not been given', async () => {
     const before = await total()
     const { late, afterAck } = rig()
-    afterAck.observer.ack?.(ack('observed'), drain, undefined as never)
+    afterAck.observer.ack?.(ack('observed'), drain, undefined as never, undefined as never)
     late.status = 4
     afterAck.observer.round?.(1)
     expect(afterAck.of(web.uid)).to.equal(undefined)
