@@ -141,7 +141,7 @@ export const isEnding = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone'
 
 /**
- * The nodes that lead only to the pod of this drain. Domain nodes never match, because their host is no pod IP. If a running pod with
+ * The nodes that lead only to what this drain denies of its pod. Domain nodes never match, because their host is no pod IP. If a running pod with
  * another uid has the address of a node now, the node belongs to that pod. IPs are reused within a second, and the new pod must get
  * its requests at once.
  */
@@ -149,12 +149,15 @@ export function endingNodes(world: World, drains: Drains, drain: Drain): Match[]
   return drain.pod.ips.flatMap(ip =>
     world.holdersOf(ip).flatMap(holder =>
       nodesAt(holder.nodes, ip)
-        .filter(node => answersAt(world, drain.pod, node))
+        .filter(node => answersAt(world, drain.pod, node) && isDenied(drain, node))
         .filter(node => !isSomebodyElses(world, drains, node, drain))
         .map(node => ({ holder, node, drain }))
     )
   )
 }
+
+const isDenied = ({ isWhole, ports }: Drain, { port }: HolderNode): boolean =>
+  isWhole || port === undefined || ports.includes(port)
 
 /** Every pod object that this node leads to; several if an IP is shared or was given out again. */
 function podsAt(world: World, node: HolderNode): PodFact[] {

@@ -18,10 +18,10 @@ const readingOf = (places: number) => ({
 
 describe('evidence about a pod', () => {
   const old = pod('old', { ...terminating(BEGAN), ips: ['10.0.0.1'] })
-  const drain = drainOf(seen(old), BEGAN)
+  const whole = drainOf(seen(old), BEGAN)
 
-  /** Returns a function that plays rounds about `old`, all with the same status. */
-  function rounds() {
+  /** Returns a function that plays rounds about a drain of `old`, all with the same status. */
+  function rounds(drain = whole) {
     const status = createStatuses().of(old.uid)
     return (
       now: number,
@@ -82,6 +82,14 @@ describe('evidence about a pod', () => {
     const round = rounds()
     expect(round(1001, { nodes: ['10.0.0.1:8080'] }).isAbsent).to.equal(false)
     expect(round(1002).isAbsent).to.equal(false)
+  })
+
+  it('of which a sidecar restarts has the holders that list a port of the sidecar, or no port', () => {
+    const round = rounds({ ...whole, isWhole: false, ports: [9090] })
+    const keys = (nodes: string[]) => round(1001, { nodes }).holders.map(({ key }) => key)
+    expect(keys(['10.0.0.1:8080'])).to.deep.equal([])
+    expect(keys(['10.0.0.1'])).to.deep.equal(['upstreams/web'])
+    expect(keys(['10.0.0.1:9090'])).to.have.length(2)
   })
 
   it('that took over from another one shows no absence, even if no entry names it any more', () => {
