@@ -43,7 +43,6 @@ export const SAID: Word = {
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
   at: 100,
   unchangedSince: differs.at ?? 100,
-  countedAt: differs.at ?? 100,
   sealedAt: undefined,
   idleAt: undefined,
   instance: 'i1',

@@ -45,7 +45,7 @@ import { asking } from './service.ts'
 import { dialling, injecting, refusing, relisting } from './small.ts'
 import { expecting, syncing } from './sync.ts'
 import { tabling } from './table.ts'
-import { converting, identifying, stepping, taking } from './watching.ts'
+import { identifying, stepping, taking } from './watching.ts'
 import { worldOf } from './world.ts'
 
 /**
@@ -75,7 +75,6 @@ export const SUBJECTS = {
   intake: taking,
   nextstep: stepping,
   identity: identifying,
-  clock: converting,
   expected: expecting,
   ownership: owning,
   nodes: (given: { pod: Partial<PodFact>; ports?: readonly number[] }) =>

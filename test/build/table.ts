@@ -61,7 +61,7 @@ export function tabling(given: { readonly entry?: Partial<DesiredEntry>; readonl
   const uids = (list: Iterable<Pick<DesiredEntry, 'uid'>>) =>
     [...list].map(({ uid }) => uid).join(' ') || 'none'
   const play = (step: Step, now: number): string | undefined => {
-    const receipt = { at: now, countedAt: now, instance: 'i', fit: true }
+    const receipt = { at: now, instance: 'i', fit: true }
     for (const [uid, differs] of Object.entries(step.desire ?? {}))
       if (differs) desired.set(uid as PodUid, entryOf(uid, differs))
       else desired.delete(uid as PodUid)

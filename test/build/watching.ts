@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { createGatewayClock, createIdentity } from '../../agent/gateway/barrier/gateway-state.ts'
+import { createIdentity } from '../../agent/gateway/barrier/gateway-state.ts'
 import { toPodFact } from '../../agent/kubernetes/facts/pod-fact.ts'
 import { createPodStore } from '../../agent/kubernetes/facts/pod-store.ts'
 import { createIntake } from '../../agent/kubernetes/reflect/follow.ts'
@@ -90,18 +90,4 @@ export function identifying(given: {
     }
   }
   return [identity.doubt() || 'one', ...(identity.isOpen() ? ['polled on'] : [])].join(', ')
-}
-
-/** A time of a gateway, whose clock is 5 s ahead, on the agent's clock. Each exchange: asked, answered, and the gateway's time without that lead. */
-export function converting(given: {
-  exchanges?: readonly (readonly number[])[]
-  of: readonly number[]
-  behind?: true
-}) {
-  const clock = createGatewayClock()
-  for (const [askedAt, heardAt, theirs, ahead = 5000] of given.exchanges ?? [])
-    clock.note(askedAt!, heardAt!, theirs! + ahead)
-  const [askedAt, heardAt, theirs, ahead = 5000] = given.of
-  const ours = clock.onOurs(askedAt!, heardAt!, theirs! + ahead)
-  return { ours: Math.round(ours), within: clock.within() === Infinity ? 'unknown' : clock.within() }
 }

@@ -54,8 +54,7 @@ function merged(answers: readonly BarrierAnswer[]): BarrierAnswer {
   if (rest.some(answer => answer.instance !== instance))
     throw new CodedError('BARRIER_UNAVAILABLE', 'the gateway restarted between two batches')
   const fit = answers.every(answer => answer.fit)
-  const now = answers.at(-1)?.now ?? 0
-  return { wire, instance, fit, now, entries: answers.flatMap(({ entries }) => entries) }
+  return { wire, instance, fit, entries: answers.flatMap(({ entries }) => entries) }
 }
 
 interface PutAnswer extends BarrierAnswer {
@@ -153,8 +152,8 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       const notStored =
         reply.error_msg === undefined ? OUTDATED : `${reply.error_msg}: ${ERRORS.BARRIER_FULL}`
       const why = refused.size === 0 ? '' : notStored
-      const { wire, instance, fit, now } = reply
-      return { wire, instance, fit, now, entries: stored, refused, why }
+      const { wire, instance, fit } = reply
+      return { wire, instance, fit, entries: stored, refused, why }
     }
 
     return {

@@ -121,8 +121,6 @@ const answer = z.looseObject({
   wire,
   instance: z.string(),
   fit: z.boolean(),
-  /** When the gateway counted, in seconds since the epoch by its clock. */
-  now: z.number(),
   entries: arrayOf(entryState)
 })
 export const polled = answer.extend({ unknown: strings })
@@ -155,6 +153,7 @@ export const gatewayState = z.looseObject({
   apisix: z.string().nullish(),
   fit: z.boolean(),
   unfit: strings,
+  /** When it answered, in seconds since the epoch by its clock. */
   now: z.number(),
   /** With `entries=late`: only entries that got a request in spite of their seal. */
   entries: arrayOf(entryState),

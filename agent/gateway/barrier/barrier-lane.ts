@@ -14,7 +14,7 @@ import {
 } from './desired-entry.ts'
 import { pollPause } from './barrier-reading.ts'
 import { createEntryTable, type ToldAnswers } from './entry-table.ts'
-import { createGatewayClock, createIdentity, readGatewayState } from './gateway-state.ts'
+import { createIdentity, readGatewayState } from './gateway-state.ts'
 
 /** What the lanes of all gateways share. */
 interface LaneOptions {
@@ -53,7 +53,6 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
   const { id, name } = first
   const api = options.apiAt(first.ip)
   const log = options.log.child({ gateway: name })
-  const gatewayClock = createGatewayClock()
   const identity = createIdentity(first.byHand === true)
   let wanted = entriesAt(id, options.desired(), new Map())
   let { ready } = first
@@ -112,17 +111,16 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
       ended.signal
     )
     heardFrom(answer, sentAt)
-    table.put(due, { ...answer, sentAt }, toldBy(answer, sentAt), asked !== restarts)
+    table.put(due, { ...answer, sentAt }, toldBy(answer), asked !== restarts)
     // A poll that began before the seal proves nothing. So a new poll replaces it now.
     pollAnew()
   }
 
-  const toldBy = ({ instance, fit: isFit, now }: BarrierAnswer, askedAt: Millis) => {
-    const at = clock.now()
-    const fit = isFit && identity.doubt() === ''
-    gatewayClock.note(askedAt, at, now * 1000)
-    return { at, countedAt: gatewayClock.onOurs(askedAt, at, now * 1000), instance, fit }
-  }
+  const toldBy = ({ instance, fit }: BarrierAnswer) => ({
+    at: clock.now(),
+    instance,
+    fit: fit && identity.doubt() === ''
+  })
 
   const lift = async (uids: readonly PodUid[], known: AsOf): Promise<void> => {
     const sentAt = clock.now()
@@ -135,7 +133,7 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     const uids = entries.map(({ uid }) => uid)
     const answer = await api.inflight(uids, wait, signal)
     heardFrom(answer, beganAt)
-    if (table.reported(entries, answer, toldBy(answer, beganAt), beganAt)) wakeup.wake()
+    if (table.reported(entries, answer, toldBy(answer), beganAt)) wakeup.wake()
     tell()
   }
 
@@ -233,7 +231,6 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
   const reader = readGatewayState({
     api,
     clock,
-    gatewayClock,
     identity,
     isHolding: () => options.desired().length > 0,
     listed(list, askedAt) {

@@ -8,8 +8,6 @@ import { entriesOf, sameList, type DesiredEntry } from './desired-entry.ts'
 /** When an answer came, and from which instance. */
 export interface Receipt {
   readonly at: Millis
-  /** When the gateway counted, on the agent's clock: at most `at`. */
-  readonly countedAt: Millis
   readonly instance: string
   readonly fit: boolean
   /** The request was sent after the seal, or it made the seal. Its count is then step 4 of the guarantee (docs/how-it-works.md). */
@@ -50,8 +48,7 @@ export function readingOf(
   const says = entry !== 'absent' && (receipt.fit || inflight.requests + countOf(inflight.long) > 0)
   const reading = {
     at: receipt.at,
-    countedAt: receipt.countedAt,
-    unchangedSince: receipt.countedAt,
+    unchangedSince: receipt.at,
     instance: receipt.instance,
     fit: receipt.fit,
     entry,
@@ -69,20 +66,20 @@ export function readingOf(
 }
 
 /**
- * When the entry was sealed and when the last request finished, by the gateway's own times, which do not depend on when the agent asks.
- * A worker that died leaves no time of its requests. So `idleAt` is never earlier than the last report of a request in flight.
+ * When the entry was sealed and when the last request finished, by the ages that the gateway tells. An answer takes a moment to arrive, so
+ * these times may be late by that, and never early. A worker that died leaves no time of its requests. So `idleAt` is never earlier than the last report of a request in flight.
  */
 function agesOf(
   entry: BarrierReading['entry'],
   states: readonly BarrierState[],
-  { countedAt }: Receipt,
+  { at: receivedAt }: Receipt,
   before: BarrierReading | undefined
 ): Pick<BarrierReading, 'sealedAt' | 'idleAt'> {
   if (entry !== 'sealed') return { sealedAt: undefined, idleAt: undefined }
-  const at = (age: number | undefined) => countedAt - (age ?? 0) * 1000
+  const at = (age: number | undefined) => receivedAt - (age ?? 0) * 1000
   const sealedAt = before?.sealedAt ?? Math.max(...states.map(({ sealedFor }) => at(sealedFor)))
   if (states.some(({ inflight }) => inflight.requests > 0)) return { sealedAt, idleAt: undefined }
-  const busyAt = before && before.inflight.requests > 0 ? before.countedAt : -Infinity
+  const busyAt = before && before.inflight.requests > 0 ? before.at : -Infinity
   const idleAt = Math.max(busyAt, ...states.map(({ idleFor }) => at(idleFor)))
   return { sealedAt, idleAt: before?.idleAt ?? idleAt }
 }
@@ -114,7 +111,6 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
   const nothing = {
     at,
     unchangedSince: at,
-    countedAt: at,
     sealedAt: undefined,
     idleAt: undefined,
     instance: '',

@@ -14,14 +14,11 @@ export interface Freshness extends Heard {
 /** A gateway's report on itself and its workers, and the age of the report. */
 export interface GatewayState extends Freshness {
   readonly status: BarrierGateway | undefined
-  /** How far the gateway's clock is ahead of the agent's, in ms. */
-  readonly aheadMs: number
 }
 
 interface GatewayStateOptions {
   readonly api: Pick<BarrierApi, 'state' | 'entries'>
   readonly clock: Clock
-  readonly gatewayClock: ReturnType<typeof createGatewayClock>
   readonly identity: Identity
   /** Whether entries are held. A restart loses them. The readiness does not show a quick restart; only the state shows it. */
   readonly isHolding: () => boolean
@@ -35,20 +32,17 @@ interface GatewayStateOptions {
 const LIST_MS = { shortest: 700, each: 5 }
 /** The pause between two reads, in ms: while entries are held, and otherwise. */
 const PAUSE_MS = { holding: 250, idle: 5000 }
-/** Until a gateway's clock is known within `withinMs`, its state is read as if entries were held, at most `tries` times. */
-const CLOCK = { withinMs: 1, tries: 40 }
 
 /** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and its failures affect nothing else. */
 export function readGatewayState(options: GatewayStateOptions) {
-  const { api, clock, gatewayClock, identity, isHolding, listed, tell } = options
+  const { api, clock, identity, isHolding, listed, tell } = options
   const ended = new AbortController()
   let current: GatewayState = {
     status: undefined,
     lastSuccessAt: undefined,
     lastAttemptAt: undefined,
     problem: '',
-    refused: false,
-    aheadMs: 0
+    refused: false
   }
 
   let known: string | undefined
@@ -75,10 +69,8 @@ export function readGatewayState(options: GatewayStateOptions) {
     try {
       const status = await api.state(ended.signal)
       const now = clock.now()
-      gatewayClock.note(lastAttemptAt, now, status.now * 1000)
       identity.note(status, lastAttemptAt, now, true)
-      const aheadMs = gatewayClock.ahead()
-      current = { status, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
+      current = { status, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false }
       void list(status, now)
     } catch (error) {
       const refused = isConnectionRefused(error)
@@ -90,14 +82,11 @@ export function readGatewayState(options: GatewayStateOptions) {
     }
     if (!ended.signal.aborted && outlineOf(current, identity) !== before) tell()
   }
-  let tries = 0
-  const isUnsureOfClock = () =>
-    current.status !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
     // The reports of this gateway count only after enough answers, so the next read follows at once.
     const isOpen = identity.isOpen() && current.problem === ''
     if (isOpen && current.status?.fit) return
-    const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
+    const ms = isOpen || isHolding() ? PAUSE_MS.holding : PAUSE_MS.idle
     await clock.sleep(ms, ended.signal).catch(() => {})
   }
   const running = (async () => {
@@ -129,68 +118,6 @@ const outlineOf = ({ status, problem }: GatewayState, identity: Identity): strin
     status?.workers.map(one => [one.pid, one.fit, one.revision, one.revisions, one.exiting]),
     status?.entries.flatMap(({ uid, late }) => (late > 0 ? [uid, late] : []))
   ])
-
-/** The bounds of the gateway clock's lead, from all answers since `at`. The gateway read its clock between request and receipt. */
-interface Bounds {
-  readonly at: Millis
-  readonly least: number
-  readonly most: number
-}
-
-/** Clocks drift by some ppm. So bounds are kept for at most twice this time, in ms, while answers come. */
-const SPAN_MS = 30_000
-
-/**
- * The offset between one gateway's clock and the agent's, from the times in its answers.
- *
- * The quickest request bounds the offset from one side, and the quickest response from the other, perhaps in different
- * exchanges. Nothing narrows the range between the two bounds further, so its middle is used.
- */
-export function createGatewayClock() {
-  let spans: readonly Bounds[] = []
-  const bounds = (): Pick<Bounds, 'least' | 'most'> => ({
-    least: Math.max(...spans.map(({ least }) => least)),
-    most: Math.min(...spans.map(({ most }) => most))
-  })
-  return {
-    /** Takes the times of one answer, in ms: request and receipt by the agent's clock, and `theirs`, the gateway's own time in the answer. */
-    note(askedAt: Millis, receivedAt: Millis, theirs: number) {
-      const [current, previous] = spans
-      const seen = { at: receivedAt, least: theirs - receivedAt, most: theirs - askedAt }
-      if (current && receivedAt - current.at < SPAN_MS) {
-        const both = {
-          at: current.at,
-          least: Math.max(current.least, seen.least),
-          most: Math.min(current.most, seen.most)
-        }
-        spans = previous ? [both, previous] : [both]
-      } else spans = current ? [seen, current] : [seen]
-      const { least, most } = bounds()
-      // The bounds contradict each other, because one of the two clocks was set. So only the newest answer counts.
-      if (least > most) spans = [seen]
-    },
-    /** How far the gateway's clock is ahead of the agent's, in ms; 0 before the first answer. */
-    ahead(): number {
-      const { least, most } = bounds()
-      return spans.length === 0 ? 0 : (least + most) / 2
-    },
-    /** The largest error of a converted time, in ms. */
-    within(): number {
-      const { least, most } = bounds()
-      return spans.length === 0 ? Infinity : Math.max(0, most - least) / 2
-    },
-    /**
-     * Converts a gateway's time to the agent's clock. The result always lies between request and receipt. So if a clock jumps, the error
-     * is at most the length of the call.
-     */
-    onOurs(askedAt: Millis, receivedAt: Millis, theirs: number): Millis {
-      const { least, most } = bounds()
-      return spans.length === 0
-        ? receivedAt
-        : Math.min(receivedAt, Math.max(askedAt, theirs - (least + most) / 2))
-    }
-  }
-}
 
 interface InstanceSeen {
   /** When the instance first answered that it is fit. */

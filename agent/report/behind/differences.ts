@@ -195,10 +195,9 @@ export function gatewaysHave(
     const state = hasRevisions ? barrier?.state(id) : undefined
     const workers = (state?.status?.workers ?? []).filter(({ exiting }) => exiting !== true)
     if (!state || workers.length === 0 || state.lastSuccessAt === undefined) return undefined
-    const { lastSuccessAt, aheadMs } = state
-    const at = workers.map(({ applied }) =>
-      applied ? Math.min(applied * 1000 - aheadMs, lastSuccessAt) : lastSuccessAt
-    )
+    const { lastSuccessAt, status } = state
+    const ageOf = (applied: number) => Math.max(0, (status?.now ?? 0) - applied) * 1000
+    const at = workers.map(({ applied }) => lastSuccessAt - (applied ? ageOf(applied) : 0))
     return {
       revision: slowestOf(workers, kind),
       at: latest(at) ?? lastSuccessAt,

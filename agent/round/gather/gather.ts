@@ -127,16 +127,11 @@ export function remember(
 }
 
 function rememberPlaces(matches: readonly Match[], status: Status, now: Millis): void {
-  const listed = new Set<string>()
-  for (const { holder, node } of matches) {
-    const key = `${holder.key} ${node.key}`
-    listed.add(key)
-    status.places.set(key, { holder, node: node.key, removedAt: undefined })
-  }
-  for (const [key, place] of status.places) {
-    if (listed.has(key)) continue
-    place.removedAt ??= now
-  }
+  const listed = new Map<string, Place>()
+  for (const { holder, node } of matches)
+    listed.set(`${holder.key} ${node.key}`, { holder, node: node.key, removedAt: undefined })
+  for (const [key, place] of status.places) if (!listed.has(key)) place.removedAt ??= now
+  for (const [key, place] of listed) status.places.set(key, place)
 }
 
 function report(drain: Drain, place: Place, round: Gathering): Evidence['holders'][number] {

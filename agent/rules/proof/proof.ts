@@ -12,6 +12,7 @@ import {
   LOAD_IT,
   allOf,
   gatewayObstacles,
+  listed,
   longLivedOf,
   verdictOf,
   type Evidence,
@@ -178,7 +179,8 @@ function stateOf(
       why: `${requests} in flight${countOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`
     }
   if (!sealed) return { sealed, why: 'the entry is not sealed yet' }
-  return { sealed, why: barrier.readAfterSeal ? '' : 'in flight was not read after the seal yet' }
+  if (!barrier.readAfterSeal) return { sealed, why: 'in flight was not read after the seal yet' }
+  return { sealed, why: barrier.word?.complete ? '' : 'its workers have not reported since the seal' }
 }
 
 /** The places in workers' words that no longer delay a pod's seal. */
@@ -213,12 +215,9 @@ export function judge(word: Word, serves: (node: string) => boolean, letGo: LetG
   const { complete, said, asked, others, cut, tags } = word
   const sole = word.sole.filter(place => !letGo.place(place, word.sole.length))
   if (!complete) return { why: `${said} of ${asked} workers have said what they could choose instead` }
-  if (sole.length > 0) return { why: `nothing else is left in ${named(sole)}`, isLast: true }
+  if (sole.length > 0) return { why: `nothing else is left in ${listed(sole)}`, isLast: true }
   const bad = others.find(({ nodes, more }) => more === 0 && !nodes.some(serves) && !letGo.others(nodes))
   if (!bad && cut > 0 && !letGo.cut)
     return { why: `the words of its workers leave out what is left in ${cut} more places` }
-  return bad ? { why: `what is left does not serve: ${named(bad.nodes)}`, isLast: true } : { tags }
+  return bad ? { why: `what is left does not serve: ${listed(bad.nodes)}`, isLast: true } : { tags }
 }
-
-const named = (all: readonly string[]): string =>
-  all.length > 3 ? `${all.slice(0, 3).join(', ')} and ${all.length - 3} more` : all.join(', ')

@@ -155,7 +155,7 @@ const sentence = (start: string, reasons: readonly string[]): string =>
   reasons.length === 0 ? start : `${start} (${listed(reasons)})`
 
 /** Names at most three; the reports have all of them. */
-const listed = (all: readonly string[]): string =>
+export const listed = (all: readonly string[]): string =>
   all.slice(0, 3).join(', ') + (all.length > 3 ? `, and ${all.length - 3} more` : '')
 
 /** The reads of one gateway's Control API for one drain, each on a new connection, since its removal was accepted. */
@@ -213,9 +213,7 @@ interface OtherChoices {
 /** The last report of one gateway's barrier (the plugin) on one drain. */
 export interface BarrierReading {
   readonly at: Millis
-  /** When the gateway counted its requests, on the agent's clock: at most `at`. */
-  readonly countedAt: Millis
-  /** When the gateway first counted the same as in its current report. The agent may have read the same report many times since. */
+  /** When the gateway first told the same as in its current report. The agent may have read the same report many times since. */
   readonly unchangedSince: Millis
   /** Changes when the gateway restarts in full and forgets its entries. */
   readonly instance: string

@@ -96,9 +96,7 @@ describe('the answers that are logged and counted', () => {
     expect(await calls(expired, { timeoutMs: 1 })).to.deep.equal([1, 0])
     expect(await calls(expired)).to.deep.equal([2, 1])
     expect(await calls(expired, { container: 'app' })).to.deep.equal([2, 1])
-    expect(await calls({ ...expired, phase: 'proven', at: 5, verdict: proven() } as Drain)).to.deep.equal([
-      3, 2
-    ])
+    expect(await calls({ ...expired, phase: 'proven', at: 5, verdict: proven() })).to.deep.equal([3, 2])
     expect(lines.at(-1)).to.include({ pod: 'web-1', hook: 'hook-1', result: 'drained', evidence: 'barrier' })
     expect(await metrics.registry.metrics()).to.contain('hook_duration_seconds_sum{result="drained"} 60')
   })

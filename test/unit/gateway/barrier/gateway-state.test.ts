@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import {
   readGatewayState,
-  createGatewayClock,
   createIdentity,
   type Identity
 } from '../../../../agent/gateway/barrier/gateway-state.ts'
@@ -16,7 +15,6 @@ function rig(answer: () => unknown, holding = { now: false }, identity = createI
   let told = 0
   const reader = readGatewayState({
     clock,
-    gatewayClock: createGatewayClock(),
     identity,
     isHolding: () => holding.now,
     listed: () => {},
@@ -87,7 +85,6 @@ describe('gateway state', () => {
       readGatewayState({
         api,
         clock,
-        gatewayClock: createGatewayClock(),
         identity,
         isHolding: () => isHolding,
         listed: () => {},

@@ -54,8 +54,7 @@ describe('how far holders are behind Kubernetes', () => {
             problem: '',
             lastSuccessAt: asked,
             lastAttemptAt: clock.now(),
-            aheadMs: 0,
-            status: { workers }
+            status: { now: asked / 1000, workers }
           })
         },
         probe: { hurry: () => {}, sighting: () => undefined },

@@ -44,8 +44,7 @@ describe('arrivals', () => {
               problem: '',
               lastSuccessAt: clock.now(),
               lastAttemptAt: clock.now(),
-              aheadMs: 500,
-              status: { workers }
+              status: { now: (clock.now() + 500) / 1000, workers }
             }
           )
         },

@@ -1,15 +1,5 @@
 import { expect } from 'chai'
-import { createGatewayClock } from '../../../../agent/gateway/barrier/gateway-state.ts'
 import { pollPause } from '../../../../agent/gateway/barrier/barrier-reading.ts'
-
-describe('clock of a gateway', () => {
-  it('forgets old bounds, because clocks drift', () => {
-    const clock = createGatewayClock()
-    clock.note(0, 1, 0.5)
-    for (let at = 1000; at <= 120_000; at += 1000) clock.note(at, at + 10, at + 5 + at * 0.0001)
-    expect(clock.onOurs(120_000, 120_010, 120_005 + 12)).to.be.closeTo(120_005, 4)
-  })
-})
 
 describe('pause before the next poll of a gateway', () => {
   const pause = (entries: number, unchangedFor = 0, busy = false) => pollPause(entries, busy, unchangedFor)
