@@ -117,30 +117,40 @@ function reason(err: unknown): string {
 export interface Secret {
   /** `<from file /run/secrets/admin-key>`. */
   readonly source: string
-  /** The present value. A file is read again at each call, because mounted secrets are rotated in place. */
+  /** The present value. */
   read(): string
   toJSON(): string
   toString(): string
 }
 
 /**
- * A secret in a file, without white space at both ends. If a rotation leaves the file missing or empty for a moment, `read` returns
- * the last value.
+ * A function that returns what `read` makes of a file. It reads the file again at each call, because mounted files are replaced in place.
+ * While the file is missing or wrong, as for a moment in a rotation, it returns the last good value.
  *
- * @throws Error if the first read fails or finds nothing
+ * @throws Error if the first read fails
  */
-export function secretFromFile(path: string): Secret {
-  const load = () => readFileSync(path, 'utf8').trim()
-  let last = load()
-  if (last === '') throw new Error('the file is empty')
-  const read = () => {
+function follow(path: string, read: (text: string) => string): () => string {
+  let seen = readFileSync(path, 'utf8')
+  let good = read(seen)
+  return () => {
     try {
-      last = load() || last
+      const text = readFileSync(path, 'utf8')
+      if (text === seen) return good
+      seen = text
+      good = read(text)
     } catch {
-      // Kubernetes swaps the symlink of a mounted secret: for a moment there may be nothing to read.
+      // A later call reads it again.
     }
-    return last
+    return good
   }
+}
+
+/** A secret in a file, without white space at both ends. @throws Error if the first read fails or finds nothing */
+export function secretFromFile(path: string): Secret {
+  const read = follow(path, text => {
+    if (text.trim() === '') throw new Error('the file is empty')
+    return text.trim()
+  })
   const source = `<from file ${path}>`
   return Object.freeze({ source, read, toJSON: () => source, toString: () => source })
 }
@@ -167,29 +177,8 @@ function check(text: string): string {
   return text
 }
 
-/**
- * Certificates from a file. Each `read` reads the file again. While the file is missing or not PEM, it returns the last good text.
- *
- * @throws Error if the first read fails or finds no certificate
- */
-export function pemFromFile(path: string): Pem {
-  let seen = readFileSync(path, 'utf8')
-  let good = check(seen)
-  return Object.freeze({
-    read() {
-      try {
-        const text = readFileSync(path, 'utf8')
-        if (text !== seen) {
-          seen = text
-          good = check(text)
-        }
-      } catch {
-        // During a rotation the file can be missing or incomplete. A later call reads it again.
-      }
-      return good
-    }
-  })
-}
+/** Certificates from a file. @throws Error if the first read fails or finds no certificate */
+export const pemFromFile = (path: string): Pem => Object.freeze({ read: follow(path, check) })
 
 /** The names of the settings for connections to one kind of server. */
 export interface Route {

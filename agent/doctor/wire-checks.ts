@@ -1,4 +1,4 @@
-import { clean, fieldsOf, listOf, textOf } from '../base/read.ts'
+import { clean } from '../base/read.ts'
 import { systemClock, type Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { createAdminApi, type AdminApi } from '../gateway/apisix/admin-api.ts'
@@ -9,10 +9,17 @@ import { createOnlyApisix } from '../hook/prestop.ts'
 import { readInjectSettings } from '../hook/inject/inject.ts'
 import { createConnection, type Connection } from '../kubernetes/transport/connection.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
-import { podsIn, servicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
+import { list, podsIn, servicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, leasePlace } from '../start/wire.ts'
 import { checkGateways, checkOthers, checkAdmin } from './checks/check-gateways.ts'
-import { fail, wordsOf, createClusterLists, type Check, type Finding } from './checks/cluster-lists.ts'
+import {
+  fail,
+  wordsOf,
+  createClusterLists,
+  type Check,
+  type Finding,
+  type ListObjects
+} from './checks/cluster-lists.ts'
 import { checkInjection, checkPods } from './checks/check-pods.ts'
 import { checkKubernetes, checkNamespaces, checkRbac } from './rights/check-rbac.ts'
 import { gatewayPodReader, staticGateway } from '../kubernetes/facts/gateway-store.ts'
@@ -39,8 +46,13 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     readBarrier: (host: string, signal: AbortSignal) =>
       barrier ? barrier.at(host).state(signal) : Promise.reject(new Error('there is no barrier client'))
   }
-  const each = (collection: (namespace: string | undefined) => Collection) => (signal: AbortSignal) =>
-    pagesOf(kubernetes.namespaces, collection, connection, signal)
+  const scopes = kubernetes.namespaces.length > 0 ? kubernetes.namespaces : [undefined]
+  const each =
+    (collection: (namespace: string | undefined) => Collection): ListObjects =>
+    async (onItem, signal) => {
+      for (const namespace of scopes)
+        await list(connection, collection(namespace), undefined, { onBegin() {}, onItem }, signal)
+    }
   const survey = createClusterLists({
     clock,
     isOnlyApisix: createOnlyApisix(ask, clock),
@@ -185,56 +197,22 @@ export function formatDiagnosis({ healthy, findings, skipped }: Diagnosis): stri
   return `${lines.join('\n')}\n\n${count('ok')} ok, ${warnings}, ${count('fail')} failed: ${verdict}\n`
 }
 
-const PAGE = 500
 /** Accepts gateways at loopback addresses too (`local`), because operators run the doctor on the machine of a local cluster. */
 const readGatewayPod = gatewayPodReader(true)
 
 /** The gateways that the configuration selects. @throws Error if the API server cannot list them */
-export async function listGateways(
-  { apisix }: Config,
+async function listGateways(
+  { apisix: { gateways: source } }: Config,
   connection: Pick<Connection, 'request'>,
   signal: AbortSignal
 ): Promise<GatewayFact[]> {
-  const source = apisix.gateways
   if (source.kind === 'static') return source.gateways.map(staticGateway)
-  const gateways: GatewayFact[] = []
-  for await (const pods of listPages(podsIn(source.namespace).path, connection, signal, source.selector)) {
-    for (const pod of pods) {
-      const found = readGatewayPod(pod)
-      if (found && !found.ended) gateways.push(found.gateway)
-    }
+  const gateways = new Map<string, GatewayFact>()
+  const onItem = (pod: unknown) => {
+    const found = readGatewayPod(pod)
+    if (found && !found.ended) gateways.set(found.uid, found.gateway)
   }
-  return gateways
-}
-
-/** The objects of one kind in these namespaces, page by page. If `namespaces` is empty: in all namespaces. */
-export async function* pagesOf(
-  namespaces: readonly string[],
-  collection: (namespace: string | undefined) => Collection,
-  connection: Pick<Connection, 'request'>,
-  signal: AbortSignal
-): AsyncIterable<readonly unknown[]> {
-  const scopes = namespaces.length > 0 ? namespaces : [undefined]
-  for (const namespace of scopes) yield* listPages(collection(namespace).path, connection, signal)
-}
-
-/** @throws Error on any status but 200 */
-async function* listPages(
-  path: string,
-  connection: Pick<Connection, 'request'>,
-  signal: AbortSignal,
-  labelSelector?: string
-): AsyncIterable<readonly unknown[]> {
-  let next: string | undefined
-  do {
-    const query = new URLSearchParams({
-      limit: String(PAGE),
-      ...(labelSelector !== undefined && { labelSelector }),
-      ...(next !== undefined && { continue: next })
-    })
-    const { status, json } = await connection.request('GET', `${path}?${query.toString()}`, undefined, signal)
-    if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
-    yield listOf(fieldsOf(json)['items'])
-    next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
-  } while (next !== undefined)
+  const handlers = { onBegin: () => gateways.clear(), onItem }
+  await list(connection, podsIn(source.namespace, source.selector), undefined, handlers, signal)
+  return [...gateways.values()]
 }

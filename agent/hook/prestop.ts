@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../base/clock.ts'
-import { inTime } from '../kubernetes/transport/connection.ts'
+import { createWakeup, type Clock } from '../base/clock.ts'
+import { inTime, orAborted } from '../kubernetes/transport/connection.ts'
 import type { Ack, Hook } from '../rules/drain/drain.ts'
 import type { Log, Rare } from '../base/log.ts'
 import type { Metrics } from '../report/metrics/metrics.ts'
@@ -200,10 +200,9 @@ export type HookSlots = ReturnType<typeof createHookSlots>
 export function createHookSlots(limits: { readonly maxHooks: number; readonly maxHooksPerPod: number }) {
   const perPod = new Map<string, number>()
   const release = new AbortController()
-  const onLeave = new Set<() => void>()
+  const leaving = createWakeup()
   let waiting = 0
   let open = true
-  const isEmpty = () => waiting === 0
 
   return {
     enter(): Slot | Refusal {
@@ -218,7 +217,7 @@ export function createHookSlots(limits: { readonly maxHooks: number; readonly ma
     close: () => void (open = false),
     /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
     async emptied(signal: AbortSignal) {
-      while (!isEmpty()) await nextLeave(signal)
+      while (waiting > 0) await orAborted(leaving.woken(), signal)
     },
     /** Phase 3: every remaining hook is broken off, so that it asks another agent. */
     releaseAll() {
@@ -257,20 +256,8 @@ export function createHookSlots(limits: { readonly maxHooks: number; readonly ma
           if (others > 0) perPod.set(claimed, others)
           else perPod.delete(claimed)
         }
-        for (const wake of onLeave) wake()
+        leaving.wake()
       }
     }
-  }
-
-  function nextLeave(signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const abort = () => reject(signal.reason as Error)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort, { once: true })
-    onLeave.add(resolve)
-    return promise.finally(() => {
-      onLeave.delete(resolve)
-      signal.removeEventListener('abort', abort)
-    })
   }
 }

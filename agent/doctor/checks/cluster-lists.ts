@@ -1,17 +1,16 @@
 import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { PodFact } from '../../rules/drain/facts.ts'
+import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import { toPodFact } from '../../kubernetes/facts/pod-fact.ts'
 import { createPodStore, type PodStore } from '../../kubernetes/facts/pod-store.ts'
 import { toServiceFact, createServiceStore } from '../../kubernetes/facts/service-store.ts'
 import { createHolderIndex } from '../../gateway/inventory/holder-index.ts'
 import { RESOURCES } from '../../gateway/inventory/inventory.ts'
 import { listAll } from '../../gateway/inventory/lists.ts'
-import type { Sink } from '../../kubernetes/reflect/follow.ts'
 import { endBefore, hooksOf, isLikeAPISIX, type HookSpec } from './check-hooks.ts'
 
-/** Objects of the API server, page by page. */
-export type Pages = (signal: AbortSignal) => AsyncIterable<readonly unknown[]>
+/** Calls `onItem` with each object of one kind; again, if the list had to begin again. */
+export type ListObjects = (onItem: (object: unknown) => void, signal: AbortSignal) => Promise<void>
 
 /** The lists that several checks need. Each list is read once, at the first call. If the read fails, all callers get this failure. */
 export type ClusterLists = ReturnType<typeof createClusterLists>
@@ -32,7 +31,7 @@ interface SurveyOptions {
   /** Whether the namespace says so of all its pods. */
   readonly isOnlyApisix: (namespace: string) => Promise<boolean>
   readonly clock: Clock
-  readonly lists: Readonly<Record<'pods' | 'services', Pages>>
+  readonly lists: Readonly<Record<'pods' | 'services', ListObjects>>
   /** The source of the holders, in the mode of this APISIX. */
   readonly holders: (signal: AbortSignal) => Promise<Pick<AdminApi, 'list' | 'pageSize'>>
 }
@@ -42,21 +41,24 @@ export function createClusterLists({ clock, lists, holders, isOnlyApisix }: Surv
     isOnlyApisix,
     pods: once(async (signal): Promise<SurveyedPods> => {
       const { store, sink } = createPodStore(clock)
-      const hooked: SurveyedPods['hooked'][number][] = []
-      const apisix: PodFact[] = []
-      const read = (object: unknown) => {
+      const hooked = new Map<PodUid, SurveyedPods['hooked'][number]>()
+      const apisix = new Map<PodUid, PodFact>()
+      await lists.pods(object => {
         const pod = toPodFact(object)
-        const hooks = pod ? hooksOf(object) : []
-        if (pod && hooks.length > 0) hooked.push({ pod, hooks, early: endBefore(object, hooks) })
-        if (pod && isLikeAPISIX(object)) apisix.push(pod)
-        return pod
-      }
-      await fill(lists.pods(signal), read, sink)
-      return { store, hooked, apisix }
+        if (!pod) return
+        sink.set(pod)
+        const hooks = hooksOf(object)
+        if (hooks.length > 0) hooked.set(pod.uid, { pod, hooks, early: endBefore(object, hooks) })
+        if (isLikeAPISIX(object)) apisix.set(pod.uid, pod)
+      }, signal)
+      return { store, hooked: [...hooked.values()], apisix: [...apisix.values()] }
     }),
     services: once(async signal => {
       const { store, sink } = createServiceStore()
-      await fill(lists.services(signal), toServiceFact, sink)
+      await lists.services(object => {
+        const service = toServiceFact(object)
+        if (service) sink.set(service)
+      }, signal)
       return store
     }),
     /** From the Admin API. */
@@ -73,19 +75,6 @@ export function createClusterLists({ clock, lists, holders, isOnlyApisix }: Surv
 function once<T>(read: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let result: Promise<T> | undefined
   return signal => (result ??= read(signal))
-}
-
-async function fill<F>(
-  pages: AsyncIterable<readonly unknown[]>,
-  read: (object: unknown) => F | undefined,
-  sink: Sink<F>
-): Promise<void> {
-  for await (const page of pages) {
-    for (const object of page) {
-      const fact = read(object)
-      if (fact !== undefined) sink.set(fact)
-    }
-  }
 }
 
 /** One result of a check. `change` is empty if nothing has to be changed. */

@@ -81,7 +81,7 @@ export const notOlderThan = (revision: Revision | undefined): Params =>
  * @throws ApiError on any status other than 200; and the errors of `connection.request`
  */
 export async function list(
-  connection: Connection,
+  connection: Pick<Connection, 'request'>,
   collection: Collection,
   revision: Revision | undefined,
   handlers: ListHandlers,
@@ -100,7 +100,7 @@ export async function list(
 class PagesExpired extends Error {}
 
 async function listOnce(
-  connection: Connection,
+  connection: Pick<Connection, 'request'>,
   collection: Collection,
   revision: Revision | undefined,
   { onBegin, onItem }: ListHandlers,

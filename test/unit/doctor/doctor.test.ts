@@ -124,14 +124,16 @@ describe('doctor: wired to the agent’s clients', () => {
 
   const clients = (asked: string[], differs: Partial<DoctorClients> = {}): DoctorClients => ({
     connection: {
-      async request(_method, path) {
+      async request(_method, path, _body, _signal, each) {
         asked.push(path)
-        const json = (() => {
+        const json = ((): Record<string, unknown> => {
           if (path === '/version') return { gitVersion: 'v1.34.0' }
           if (path.includes('selfsubjectaccessreviews')) return { status: { allowed: true } }
-          if (path.includes('continue=')) return { items: [pod('apisix-1')] }
+          if (path.includes('continue='))
+            return { items: [pod('apisix-1')], metadata: { resourceVersion: '7' } }
           return { items: [pod('apisix-0')], metadata: { continue: 'more' } }
         })()
+        ;((json.items ?? []) as unknown[]).forEach(item => each?.(item))
         const status = path.startsWith('/api/v1/namespaces/forbidden/') ? 403 : 200
         return { status, headers: { date: new Date().toUTCString() }, json, retryAfterMs: undefined }
       }
@@ -163,7 +165,7 @@ describe('doctor: wired to the agent’s clients', () => {
       'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
     ])
     expect(asked).to.include(
-      '/api/v1/namespaces/gw/pods?limit=500&labelSelector=app.kubernetes.io%2Fname%3Dapisix'
+      '/api/v1/namespaces/gw/pods?labelSelector=app.kubernetes.io%2Fname%3Dapisix&limit=500'
     )
     expect(asked).to.include('/api/v1/pods?limit=500&continue=more')
   })
@@ -179,9 +181,7 @@ describe('doctor: wired to the agent’s clients', () => {
     const lines = findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)
     expect(lines).to.include('ok gateways: 1 known: edge')
     expect(lines).to.include('fail barrier: edge: the barrier does not answer: there is no barrier client')
-    expect(lines).to.include(
-      'fail pods: cannot be checked: GET /api/v1/namespaces/forbidden/pods: status 403'
-    )
+    expect(lines).to.include('fail pods: cannot be checked: list /api/v1/namespaces/forbidden/pods: 403')
   })
 
   it('reports a failure of Kubernetes once, and names the checks that it explains (D14)', async () => {

@@ -7,7 +7,11 @@ import {
   type GatewayCalls,
   checkAdmin
 } from '../../../../agent/doctor/checks/check-gateways.ts'
-import { createClusterLists, type Check } from '../../../../agent/doctor/checks/cluster-lists.ts'
+import {
+  createClusterLists,
+  type Check,
+  type ListObjects
+} from '../../../../agent/doctor/checks/cluster-lists.ts'
 import { checkKubernetes, checkRbac, PERMISSIONS } from '../../../../agent/doctor/rights/check-rbac.ts'
 import { staticGateway } from '../../../../agent/kubernetes/facts/gateway-store.ts'
 import type { GatewayFact } from '../../../../agent/rules/drain/facts.ts'
@@ -173,9 +177,7 @@ describe('doctor', () => {
         status: { phase: 'Running', podIP: ip }
       })
       const found = async (...pods: readonly unknown[]) => {
-        const each = async function* () {
-          yield pods
-        }
+        const each: ListObjects = async onItem => pods.forEach(onItem)
         const lists = { pods: each, services: each }
         const holders = () => Promise.reject(new Error('not asked'))
         return run(
