@@ -7,7 +7,7 @@ import { createControlReader, type ReadGateway } from '../gateway/apisix/control
 import { createListSource, NO_LISTS } from '../gateway/inventory/lists.ts'
 import { createOnlyApisix } from '../hook/prestop.ts'
 import { readInjectSettings } from '../hook/inject/inject.ts'
-import { createConnection, type Connection } from '../kubernetes/transport/connection.ts'
+import { createConnection, inTime, orAborted, type Connection } from '../kubernetes/transport/connection.ts'
 import { loadCredentials } from '../kubernetes/transport/credentials.ts'
 import { list, podsIn, servicesIn, type Collection } from '../kubernetes/reflect/collection.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, leasePlace } from '../start/wire.ts'
@@ -160,21 +160,19 @@ interface Result {
 }
 
 async function bounded(name: string, check: Check, clock: Clock): Promise<readonly Finding[]> {
-  const late = new AbortController()
-  const { promise: overdue, resolve } = Promise.withResolvers<readonly Finding[]>()
-  const cancel = clock.alarm(clock.now() + CHECK_MS, () => {
-    late.abort(new Error('the check took too long'))
-    const change = 'look at the network between the agent and what is checked'
-    resolve([fail(name, `no answer within ${CHECK_MS / 1000} s`, change)])
-  })
+  let late: AbortSignal | undefined
   try {
-    return await Promise.race([overdue, check(late.signal)])
+    return await inTime({ clock, ms: CHECK_MS }, signal => orAborted(check((late = signal)), signal))
   } catch (err) {
-    return [
-      fail(name, `cannot be checked: ${wordsOf(err)}`, 'correct what the message names, then try again')
-    ]
-  } finally {
-    cancel()
+    return late?.aborted
+      ? [
+          fail(
+            name,
+            `no answer within ${CHECK_MS / 1000} s`,
+            'look at the network between the agent and what is checked'
+          )
+        ]
+      : [fail(name, `cannot be checked: ${wordsOf(err)}`, 'correct what the message names, then try again')]
   }
 }
 

@@ -1,8 +1,7 @@
 import { Hono, type Context } from 'hono'
-import type { Readiness } from '../report/snapshot/snapshot.ts'
 import { normaliseAddress, bearerOf, isSameSecret, type Connection } from '../report/page/guard.ts'
 import { addDashboard, type DashboardParts } from '../report/page/dashboard.ts'
-import { ALWAYS, reply, type Vouch } from '../round/hold/hooks.ts'
+import { ALWAYS, reply, type MissingPart, type Vouch } from '../round/hold/hooks.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
 import { createHmac } from 'node:crypto'
 import { putBatches } from '../gateway/apisix/barrier-api.ts'
@@ -12,7 +11,8 @@ import type { BarrierKeeper } from '../gateway/barrier/gateways.ts'
 export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */
   readonly barrier?: BarrierEntriesParts | undefined
-  readonly readiness: Readiness
+  /** What the agent needs before it is ready, and lacks. */
+  readonly missing: () => readonly MissingPart[]
   /** Not `ok` if the agent makes no progress and only a restart can help. */
   readonly alive: () => Vouch
   /** Absent if the dashboard is not enabled. */
@@ -74,7 +74,7 @@ export function createApp(parts: ServeParts, served: Served = 'all'): App {
   return app
 }
 
-function addHooks(app: Hono<Env>, { barrier, alive, readiness }: ServeParts): void {
+function addHooks(app: Hono<Env>, { barrier, alive, missing: lacking }: ServeParts): void {
   if (barrier) {
     app.get('/:wire{v[0-9]+}/barrier-entries', c =>
       barrierEntries(barrier, Number(c.req.param('wire').slice(1)), c.req.header('authorization'))
@@ -85,7 +85,7 @@ function addHooks(app: Hono<Env>, { barrier, alive, readiness }: ServeParts): vo
     return Response.json({ alive: ok, ...state }, { status: ok ? 200 : 500 })
   })
   app.get('/readyz', () => {
-    const missing = readiness.missing()
+    const missing = lacking()
     const isReady = missing.length === 0
     return Response.json({ ready: isReady, ...(!isReady && { missing }) }, { status: isReady ? 200 : 503 })
   })

@@ -113,20 +113,17 @@ async function holdInTime(
 ): Promise<Ack | Refusal> {
   const { hook, pod } = request
   const graceEnds = endOfGrace(pod, hook.receivedAt, holds.serverBehindMs())
-  const late = new AbortController()
-  const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
-  const abort = () => reject(signal.reason as Error)
-  signal.addEventListener('abort', abort, { once: true })
-  const cancel = clock.alarm(graceEnds - reserveOf(pod, { reserveMs }) / 2, () => {
-    resolve(refuse('no-answer', 'the agent did not come to an answer before the deadline of the pod'))
-    late.abort(new Error('the deadline of the pod is over'))
-  })
+  const ms = graceEnds - reserveOf(pod, { reserveMs }) / 2 - clock.now()
+  let late: AbortSignal | undefined
   try {
-    const held = holds.hold(request, AbortSignal.any([signal, late.signal]))
-    return await Promise.race([overdue, held])
-  } finally {
-    cancel()
-    signal.removeEventListener('abort', abort)
+    return await inTime({ clock, ms }, over => {
+      late = over
+      const either = AbortSignal.any([signal, over])
+      return orAborted(holds.hold(request, either), either)
+    })
+  } catch (err) {
+    if (signal.aborted || !late?.aborted) throw err
+    return refuse('no-answer', 'the agent did not come to an answer before the deadline of the pod')
   }
 }
 
@@ -215,6 +212,7 @@ export function createHookSlots(limits: { readonly maxHooks: number; readonly ma
     },
     /** Phase 1 of a shutdown: no further hook is admitted. */
     close: () => void (open = false),
+    isOpen: () => open,
     /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
     async emptied(signal: AbortSignal) {
       while (waiting > 0) await orAborted(leaving.woken(), signal)

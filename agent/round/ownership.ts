@@ -5,7 +5,7 @@ import type { Fates } from './entries/desired.ts'
 import { areLive, isNeeded, type Part } from '../kubernetes/reflect/watch-status.ts'
 import type { Log } from '../base/log.ts'
 import { gatewayEndsAt } from '../rules/proof/observed.ts'
-import type { Vouch } from './hold/hooks.ts'
+import type { MissingPart, Vouch } from './hold/hooks.ts'
 import type { Sources } from './gather/sources.ts'
 
 /**
@@ -76,18 +76,25 @@ export function createOldGateways(parts: () => readonly Part[]): (now: Millis) =
   }
 }
 
+/** What the agent needs before it holds hooks, and lacks: a complete watch, a gateway, and without a barrier a listing of the holders. */
+export function missingParts({ cluster, inventory, barrier }: Sources): readonly MissingPart[] {
+  const lacking = cluster.parts().filter(({ name, synced }) => !synced && isNeeded(name))
+  const missing = lacking.map(({ name, problem }) => ({
+    part: `watch:${name}`,
+    why: problem || 'the first list is not complete yet'
+  }))
+  if (cluster.gateways().length === 0)
+    missing.push({ part: 'gateways', why: 'no gateway is known: check apisix.gateways' })
+  if (inventory.readAt() === undefined && !barrier)
+    missing.push({ part: 'inventory', why: inventory.problem() || 'the holders have not been read yet' })
+  return missing
+}
+
 /** Whether the agent may hold hooks now; if not, the reason. @param failing the last round did not complete */
-export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean): Vouch {
+export function vouch(sources: Sources, failing: boolean): Vouch {
   if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
-  const part = cluster.parts().find(part => !part.synced && isNeeded(part.name))
-  if (part) return { ok: false, why: `the watch of ${part.name} has not synced yet` }
-  if (cluster.gateways().length === 0) {
-    return { ok: false, why: 'no gateway is known: check apisix.gateways' }
-  }
-  if (inventory.readAt() === undefined && !barrier) {
-    return { ok: false, why: `the holders have not been read yet: ${inventory.problem()}` }
-  }
-  return { ok: true }
+  const [missing] = missingParts(sources)
+  return missing ? { ok: false, why: `${missing.part}: ${missing.why}` } : { ok: true }
 }
 
 /**

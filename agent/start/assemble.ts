@@ -6,9 +6,10 @@ import { loadAssets, type DashboardParts } from '../report/page/dashboard.ts'
 import { seldom, createExposition, meter, metered } from '../report/metrics/round-metrics.ts'
 import { createGuard } from '../report/page/guard.ts'
 import { MOST_HOOKS } from '../hook/listen.ts'
-import { createReadiness, type Snapshot, type Readiness } from '../report/snapshot/snapshot.ts'
+import type { Snapshot } from '../report/snapshot/snapshot.ts'
 import type { Sources } from '../round/gather/sources.ts'
-import { isNeeded } from '../kubernetes/reflect/watch-status.ts'
+import type { MissingPart } from '../round/hold/hooks.ts'
+import { missingParts } from '../round/ownership.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { logDrains, emitEvents, createEvents, type Events } from '../report/tell/events.ts'
 import { LOAD_IT, type ProofSettings } from '../rules/proof/verdict.ts'
@@ -38,30 +39,6 @@ function createPage(
   return { guard: createGuard(config.auth, clock), assets, state }
 }
 
-/**
- * Reports whether each source is ready: the three watches are complete, a gateway is known, and the holders have been read.
- * (With a barrier, the holders are not needed.) Returns the function that updates this.
- */
-function reportReadiness(
-  readiness: Readiness,
-  { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>
-): () => void {
-  const needed = () => cluster.parts().filter(({ name }) => isNeeded(name))
-  const parts = new Map(needed().map(({ name }) => [name, readiness.part(`watch:${name}`)]))
-  const gateways = readiness.part('gateways')
-  const holders = readiness.part('inventory')
-  return () => {
-    for (const { name, synced, problem } of needed()) {
-      if (synced) parts.get(name)?.ready()
-      else parts.get(name)?.notReady(problem || 'the first list is not complete yet')
-    }
-    if (cluster.gateways().length > 0) gateways.ready()
-    else gateways.notReady('no gateway is known: check apisix.gateways')
-    if (inventory.readAt() !== undefined || barrier) holders.ready()
-    else holders.notReady(inventory.problem() || 'the holders have not been read yet')
-  }
-}
-
 /** After this time without a round the agent reports itself as dead, in ms; the loop is woken every second. */
 const STUCK_MS = 30_000
 /** How often the holders are listed again during drains, in ms. */
@@ -81,9 +58,8 @@ export interface Assembly {
   /** The app on `serve.pagePort`, if that is set. */
   readonly pages: App | undefined
   readonly slots: HookSlots
-  readonly readiness: Readiness
-  /** Updates the readiness. */
-  readonly report: () => void
+  /** What the agent needs before it is ready, and lacks. */
+  readonly missing: () => readonly MissingPart[]
   /** Stops every part. Close the listener first. */
   readonly stop: () => Promise<void>
 }
@@ -108,7 +84,6 @@ export function assemble(options: AssemblyOptions): Assembly {
   const { config, version, clock, log, settings, inventoryEveryMs } = options
   const metrics = createMetrics()
   metrics.buildInfo.set({ version, node: process.version }, 1)
-  const readiness = createReadiness()
   const cluster = startWatches(config, clock, log)
   const events = eventsOf(cluster, clock, log)
   const meters = metered(metrics, clock)
@@ -118,7 +93,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     sources,
     config,
     clock,
-    readiness,
+    missing: () => missing(),
     metrics,
     answers,
     version
@@ -138,6 +113,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     ]
   })
   const slots = createHookSlots(MOST_HOOKS)
+  const stopping = { part: 'shutdown', why: 'the agent is stopping' }
+  const missing = () => [...missingParts(sources), ...(slots.isOpen() ? [] : [stopping])]
   const served: ServeParts = {
     holds: loop.holds,
     isOnlyApisix: createOnlyApisix((...of) => sources.cluster.call(...of), clock),
@@ -147,7 +124,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     rare: createRare(clock),
     metrics,
     reserveMs: config.drain.reserveMs,
-    readiness,
+    missing,
     alive: () => views.alive(STUCK_MS),
     dashboard: createPage(config.serve.dashboard, () => views.snapshot(loop), clock, log),
     barrier: barrierParts(config, sources, loop),
@@ -160,8 +137,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     app: createApp(served, isApart ? 'hooks' : 'all'),
     pages: isApart ? createApp(served, 'pages') : undefined,
     slots,
-    readiness,
-    report: reportReadiness(readiness, sources),
+    missing,
     async stop() {
       loop.stop()
       await events.stop()

@@ -2,10 +2,11 @@ import { assemble, type Assembly } from './assemble.ts'
 import { systemClock, stayAwake, type Clock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
 import { createLog, type Log } from '../base/log.ts'
+import { inTime, orAborted } from '../kubernetes/transport/connection.ts'
 import { startInjection } from '../hook/inject/server.ts'
 import { listen, hookPolicy, MOST_HOOKS, pagePolicy, type Listening } from '../hook/listen.ts'
 
-/** How often readiness and liveness are checked if nothing happens, in ms. */
+/** How often a round runs if nothing happens, in ms. */
 const HEARTBEAT_MS = 1000
 /** How long the process may live after its last step, in ms. */
 const LAST_WORDS_MS = 1000
@@ -19,7 +20,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
   const parts = assemble({ config, version, clock, log })
-  const { slots, loop, readiness, report, sources, stop } = parts
+  const { slots, loop, sources, stop } = parts
   const { inject, serve } = config
   const injection = { host: serve.host, clock, log: log.child({ part: 'inject' }) }
   const ports = await openPorts(serve, parts).catch(async (err: unknown) => {
@@ -44,7 +45,6 @@ export async function run(config: Config, version: string): Promise<number> {
         name: 'heartbeat',
         run: async signal => {
           while (!signal.aborted) {
-            report()
             loop.wake()
             await clock.sleep(HEARTBEAT_MS, signal).catch(() => {})
           }
@@ -56,7 +56,6 @@ export async function run(config: Config, version: string): Promise<number> {
     log: log.child({ part: 'shutdown' }),
     stopPromising() {
       slots.close()
-      readiness.part('shutdown').notReady('the agent is stopping')
       // This agent still finishes the hooks that it holds; other agents take the new ones.
       void sources.leader.release()
     },
@@ -195,18 +194,9 @@ export async function supervise(supervision: Supervision): Promise<number> {
   }
 
   async function step(what: string, run: (signal: AbortSignal) => Promise<void>, ms: number): Promise<void> {
-    const over = new AbortController()
-    const late = clock.sleep(ms, over.signal).then(
-      () => over.abort(new Error(`${what}: not done within its bound`)),
-      () => {}
-    )
-    try {
-      await Promise.race([run(over.signal), late.then(() => over.signal.throwIfAborted())])
-    } catch (err) {
+    await inTime({ clock, ms }, signal => orAborted(run(signal), signal)).catch((err: unknown) =>
       log.warn({ step: what, err }, 'shutdown step did not finish')
-    } finally {
-      over.abort()
-    }
+    )
   }
 }
 

@@ -60,7 +60,7 @@ export async function startAgent(
     settings,
     inventoryEveryMs
   })
-  const { slots, loop, readiness, sources } = parts
+  const { slots, loop, sources } = parts
   const ports = await openPorts(config.serve, parts)
   let closed = false
   return {
@@ -77,10 +77,7 @@ export async function startAgent(
     doubts: () => sources.cluster.gateways().flatMap(({ id }) => sources.barrier?.doubt(id) || []),
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),
-    missing() {
-      parts.report()
-      return readiness.missing().map(({ part, why }) => `${part}: ${why}`)
-    },
+    missing: () => parts.missing().map(({ part, why }) => `${part}: ${why}`),
     get closed() {
       return closed
     },

@@ -3,7 +3,6 @@ import type { Ack, Proved } from '../../agent/rules/drain/drain.ts'
 import type { PodFact } from '../../agent/rules/drain/facts.ts'
 import type { Clock } from '../../agent/base/clock.ts'
 import { createMetrics, type Metrics } from '../../agent/report/metrics/metrics.ts'
-import { createReadiness } from '../../agent/report/snapshot/snapshot.ts'
 import { createHookSlots } from '../../agent/hook/prestop.ts'
 import type { HoldRequest, Holds, Vouch } from '../../agent/round/hold/hooks.ts'
 import { IDLE } from './drain.ts'
@@ -100,7 +99,7 @@ export function serveParts(
     slots: createHookSlots({ maxHooks: 10, maxHooksPerPod: 2 }),
     rare: createRare(clock),
     reserveMs: 3000,
-    readiness: createReadiness(),
+    missing: () => [],
     alive: () => ({ ok: true }),
     exposition: metrics.registry,
     ...differs

@@ -10,13 +10,13 @@ import { manualHolds, serveParts } from './serve.ts'
 /** For the tests of shutdown: the HTTP side of the agent in a separate process, while the parent controls its loop. */
 const { values } = parseArgs({ options: { stuck: { type: 'boolean', default: false } } })
 const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
-const parts = serveParts(holds, systemClock)
+const parts: ReturnType<typeof serveParts> = serveParts(holds, systemClock, {
+  missing: () => (parts.slots.isOpen() ? [] : [{ part: 'serve', why: 'stopping' }])
+})
 const say = (message: unknown) => void process.send?.(message)
 holds.onHeld = () => say('held')
 
-const served = parts.readiness.part('serve')
 const listening = await listen(createApp(parts), { host: '127.0.0.1', port: 0 }, hookPolicy(10))
-served.ready()
 
 process.on('message', message => {
   if (message === 'answer') for (const held of holds.held) held.answer()
@@ -27,7 +27,6 @@ const ending = supervise({
   clock: systemClock,
   log: createLog({ level: 'info' }),
   stopPromising() {
-    served.notReady('stopping')
     parts.slots.close()
     say('stopping')
   },

@@ -5,9 +5,9 @@ import type { Drain } from '../../rules/drain/drain.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Loop } from '../../round/loop.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { SNAPSHOT_VERSION, type Readiness, type Snapshot, type HooksView } from '../snapshot/snapshot.ts'
+import { SNAPSHOT_VERSION, type Snapshot, type HooksView } from '../snapshot/snapshot.ts'
 import { drainView, reachOf, gatewayView, holdersOnSuccessors } from './build-snapshot.ts'
-import type { Vouch } from '../../round/hold/hooks.ts'
+import type { MissingPart, Vouch } from '../../round/hold/hooks.ts'
 import { createAfterAck, behindGauges, stateGauges } from './gauges.ts'
 import { createArrivals } from './arrivals-view.ts'
 import { createBehind, createGhosts } from '../behind/behind-view.ts'
@@ -24,7 +24,7 @@ interface ViewsOptions {
   readonly sources: Sources & { readonly sync: Sync | undefined }
   readonly config: Config
   readonly clock: Clock
-  readonly readiness: Readiness
+  readonly missing: () => readonly MissingPart[]
   readonly metrics: Metrics
   /** What agents tell each other; nothing without the barrier. */
   readonly answers?: Answers
@@ -36,7 +36,7 @@ const REPLACED_SLEEP_MS = 5000
 
 /** The views of the agent's state, made when a client asks, so that a round need not make them. */
 export function createViews(options: ViewsOptions) {
-  const { sources, config, clock, readiness, metrics, answers, version } = options
+  const { sources, config, clock, missing, metrics, answers, version } = options
   const { cluster, inventory } = sources
   const startedAt = clock.now()
   const hooks = createHooksView(sources, clock)
@@ -82,7 +82,7 @@ export function createViews(options: ViewsOptions) {
           vouch: loop.holds.canVouch(),
           leader: sources.leader.status(now),
           apisix: sources.mode.current(),
-          missingParts: readiness.missing()
+          missingParts: missing()
         },
         gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
         drains: drains.map(drain => shownOf(drain, status(drain.uid), held.get(drain.uid))),

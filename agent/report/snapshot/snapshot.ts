@@ -4,7 +4,7 @@ import type { Grade } from '../../rules/drain/drain.ts'
 import type { Millis, NodeKey } from '../../rules/drain/facts.ts'
 import type { AckView, DrainLag, DrainView } from './drain-view.ts'
 import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
-import type { Vouch } from '../../round/hold/hooks.ts'
+import type { MissingPart, Vouch } from '../../round/hold/hooks.ts'
 import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
@@ -189,30 +189,4 @@ export interface BehindView {
     readonly since: Millis
     readonly why: string
   }[]
-}
-
-/** A part that is not ready yet, and the reason. */
-interface MissingPart {
-  readonly part: string
-  readonly why: string
-}
-
-/** The agent is ready while every registered part reports that it is ready. */
-export type Readiness = ReturnType<typeof createReadiness>
-
-export function createReadiness() {
-  const reasons = new Map<string, string | undefined>()
-  return {
-    /** Registers a part, which is not ready at first. A second call with the same name returns the same part. */
-    part(name: string) {
-      if (!reasons.has(name)) reasons.set(name, 'has not reported yet')
-      return {
-        ready: () => void reasons.set(name, undefined),
-        notReady: (why: string) => void reasons.set(name, why)
-      }
-    },
-    /** In the order of registration; empty means ready. */
-    missing: (): readonly MissingPart[] =>
-      [...reasons].flatMap(([part, why]) => (why === undefined ? [] : [{ part, why }]))
-  }
 }

@@ -195,6 +195,12 @@ export interface HoldRequest {
 /** Whether the agent can vouch for an answer now. */
 export type Vouch = { readonly ok: true } | { readonly ok: false; readonly why: string }
 
+/** A part that is not ready yet, and the reason. */
+export interface MissingPart {
+  readonly part: string
+  readonly why: string
+}
+
 /** The interface between `hook/` and the rest of the agent. `round/` implements it; tests implement it in a few lines. */
 export interface Holds {
   /**

@@ -44,6 +44,7 @@ describe('doctor: the examination', () => {
       }),
       clock
     )
+    await new Promise(resolve => setImmediate(resolve))
     clock.advance(30_000)
     expect(
       (await diagnosis).findings.map(({ name, level, what }) => `${level} ${name}: ${what}`)

@@ -27,17 +27,13 @@ describe('http', () => {
   })
 
   it('/readyz lists the parts that are missing, and why', async () => {
-    const { parts, get } = setUp()
-    const watch = parts.readiness.part('watch:pods')
-    watch.notReady('listing')
-    const missing = await get('/readyz')
+    const missing = await setUp({ missing: () => [{ part: 'watch:pods', why: 'listing' }] }).get('/readyz')
     expect(missing.status).to.equal(503)
     expect(await missing.json()).to.deep.equal({
       ready: false,
       missing: [{ part: 'watch:pods', why: 'listing' }]
     })
-    watch.ready()
-    expect((await get('/readyz')).status).to.equal(200)
+    expect((await setUp().get('/readyz')).status).to.equal(200)
   })
 
   const guard = createGuard({ kind: 'none' }, manualClock())

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { createReadiness } from '../../../../agent/report/snapshot/snapshot.ts'
 import { drainView, holdersOnSuccessors } from '../../../../agent/report/show/build-snapshot.ts'
 import { pod, terminating } from '../../../build/pod.ts'
 import { waitingDrain, waitingView } from '../../../build/snapshot.ts'
@@ -160,24 +159,5 @@ describe('hooks of routed workloads', () => {
     const many = Array.from({ length: 30 }, (_, i) => web(`p${i}`, { owner: `StatefulSet/s${i}` }))
     const { without, counts } = view(many)
     expect([without.length, counts.without]).to.deep.equal([20, 30])
-  })
-})
-
-describe('readiness', () => {
-  it('lists every part that has not reported ready', () => {
-    const readiness = createReadiness()
-    const pods = readiness.part('watch:pods')
-    const gateways = readiness.part('gateways')
-    expect(readiness.missing()).to.deep.equal([
-      { part: 'watch:pods', why: 'has not reported yet' },
-      { part: 'gateways', why: 'has not reported yet' }
-    ])
-    pods.ready()
-    gateways.notReady('none found')
-    expect(readiness.missing()).to.deep.equal([{ part: 'gateways', why: 'none found' }])
-    readiness.part('gateways').ready()
-    expect(readiness.missing()).to.deep.equal([])
-    readiness.part('watch:pods')
-    expect(readiness.missing(), 'asking again does not forget').to.deep.equal([])
   })
 })
