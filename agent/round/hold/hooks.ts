@@ -3,7 +3,7 @@ import { runOf, saysThatItEnds } from '../../rules/drain/eligible.ts'
 import type { PodFact, PodUid } from '../../rules/drain/facts.ts'
 import type { Cluster } from '../../kubernetes/facts/cluster.ts'
 import type { Clock } from '../../base/clock.ts'
-import { orAborted } from '../../kubernetes/transport/connection.ts'
+import { inTime, orAborted } from '../../kubernetes/transport/connection.ts'
 
 /** A hook that waits for its answer. */
 export interface HeldHook {
@@ -31,40 +31,36 @@ export function createHooks({ cluster, freshWatch, proven, wake }: HooksOptions)
   const entries = new Map<string, HeldHook & { readonly resolve: (ack: Ack) => void }>()
 
   return {
-    hold({ hook, pod, isOwn = false }: HoldRequest, signal: AbortSignal): Promise<Ack> {
+    async hold({ hook, pod, isOwn = false }: HoldRequest, signal: AbortSignal): Promise<Ack> {
       const ack = proven(hook)
-      if (ack) return Promise.resolve(ack)
-      return new Promise<Ack>((resolve, reject) => {
-        const over = new AbortController()
-        const end = () => {
-          over.abort()
-          entries.delete(hook.id)
-          signal.removeEventListener('abort', away)
-        }
-        const away = () => {
-          end()
-          reject(signal.reason as Error)
-        }
-        if (signal.aborted) return away()
-        signal.addEventListener('abort', away, { once: true })
-        const { container, receivedAt: at } = hook
-        const latest = cluster.pods.get(pod.uid) ?? pod
-        const stop = isOwn ? { container, run: runOf(latest, container), at } : undefined
-        entries.set(hook.id, { hook, pod, stop, resolve: ack => (end(), resolve(ack)) })
-        // A pod that ends was deleted before its hook called. So a watch that does not show that may be behind.
-        const doubt = () => void (over.signal.aborted || cluster.verifyWatch('pods'))
-        if (!saysThatItEnds(latest)) void freshWatch(over.signal).catch(doubt)
-        wake()
-      })
+      if (ack) return ack
+      signal.throwIfAborted()
+      const over = new AbortController()
+      const { promise, resolve } = Promise.withResolvers<Ack>()
+      const { container, receivedAt: at } = hook
+      const latest = cluster.pods.get(pod.uid) ?? pod
+      const stop = isOwn ? { container, run: runOf(latest, container), at } : undefined
+      entries.set(hook.id, { hook, pod, stop, resolve })
+      // A pod that ends was deleted before its hook called. So a watch that does not show that may be behind.
+      const doubt = () => void (entries.has(hook.id) && cluster.verifyWatch('pods'))
+      if (!saysThatItEnds(latest)) void freshWatch(over.signal).catch(doubt)
+      wake()
+      try {
+        return await orAborted(promise, signal)
+      } finally {
+        over.abort()
+        entries.delete(hook.id)
+      }
     },
     held: (): readonly HeldHook[] => [...entries.values()],
     uids: (): ReadonlySet<PodUid> => new Set([...entries.values()].map(({ pod }) => pod.uid)),
-    answer: (hook: Hook, ack: Ack) => entries.get(hook.id)?.resolve(ack)
+    answer(hook: Hook, ack: Ack) {
+      entries.get(hook.id)?.resolve(ack)
+      entries.delete(hook.id)
+    }
   }
 }
 
-/** How long the watch may take to catch up, in ms. */
-const LIMIT_MS = 1000
 /** Pause between two requests, in ms. */
 const PAUSE_MS = 100
 
@@ -84,20 +80,15 @@ export function createFreshWatch(
 
   const look = async (): Promise<void> => {
     const from = clock.now()
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve } = Promise.withResolvers<void>()
     const check = () => {
       if (cluster.podsAssuredAt() >= from) resolve()
     }
     const off = cluster.onChange(check)
-    const cancel = clock.alarm(from + LIMIT_MS, () => reject(new Error('the watch of pods is behind')))
     cluster.assurePods()
     check()
-    try {
-      await promise
-    } finally {
-      off()
-      cancel()
-    }
+    const bound = { clock, what: 'the watch of pods is behind: ' }
+    await inTime(bound, late => orAborted(promise, late)).finally(off)
   }
   const begin = async (): Promise<void> => {
     await running
@@ -168,21 +159,17 @@ export interface Refusal {
 /** A refusal of a hook. `why` says what to change. */
 export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
 
-/** Seconds after which a retry may help: at another agent, or at this one once it has synced. */
-const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
-  'too-many-hooks-of-pod': 1,
-  'too-many-hooks': 1,
-  'cannot-vouch': 1,
-  'cannot-ask-kubernetes': 1
-}
+/** A retry after a second may help: at another agent, or at this one once it has synced. */
+const RETRIED: ReadonlySet<RefusalCode> = new Set([
+  'too-many-hooks-of-pod',
+  'too-many-hooks',
+  'cannot-vouch',
+  'cannot-ask-kubernetes'
+])
 
 /** The HTTP response to a refused hook: `{ "error", "why" }` with the status from `REFUSALS`. */
-export function refusalResponse({ error, why }: Refusal): Response {
-  const retry = RETRY_AFTER[error]
-  const headers: Record<string, string> = {}
-  if (retry !== undefined) headers['retry-after'] = String(retry)
-  return reply({ error, why }, REFUSALS[error], headers)
-}
+export const refusalResponse = ({ error, why }: Refusal): Response =>
+  reply({ error, why }, REFUSALS[error], RETRIED.has(error) ? { 'retry-after': '1' } : {})
 
 /** One hook to be held, and its pod according to the caller's identity. */
 export interface HoldRequest {

@@ -112,7 +112,7 @@ describe('a fresh watch', () => {
     expect(requests).to.equal(2)
     const behind = later[0]!.catch((err: Error) => err.message)
     clock.advance(1000)
-    expect(await behind).to.equal('the watch of pods is behind')
+    expect(await behind).to.equal('the watch of pods is behind: no answer within 1000 ms')
     await Promise.allSettled(later)
     expect(requests).to.equal(2)
   })
