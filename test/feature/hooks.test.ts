@@ -126,7 +126,7 @@ describe('feature: hooks', () => {
     await rig.startAgent()
     const { status, body } = await rig.hook(old)
     expect([status, body.error]).to.deep.equal([503, 'cannot-vouch'])
-    expect(body.why).to.contain('not synced')
+    expect(body.why).to.contain('watch:')
     expect(rig.agent.missing().join()).to.contain('watch:pods')
     undo()
   })
