@@ -11,8 +11,7 @@ import {
 } from '../../agent/rules/plan/hidden.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
-import { serviceFact } from './service.ts'
-import { sliceOf } from './sync-world.ts'
+import { serviceFact, sliceOf } from './service.ts'
 import { worldOf } from './world.ts'
 
 /** The places that hide the pod `web-1` of the Service `web`, in words, while one place lists these nodes. */

@@ -11,7 +11,7 @@ import type { BarrierReading, Evidence, ProofSettings } from '../../agent/rules/
 import { proveByReads } from '../../agent/rules/proof/observed.ts'
 import { prove } from '../../agent/rules/proof/proof.ts'
 import { answer, budgetProblems, deadlineOf } from '../../agent/rules/drain/answer.ts'
-import type { EndpointFact, PodFact, PodUid } from '../../agent/rules/drain/facts.ts'
+import type { PodFact, PodUid } from '../../agent/rules/drain/facts.ts'
 import { parseDuration, readOptions } from '../../agent/rules/drain/annotations.ts'
 import { begin, step } from '../../agent/rules/drain/step.ts'
 import { nodesOf, type Holder, type PlanSettings } from '../../agent/rules/plan/holder.ts'
@@ -41,7 +41,7 @@ import { hiding } from './hidden.ts'
 import { haunting, lettingGo, owning, sealing, timing, vanishing } from './members.ts'
 import { aService, holding, podFact, sliceFact } from './objects.ts'
 import { pod, terminating } from './pod.ts'
-import { asking } from './service.ts'
+import { asking, endpoint, slice } from './service.ts'
 import { dialling, injecting, refusing, relisting } from './small.ts'
 import { expecting, syncing } from './sync.ts'
 import { tabling } from './table.ts'
@@ -160,23 +160,16 @@ function succeeding(given: {
     Object.entries(drafts).flatMap(([name, { ports = { http: 8080 }, ready = true }]) => {
       const fact = all.get(name)
       if (!fact) throw new Error(`no such pod: ${name}`)
-      return fact.ips.map((address): EndpointFact => ({
-        uid: `${service}-${name}-${address}`,
-        namespace: fact.namespace,
-        name: `${service}-${name}`,
-        service,
-        family: address.includes(':') ? 'IPv6' : 'IPv4',
-        ports: Object.entries(ports).map(([portName, port]) => ({ name: portName, port })),
-        endpoints: [
-          {
-            address,
-            podUid: fact.uid,
-            ready: ready && name !== 'old',
-            serving: true,
-            terminating: name === 'old'
-          }
-        ]
-      }))
+      return fact.ips.map(address => {
+        const isOld = name === 'old'
+        const one = endpoint(fact.uid, { address, ready: ready && !isOld, terminating: isOld })
+        return slice(`${service}-${name}-${address}`, [one], {
+          namespace: fact.namespace,
+          service,
+          family: address.includes(':') ? 'IPv6' : 'IPv4',
+          ports: Object.entries(ports).map(([portName, port]) => ({ name: portName, port }))
+        })
+      })
     })
   )
   const drains = drainsOf(

@@ -1,5 +1,5 @@
 import { alone } from '../../agent/kubernetes/lead/elector.ts'
-import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/rules/drain/facts.ts'
+import type { EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/rules/drain/facts.ts'
 import { createGateways } from '../../agent/gateway/barrier/gateways.ts'
 import { createInventory } from '../../agent/gateway/inventory/inventory.ts'
 import { createWriter } from '../../agent/gateway/write/writer.ts'
@@ -200,22 +200,3 @@ function startSyncAgent({
 
 export const service = (name: string, annotations: Readonly<Record<string, string>>): ServiceFact =>
   serviceFact(name, { annotations: asking(annotations) })
-
-/** The one slice of a Service, as the EndpointSlice controller would write it for these pods. */
-export const sliceOf = (name: string, pods: readonly PodFact[], port = 8080): EndpointFact => ({
-  uid: `slice-${name}`,
-  namespace: 'shop',
-  name: `${name}-1`,
-  service: name,
-  family: 'IPv4',
-  ports: [{ name: 'http', port }],
-  endpoints: pods.filter(({ phase }) => phase === 'Running').map(endpointOf)
-})
-
-const endpointOf = ({ uid, ips, ready, deletionAt }: PodFact): Endpoint => ({
-  address: ips[0] ?? '',
-  podUid: uid,
-  ready: ready && deletionAt === undefined,
-  serving: ready,
-  terminating: deletionAt !== undefined
-})

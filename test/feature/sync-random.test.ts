@@ -4,7 +4,8 @@ import { nodeKey, type NodeKey, type PodFact } from '../../agent/rules/drain/fac
 import { readNodes } from '../../agent/gateway/apisix/holders.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { pod, terminating } from '../build/pod.ts'
-import { service, sliceOf, syncWorld } from '../build/sync-world.ts'
+import { sliceOf } from '../build/service.ts'
+import { service, syncWorld } from '../build/sync-world.ts'
 
 const SERVICES = 200
 const MOST = 50

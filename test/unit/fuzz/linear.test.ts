@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { bearerOf, normaliseAddress } from '../../../agent/report/page/guard.ts'
 import { readOptions, parseDuration } from '../../../agent/rules/drain/annotations.ts'
-import type { Endpoint, EndpointFact, PodUid, ServiceFact } from '../../../agent/rules/drain/facts.ts'
+import type { Endpoint, PodUid, ServiceFact } from '../../../agent/rules/drain/facts.ts'
 import { candidatesOf } from '../../../agent/rules/plan/successors.ts'
 import { readJson, neighbourhoodOf } from '../../../agent/base/read.ts'
 import { polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
@@ -22,7 +22,7 @@ import { nameKey } from '../../../agent/rules/plan/holder.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
-import { serviceFact } from '../../build/service.ts'
+import { endpoint, serviceFact, slice } from '../../build/service.ts'
 import { INJECT } from './inject.ts'
 
 const withLifecycle = (preStop: object) => ({
@@ -74,22 +74,9 @@ const many = (size: number) => Array.from({ length: size }, (_, i) => i)
 const fields = (size: number, prefix = '') =>
   Object.fromEntries(many(size).map(i => [`${prefix}k${i}`, `v${i}`]))
 
-const ENDPOINT = {
-  address: '10.0.0.1',
-  podUid: pod('web-1').uid,
-  ready: true,
-  serving: true,
-  terminating: false
-}
-const slice = (i: number, endpoints: readonly Endpoint[] = [ENDPOINT]): EndpointFact => ({
-  uid: `s${i}`,
-  namespace: 'shop',
-  name: `s${i}`,
-  service: `s${i % 10}`,
-  family: 'IPv4',
-  ports: [],
-  endpoints
-})
+const ENDPOINT = endpoint('uid-web-1')
+const sliceAt = (i: number, endpoints: readonly Endpoint[] = [ENDPOINT]) =>
+  slice(`s${i}`, endpoints, { uid: `s${i}`, service: `s${i % 10}`, ports: [] })
 /** Every function that reads an object, or a set of objects, of any size. */
 const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   'a pod with labels and annotations': size => {
@@ -155,14 +142,14 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   'a Service in which many pods have many ports': size => {
     const ports = many(size).map(i => ({ name: `p${i}`, port: i + 1 }))
     const endpoints = many(size).map(i => ({ ...ENDPOINT, podUid: `u${i}` as PodUid }))
-    const fact = { ...slice(0, endpoints), ports }
+    const fact = { ...sliceAt(0, endpoints), ports }
     const standing = [{ service: 'web', portName: 'p1', port: 2 }]
     const none = () => undefined
     return () => candidatesOf(pod('web-0'), standing, true, () => [fact], none)
   },
   'many slices that mark the same pods as ending': size => {
     const facts = many(size).map(i =>
-      slice(
+      sliceAt(
         i,
         many(100).map(n => ({ ...ENDPOINT, terminating: true, podUid: `u${n}` as PodUid }))
       )
@@ -205,18 +192,16 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   'slices that come and go': size => () => {
     const { store, sink } = createSliceStore()
     for (const i of many(size)) {
-      sink.set(slice(i))
+      sink.set(sliceAt(i))
       sink.gone(`s${i}`, undefined)
     }
     store.listing(pod('web-1'))
   }
 }
 
-const OPENED = { before: 'a in (', repeated: 'b,', after: '' }
 const COMMAS = { before: '', repeated: 'a,', after: '' }
 /** Texts that once took too long, tested in every run. */
 const EXAMPLES: Readonly<Record<string, [typeof COMMAS][]>> = {
-  'a label selector': [[OPENED], [COMMAS]],
   'the address of a caller': [[{ before: '', repeated: '%a', after: '\n' }]]
 }
 

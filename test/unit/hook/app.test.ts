@@ -39,12 +39,6 @@ describe('http', () => {
   const guard = createGuard({ kind: 'none' }, manualClock())
   const open = { guard, assets: undefined, state: () => '{"at":1}' }
 
-  it('/api/state is the snapshot', async () => {
-    const response = await setUp({ dashboard: open }).get('/api/state')
-    expect(response.headers.get('content-type')).to.equal('application/json')
-    expect(await response.json()).to.deep.equal({ at: 1 })
-  })
-
   it('serves hooks and pages on two ports, and each path on one of them', async () => {
     const barrier = {
       token: () => 't',

@@ -1,12 +1,12 @@
 import { createDiscovery } from '../../../sandbox/apisix/discovery.ts'
-import { startGateway } from '../../../sandbox/apisix/gateway.ts'
 import type { JsonObject } from '../../../sandbox/apisix/json.ts'
-import { createStore, keyOf } from '../../../sandbox/apisix/store.ts'
+import { keyOf } from '../../../sandbox/apisix/store.ts'
 import { Barrier } from '../../plugin/barrier.ts'
 import { eventually } from '../../plugin/eventually.ts'
 import type { Kinds } from '../../plugin/gateway.ts'
+import { testGateway, TOKEN } from '../sandbox/apisix/fixture.ts'
 
-export interface Configuration {
+interface Configuration {
   readonly kinds: Kinds
   /** The discovered nodes of `shop/web:http`. */
   readonly discovered?: readonly { host: string; port: number; weight: number }[]
@@ -20,29 +20,16 @@ export interface Side {
   stop(): Promise<void>
 }
 
-export const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
+const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
 const KINDS = ['routes', 'services', 'plugin_configs', 'global_rules', 'consumers', 'consumer_groups']
 /** A configuration without objects. */
 const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 
 export async function startSide(): Promise<Side> {
-  const store = createStore()
   const discovery = createDiscovery()
-  const gateway = await startGateway({
-    store,
-    name: 'stand-in',
-    host: '127.0.0.1',
-    proxyPort: 0,
-    controlPort: 0,
-    barrierPort: 0,
-    workers: 3,
-    adminKey: 'none',
-    barrierToken: 'token',
-    applyDelay: () => 0,
-    discovery,
-    names: new Map(Object.entries(NAMES))
-  })
-  const barrier = new Barrier(gateway.urls.barrier ?? '', 'token')
+  const names = new Map(Object.entries(NAMES))
+  const { gateway, store, close } = await testGateway({ workers: 3, discovery, names })
+  const barrier = new Barrier(gateway.urls.barrier ?? '', TOKEN)
   barrier.words = true
   const take = (kinds: Kinds) => {
     for (const [kind, list] of Object.entries({ ...EMPTY, ...kinds })) {
@@ -63,9 +50,6 @@ export async function startSide(): Promise<Side> {
       )
     },
     kill: worker => gateway.killWorker(worker),
-    stop: async () => {
-      await gateway.close()
-      store.close()
-    }
+    stop: close
   }
 }

@@ -9,13 +9,6 @@ describe('drain store', () => {
   const old = pod('old', { ...terminating(0), ips: ['10.0.0.1'] })
   const drain = drainOf(seen(old))
 
-  it('holds the drains of the last round', () => {
-    const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
-    expect(store.current().size).to.equal(0)
-    store.replace(drainsOf([drain]), [], 0)
-    expect(store.current().get(old.uid)).to.equal(drain)
-  })
-
   it('reports an address as ending only for the drain that has it', () => {
     const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080', '10.0.0.2:8080'])], [old]))
     expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createSchedule, createAlarm } from '../../../agent/round/schedule.ts'
+import { createSchedule } from '../../../agent/round/schedule.ts'
 import { silent } from '../../build/apisix.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { momentsOf } from '../../../agent/report/snapshot/drain-view.ts'
@@ -74,11 +74,18 @@ describe('when rounds run', () => {
   it('a round runs at its set time, or sooner if requested', async () => {
     const { clock, schedule, at, settled } = rig()
     schedule.set(100)
-    schedule.noLaterThan(200)
     schedule.noLaterThan(50)
+    schedule.noLaterThan(200)
     clock.advance(50)
     await settled()
     expect(at).eql([50])
+    // The time 50 is over, so it is no earlier one.
+    schedule.noLaterThan(1300)
+    clock.advance(1200)
+    await settled()
+    clock.advance(50)
+    await settled()
+    expect(at).eql([50, 1300])
   })
 
   it('no round runs after the end', async () => {
@@ -86,6 +93,7 @@ describe('when rounds run', () => {
     schedule.set(100)
     schedule.wake()
     schedule.stop()
+    schedule.noLaterThan(200)
     clock.advance(1000)
     schedule.wake()
     await settled()
@@ -148,30 +156,5 @@ describe('statuses', () => {
     for (const uid of [a, b, c]) statuses.of(uid).hookAt = 1
     statuses.keep(new Map([[a, {} as never]]), new Set([b]))
     expect([a, b, c].map(uid => statuses.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
-  })
-})
-
-describe('the alarm of the loop', () => {
-  it('fires at the earlier of two times, and only once', () => {
-    const clock = manualClock(0)
-    const rung: number[] = []
-    const alarm = createAlarm(clock, () => rung.push(clock.now()))
-    alarm.set(500)
-    alarm.noLaterThan(800)
-    alarm.noLaterThan(200)
-    clock.advance(1000)
-    expect(rung).to.deep.equal([200])
-    // The alarm at 200 has fired, so it must not count as an earlier alarm for the next time.
-    alarm.noLaterThan(1300)
-    clock.advance(1000)
-    expect(rung).to.deep.equal([200, 1300])
-  })
-  it('cannot be set after it is stopped', () => {
-    const clock = manualClock(0)
-    const alarm = createAlarm(clock, () => {})
-    alarm.set(500)
-    alarm.stop()
-    alarm.noLaterThan(200)
-    expect(clock.pending).to.equal(0)
   })
 })

@@ -1,10 +1,11 @@
 import { expect } from 'chai'
-import type { Endpoint, EndpointFact, PodFact } from '../../../agent/rules/drain/facts.ts'
+import type { EndpointFact, PodFact } from '../../../agent/rules/drain/facts.ts'
 import { toEndpointFact } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { readNodes } from '../../../agent/gateway/apisix/holders.ts'
 import type { JsonObject } from '../../../sandbox/apisix/json.ts'
 import { pod, terminating } from '../../build/pod.ts'
-import { service, sliceOf, syncWorld } from '../../build/sync-world.ts'
+import { endpoint, sliceOf } from '../../build/service.ts'
+import { service, syncWorld } from '../../build/sync-world.ts'
 import type { Drain } from '../../../agent/rules/drain/drain.ts'
 import { begin } from '../../../agent/rules/drain/step.ts'
 import { createStillEnding } from '../../../agent/upkeep/upkeep.ts'
@@ -24,13 +25,7 @@ describe('an upstream that follows a Service', () => {
     return { world, lists }
   }
   /** An endpoint that somebody wrote into a slice by hand: it has no pod. */
-  const byHand = (address: string): Endpoint => ({
-    address,
-    podUid: undefined,
-    ready: true,
-    serving: true,
-    terminating: false
-  })
+  const byHand = (address: string) => endpoint(undefined, { address })
 
   it('loses a node that its slices no longer list, if the agent saw it there: no pod and no mark shows whose it was', async () => {
     const web = pod('web-1')
@@ -53,18 +48,6 @@ describe('an upstream that follows a Service', () => {
     world.apisix.set('upstreams', 'web', { nodes: {} })
     await world.pass(40_000, 1000)
     expect(lists()).to.deep.equal(['10.0.0.1:8080'])
-    await world.agent.stop()
-  })
-
-  it('gives a new pod the weight and priority of its own Service, not those of a backup or a machine (A16)', async () => {
-    const nodes = [
-      { host: '192.0.2.1', port: 80, weight: 1, priority: 0 },
-      { host: '10.0.0.1', port: 8080, weight: 100, priority: 10 }
-    ]
-    const [first, second] = [pod('web-1'), pod('web-2', { ips: ['10.0.0.2'] })]
-    const { world } = await following(nodes, sliceOf('web', [first, second]))
-    const value = world.apisix.value('upstreams', 'web')?.['nodes'] as JsonObject[]
-    expect(value.find(({ host }) => host === '10.0.0.2')).to.include({ weight: 100, priority: 10 })
     await world.agent.stop()
   })
 

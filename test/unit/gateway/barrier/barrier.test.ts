@@ -16,14 +16,13 @@ import { startGateway, type Gateway, type GatewayOptions } from '../../../../san
 import { createStore, keyOf } from '../../../../sandbox/apisix/store.ts'
 import { silent, startRaw, until } from '../../../build/apisix.ts'
 import { inflight } from '../../../build/evidence.ts'
+import { GATEWAY } from '../../../build/gateway.ts'
 
 const gateway = (id: string, ip: string, differs: Partial<GatewayFact> = {}): GatewayFact => ({
+  ...GATEWAY,
   id,
   name: id,
   ip,
-  ready: true,
-  terminating: false,
-  host: undefined,
   ...differs
 })
 const entry = (

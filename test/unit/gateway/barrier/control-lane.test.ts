@@ -6,17 +6,11 @@ import { createGateways, type Gateways } from '../../../../agent/gateway/barrier
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import type { ReadGateway } from '../../../../agent/gateway/apisix/control-api.ts'
 import { silent, until } from '../../../build/apisix.ts'
+import { GATEWAY } from '../../../build/gateway.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 
 const uid = 'pod-1' as PodUid
-const gateway = (id: string, ip = '127.0.0.1'): GatewayFact => ({
-  id,
-  name: id,
-  ip,
-  ready: true,
-  terminating: false,
-  host: undefined
-})
+const gateway = (id: string, ip = '127.0.0.1'): GatewayFact => ({ ...GATEWAY, id, name: id, ip })
 
 describe('reads of one gateway', () => {
   function rig(from: Millis = 0) {

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { toServiceFact, createServiceStore } from '../../../../agent/kubernetes/facts/service-store.ts'
-import type { Endpoint, EndpointFact, PodUid } from '../../../../agent/rules/drain/facts.ts'
+import type { EndpointFact, PodUid } from '../../../../agent/rules/drain/facts.ts'
 import { createSliceStore } from '../../../../agent/kubernetes/facts/slice-store.ts'
+import { endpoint, slice as sliceWith } from '../../../build/service.ts'
 
 const object = (annotations: Record<string, string>) => ({
   metadata: { uid: 'u1', namespace: 'shop', name: 'web', annotations },
@@ -43,24 +44,8 @@ describe('watch: services', () => {
 })
 
 const of = (text: string) => ({ uid: text as PodUid, namespace: 'shop' })
-const endpoint = (podUid: string | undefined, differs: Partial<Endpoint> = {}): Endpoint => ({
-  address: '10.0.0.1',
-  podUid: podUid as PodUid | undefined,
-  ready: true,
-  serving: true,
-  terminating: false,
-  ...differs
-})
-const slice = (name: string, differs: Partial<EndpointFact> = {}): EndpointFact => ({
-  uid: `uid-${name}`,
-  namespace: 'shop',
-  name,
-  service: 'web',
-  family: 'IPv4',
-  ports: [{ name: 'http', port: 8080 }],
-  endpoints: [endpoint('p1')],
-  ...differs
-})
+const slice = (name: string, { endpoints = [endpoint('p1')], ...differs }: Partial<EndpointFact> = {}) =>
+  sliceWith(name, endpoints, differs)
 
 describe('watch: the slice store', () => {
   it('reports whether anything changed', () => {

@@ -1,5 +1,4 @@
 import { pino } from 'pino'
-import { systemClock, type Clock } from '../../../../agent/base/clock.ts'
 import {
   startCluster,
   type Cluster,
@@ -13,40 +12,9 @@ import {
   type KubernetesOptions
 } from '../../../../sandbox/kubernetes/server.ts'
 import { until } from '../../../build/apisix.ts'
+import { countingClock, type CountingClock } from '../../../build/counting-clock.ts'
 
 export { until }
-
-/** A clock whose open alarms can be counted. */
-export function countingClock(): Clock & { readonly open: number } {
-  let open = 0
-  return {
-    ...systemClock,
-    async sleep(ms: number, signal?: AbortSignal) {
-      open += 1
-      try {
-        await systemClock.sleep(ms, signal)
-      } finally {
-        open -= 1
-      }
-    },
-    alarm(at: number, wake: () => void) {
-      open += 1
-      let running = true
-      const end = () => {
-        if (running) open -= 1
-        running = false
-      }
-      const cancel = systemClock.alarm(at, () => (end(), wake()))
-      return () => {
-        end()
-        cancel()
-      }
-    },
-    get open() {
-      return open
-    }
-  }
-}
 
 export const credentialsOf = (kubernetes: Kubernetes, token = () => kubernetes.token): Credentials => ({
   origin: kubernetes.url,
@@ -58,7 +26,7 @@ export const credentialsOf = (kubernetes: Kubernetes, token = () => kubernetes.t
 export interface Rig {
   readonly kubernetes: Kubernetes
   readonly cluster: Cluster
-  readonly clock: ReturnType<typeof countingClock>
+  readonly clock: CountingClock
   /** How often the cluster has reported a change. */
   readonly changes: () => number
   /** Log lines, parsed. */

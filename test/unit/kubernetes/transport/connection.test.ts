@@ -8,8 +8,8 @@ import {
   type Connection,
   type ConnectionSettings
 } from '../../../../agent/kubernetes/transport/connection.ts'
-import { countingClock, until } from '../reflect/rig.ts'
-import { ranMs } from '../../../build/apisix.ts'
+import { ranMs, until } from '../../../build/apisix.ts'
+import { countingClock } from '../../../build/counting-clock.ts'
 
 type Answer = (stream: ServerHttp2Stream, path: string, headers: Readonly<Record<string, unknown>>) => void
 
@@ -219,6 +219,6 @@ describe('watch: the connection', () => {
     await new Promise(resolve => setImmediate(resolve))
     await connection.close()
     expect(await request).to.equal('the connection to the API server was closed by us')
-    expect(clock.open).to.equal(0)
+    expect(clock.pending).to.equal(0)
   })
 })

@@ -5,6 +5,7 @@ import { createBehind } from '../../../../agent/report/behind/behind-view.ts'
 import { holder } from '../../../build/holder.ts'
 import { manualClock } from '../../../build/manual-clock.ts'
 import { pod } from '../../../build/pod.ts'
+import { endpoint, slice } from '../../../build/service.ts'
 
 const WEB = { namespace: 'shop', name: 'web' }
 
@@ -74,23 +75,14 @@ describe('how far holders are behind Kubernetes', () => {
     }
     const endpoints = (): void => {
       version += 1
-      slices = [
-        {
-          uid: 's',
-          namespace: 'shop',
-          name: 'web-1',
-          service: 'web',
-          family: 'IPv4',
-          ports: [{ name: '', port: 8080 }],
-          endpoints: pods.map(({ uid, ips, deletionAt }) => ({
-            address: ips[0]!,
-            podUid: uid,
-            ready: !unready.includes(ips[0]!) && deletionAt === undefined,
-            serving: true,
-            terminating: deletionAt !== undefined
-          }))
-        }
-      ]
+      const shown = pods.map(({ uid, ips: [address = ''], deletionAt }) =>
+        endpoint(uid, {
+          address,
+          ready: !unready.includes(address) && deletionAt === undefined,
+          terminating: deletionAt !== undefined
+        })
+      )
+      slices = [slice('web-1', shown, { ports: [{ name: '', port: 8080 }] })]
     }
     endpoints()
     const round = (ms = 500, listed = true) => {
@@ -150,6 +142,7 @@ describe('how far holders are behind Kubernetes', () => {
     expect(late.behind).to.include({ cause: 'owner' })
     expect(late.behind!.since - from).to.be.below(600)
     expect(late.missing.map(({ node }) => node)).to.deep.equal(['10.0.0.2:8080'])
+    expect(late.notReady).to.deep.equal([])
     writes(41, '10.0.0.1', '10.0.0.2')
     const written = round()
     expect(written.missing).to.deep.equal([])
@@ -199,6 +192,7 @@ describe('how far holders are behind Kubernetes', () => {
       notReady('10.0.0.2')
       const late = round(2000)
       expect(late.notReady.length, owner).to.equal(owner === 'unknown' ? 0 : 1)
+      expect(late.missing, owner).to.deep.equal([])
       notReady()
       expect(round().behind, owner).to.equal(null)
     }

@@ -14,6 +14,7 @@ import { createSuccession } from '../../../../agent/round/entries/succession.ts'
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod, terminating } from '../../../build/pod.ts'
+import { sliceOf } from '../../../build/service.ts'
 import { worldOf } from '../../../build/world.ts'
 
 const web = (name: string, ip: string, differs: Partial<PodFact> = {}) =>
@@ -24,22 +25,7 @@ const STANDING = [{ service: 'web', portName: 'http', port: 8080 }]
 
 /** Makes a cluster of these pods. The slice of the Service `web` has the pods that are Ready and do not end. */
 function clusterOf(pods: readonly PodFact[]) {
-  const endpoints = pods.map(({ uid, ips: [address = ''], ready, deletionAt }) => ({
-    address,
-    podUid: uid,
-    ready: ready && deletionAt === undefined,
-    serving: ready,
-    terminating: deletionAt !== undefined
-  }))
-  const slice: EndpointFact = {
-    uid: 'web-1',
-    namespace: pods[0]!.namespace,
-    name: 'web-1',
-    service: 'web',
-    family: 'IPv4',
-    ports: [{ name: 'http', port: 8080 }],
-    endpoints
-  }
+  const slice = sliceOf('web', pods)
   return {
     pods: {
       get: (uid: string) => pods.find(one => one.uid === uid),

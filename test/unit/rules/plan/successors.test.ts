@@ -16,6 +16,7 @@ import {
 import { drainOf, drainsOf, seen } from '../../../build/drain.ts'
 import { holder } from '../../../build/holder.ts'
 import { pod } from '../../../build/pod.ts'
+import { endpoint, slice } from '../../../build/service.ts'
 import { worldOf } from '../../../build/world.ts'
 
 /**
@@ -151,23 +152,17 @@ function sceneOf({ pods, whole }: typeof sceneArb extends fc.Arbitrary<infer T> 
     services.map((service): EndpointFact => {
       const terminates = ends || i === 0
       const fact = facts[i] as PodFact
-      return {
-        uid: `${service}-${i}`,
+      const one = endpoint(fact.uid, {
+        address: ip,
+        ready: readyInSlice && !terminates,
+        serving: readyInSlice,
+        terminating: terminates
+      })
+      return slice(`${service}-${i}`, [one], {
         namespace,
-        name: `${service}-${i}`,
         service,
-        family: 'IPv4',
-        ports: Object.entries(ports).flatMap(([name, port]) => (port === undefined ? [] : [{ name, port }])),
-        endpoints: [
-          {
-            address: ip,
-            podUid: fact.uid,
-            ready: readyInSlice && !terminates,
-            serving: readyInSlice,
-            terminating: terminates
-          }
-        ]
-      }
+        ports: Object.entries(ports).flatMap(([name, port]) => (port === undefined ? [] : [{ name, port }]))
+      })
     })
   const slices = pods.flatMap(slicesOf)
   const [old] = facts as [PodFact]
@@ -251,26 +246,18 @@ describe('successors', () => {
       const all = Array.from({ length: n }, (_, i) =>
         pod(`next-${i}`, { owner: 'ReplicaSet/web-1a', ips: [`10.1.${i >> 8}.${i & 255}`] })
       )
-      const slice: EndpointFact = {
-        uid: 's',
-        namespace: 'shop',
-        name: 's',
-        service: 'web',
-        family: 'IPv4',
-        ports: [{ name: 'http', port: 80 }],
-        endpoints: all.flatMap(({ uid, ips: [address = ''] }) => {
-          const endpoint = { address, podUid: uid, ready: true, serving: true, terminating: false }
-          // Whoever writes a slice may name a pod twice.
-          return [endpoint, endpoint]
-        })
-      }
+      const ready = all.flatMap(({ uid, ips: [address = ''] }) => {
+        const one = endpoint(uid, { address })
+        // Whoever writes a slice may name a pod twice.
+        return [one, one]
+      })
       const old = pod('old', { owner: 'ReplicaSet/web-1a' })
       const standing = [{ service: 'web', portName: 'http', port: 80 }]
       return candidatesOf(
         old,
         standing,
         false,
-        () => [slice],
+        () => [slice('s', ready, { ports: [{ name: 'http', port: 80 }] })],
         uid => all.find(one => one.uid === uid)
       )
     }
@@ -286,44 +273,14 @@ describe('successors', () => {
 })
 
 describe('the Services and labels by which a pod gets successors', () => {
-  const of = (service: string): EndpointFact => ({
-    uid: service,
-    namespace: 'shop',
-    name: service,
-    service,
-    family: 'IPv4',
-    ports: [{ name: 'http', port: 80 }],
-    endpoints: [
-      { address: '10.0.0.1', podUid: pod('a').uid, ready: false, serving: false, terminating: true }
-    ]
-  })
+  const of = (service: string) =>
+    slice(service, [endpoint(pod('a').uid)], { service, ports: [{ name: 'http', port: 80 }] })
 
   it('keeps the Services that have dropped it', () => {
     const before = servicePortsOf(pod('a'), [of('web'), of('web-stable')])
     expect(before.map(({ service }) => service)).to.deep.equal(['web', 'web-stable'])
     expect(servicePortsOf(pod('a'), [of('web')], before)).to.equal(before)
     expect(servicePortsOf(pod('a'), [], before)).to.equal(before)
-  })
-
-  it('are looked up for each family of addresses by itself', () => {
-    const [old, next] = ['a', 'b'].map((name, i) =>
-      pod(name, { owner: 'ReplicaSet/web-1a', ips: [`10.0.0.${i}`, `fd00::${i}`] })
-    ) as [PodFact, PodFact]
-    const endpoint = { address: '', podUid: next.uid, ready: true, serving: true, terminating: false }
-    const slices = (['IPv4', 'IPv6'] as const).map((family, i) => ({
-      ...of('web'),
-      family,
-      ports: [{ name: 'http', port: 80 + i }],
-      endpoints: [endpoint]
-    }))
-    const found = candidatesOf(
-      old,
-      servicePortsOf(pod('a'), [of('web')]),
-      true,
-      () => slices,
-      () => next
-    )
-    expect(found.map(({ nodes }) => nodes)).to.deep.equal([{ 80: ['10.0.0.1:80', '[fd00::1]:81'] }])
   })
 
   it('are 64 ports at most: a pod with more has no successors', () => {

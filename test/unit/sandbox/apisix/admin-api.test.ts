@@ -60,7 +60,6 @@ interface Refusal {
 
 const REFUSALS = rowsOf('../../../recordings/refusals.yaml', import.meta.url) as readonly Refusal[]
 const NODES = { '127.0.0.1:8080': 1 }
-const INVALID = 'invalid configuration: '
 
 describe('sandbox/apisix refuses what APISIX refuses, in its words', () => {
   const admin = adminOfEachTest()
@@ -87,53 +86,5 @@ describe('sandbox/apisix refuses what APISIX refuses, in its words', () => {
       400,
       `{"error_msg":"invalid request body: request size ${size} is greater than the maximum size 1572864 allowed"}\n`
     ])
-  })
-
-  it('does not create consumers by POST (consumers.t: `kind` is single)', async () => {
-    const { status, body } = await ask('POST', 'consumers', { username: 'jack' })
-    expect([status, JSON.parse(body)]).to.deep.equal([
-      405,
-      { error_msg: 'not supported `POST` method for consumer' }
-    ])
-  })
-
-  it('takes an array as a body: an empty one changes nothing, a filled one has the fields 1, 2, …', async () => {
-    expect((await ask('PATCH', 'upstreams/here', [])).status).to.equal(200)
-    expect(admin.store.get('/apisix/upstreams/here')?.value['nodes']).to.deep.equal(NODES)
-    expect((await ask('PUT', 'services/s', [])).status).to.equal(201)
-    const { status, body } = await ask('PATCH', 'upstreams/here', ['a'])
-    expect([status, JSON.parse(body)]).to.deep.equal([
-      400,
-      { error_msg: `${INVALID}additional properties forbidden, found 1` }
-    ])
-  })
-
-  it('accepts valid objects: every field of a controller, health checks, standby nodes, several hosts', async () => {
-    const checks = {
-      active: { http_path: '/', healthy: { interval: 1, successes: 1 }, unhealthy: { http_statuses: [500] } }
-    }
-    const upstream = {
-      name: 'shop_web_80',
-      desc: 'd',
-      labels: { a: 'b' },
-      type: 'chash',
-      key: 'remote_addr',
-      checks,
-      timeout: { connect: 1, send: 1, read: 0.5 },
-      nodes: [{ host: '10.0.0.1', port: 80, weight: 0, priority: -1 }]
-    }
-    const got = [
-      await ask('PUT', 'upstreams/u', upstream),
-      await ask('PUT', 'services/s', { name: 's', upstream, hosts: ['a.example', '*.b.example'] }),
-      await ask('PUT', 'routes/r', {
-        uris: ['/a', '/b'],
-        service_id: 's',
-        remote_addrs: ['10.0.0.0/8', '::1']
-      }),
-      await ask('PUT', 'consumers', { username: 'jack', plugins: {} })
-    ]
-    expect(got.map(({ status, body }) => [status, status === 201 ? '' : body])).to.deep.equal(
-      got.map(() => [201, ''])
-    )
   })
 })
