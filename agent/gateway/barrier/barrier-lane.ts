@@ -279,6 +279,7 @@ export function openBarrierLane(first: GatewayFact, options: LaneOptions) {
     desire(isNews: boolean) {
       const before = wanted
       wanted = entriesAt(id, options.desired(), before)
+      if (before.size === 0 && wanted.size > 0) reader.hold()
       const isNew = wanted.values().some(entry => before.get(entry.uid) !== entry)
       const isTaken = (isNews || isNew) && table.findTaken()
       if (isNew || wanted.size !== before.size || isTaken || table.isUntold()) look()

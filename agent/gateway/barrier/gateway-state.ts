@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
+import { createWakeup, type Clock } from '../../base/clock.ts'
 import { isConnectionRefused, isOtherWire } from '../../base/errors.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Heard } from '../../rules/proof/observed.ts'
@@ -37,6 +37,7 @@ const PAUSE_MS = { holding: 250, idle: 5000 }
 export function readGatewayState(options: GatewayStateOptions) {
   const { api, clock, identity, isHolding, listed, tell } = options
   const ended = new AbortController()
+  const held = createWakeup()
   let current: GatewayState = {
     status: undefined,
     lastSuccessAt: undefined,
@@ -86,8 +87,9 @@ export function readGatewayState(options: GatewayStateOptions) {
     // The reports of this gateway count only after enough answers, so the next read follows at once.
     const isOpen = identity.isOpen() && current.problem === ''
     if (isOpen && current.status?.fit) return
-    const ms = isOpen || isHolding() ? PAUSE_MS.holding : PAUSE_MS.idle
-    await clock.sleep(ms, ended.signal).catch(() => {})
+    if (!isOpen && !isHolding())
+      await Promise.race([clock.sleep(PAUSE_MS.idle, ended.signal).catch(() => {}), held.woken()])
+    if (isOpen || isHolding()) await clock.sleep(PAUSE_MS.holding, ended.signal).catch(() => {})
   }
   const running = (async () => {
     while (!ended.signal.aborted) {
@@ -100,6 +102,8 @@ export function readGatewayState(options: GatewayStateOptions) {
 
   return {
     state: (): GatewayState => current,
+    /** Entries are held from now on. */
+    hold: () => held.wake(),
     async stop() {
       ended.abort()
       await running

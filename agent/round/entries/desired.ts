@@ -13,7 +13,7 @@ import { type Succession, createSuccession } from './succession.ts'
 import { addressOf } from '../../gateway/apisix/holders.ts'
 import type { Sources } from '../gather/sources.ts'
 import { areLive } from '../../kubernetes/reflect/watch-status.ts'
-import { desiredEntry, entryContext } from './seal-decision.ts'
+import { desiredEntry, entryContext, type EntryRound } from './seal-decision.ts'
 import { inheritedStops } from '../gather/observe.ts'
 
 /** What the agent does with an entry. `keep`: it neither puts nor renews it, and does not remove it. */
@@ -25,16 +25,6 @@ export interface Fates {
   ofDrain(drain: Drain, isHeld: boolean, now: Millis): Fate
   /** The fate of the entries that outlive their drains. */
   ofGone(): Fate
-}
-
-/** The facts of one round. */
-interface EntryFacts {
-  readonly drains: Drains
-  /** The pods whose hooks are held. */
-  readonly held: ReadonlySet<PodUid>
-  readonly now: Millis
-  /** Pods, slices, holders or phases may have changed since the last round. */
-  readonly isNews: boolean
 }
 
 interface DesiredOptions {
@@ -65,8 +55,8 @@ export function createDesired(options: DesiredOptions) {
     ended(drain: Drain, status: Status, now: Millis) {
       if (barrier) lingering.add(drain, status, now)
     },
-    /** Decides the entries anew, and gives them to the barrier. */
-    renew({ drains, held, now, isNews }: EntryFacts) {
+    /** Decides the entries anew, and gives them to the barrier. `isNews`: pods, slices, holders or phases may have changed. */
+    renew({ drains, held, now, isNews }: Pick<EntryRound, 'drains' | 'held' | 'now'> & { isNews: boolean }) {
       if (!barrier) return
       if (isNews) succession.renew()
       const context = entryContext({ cluster, barrier, world, drains, succession, now, held, foreignHoldMs })

@@ -33,7 +33,7 @@ export const SEAL_BEFORE_MS = 250
  */
 const NAME_MS = 1000
 
-interface EntryRound {
+export interface EntryRound {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World
