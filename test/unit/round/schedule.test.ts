@@ -96,6 +96,7 @@ describe('when rounds run', () => {
     schedule.noLaterThan(200)
     clock.advance(1000)
     schedule.wake()
+    schedule.noLaterThan(50)
     await settled()
     expect(at).eql([])
     expect(clock.pending).equal(0)
