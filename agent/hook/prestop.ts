@@ -215,7 +215,8 @@ export function createHookSlots(limits: { readonly maxHooks: number; readonly ma
     isOpen: () => open,
     /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
     async emptied(signal: AbortSignal) {
-      while (waiting > 0) await orAborted(leaving.woken(), signal)
+      const isEmpty = () => waiting === 0
+      while (!isEmpty()) await orAborted(leaving.woken(), signal)
     },
     /** Phase 3: every remaining hook is broken off, so that it asks another agent. */
     releaseAll() {

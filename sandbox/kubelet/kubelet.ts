@@ -24,6 +24,8 @@ export interface Kubelet {
   pids(): readonly number[]
   /** Acts as after a failed liveness probe: runs the hook without a deletion, and restarts the container. `uid` is the pod's. */
   restart(uid: string, container?: string): Promise<void>
+  /** Resolves when `holds` is true, checking it at every change; rejects after `timeoutMs`. */
+  until(what: string, holds: () => boolean, timeoutMs: number): Promise<void>
   /** Kills every process it has started, and waits until they are gone. */
   close(): Promise<void>
 }
@@ -33,7 +35,9 @@ export function startKubelet(options: KubeletOptions): Kubelet {
   const { store, host, images, addresses = createAddresses(), setUpMs = () => 0 } = options
   const workers = new Map<string, PodWorker>()
   const settingUp = new Map<string, NodeJS.Timeout>()
+  const waiting = new Set<() => void>()
   let closed = false
+  const changed = () => waiting.forEach(look => look())
 
   const sync = (type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: Pod) => {
     if (closed || pod.spec.nodeName !== host) return
@@ -54,7 +58,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
   }
   const start = (pod: Pod) => {
     settingUp.delete(pod.metadata.uid)
-    workers.set(pod.metadata.uid, startPod(pod, { store, images, ip: addresses.allocate() }))
+    workers.set(pod.metadata.uid, startPod(pod, { store, images, ip: addresses.allocate(), changed }))
   }
   const drop = (uid: string) => {
     clearTimeout(settingUp.get(uid))
@@ -74,6 +78,20 @@ export function startKubelet(options: KubeletOptions): Kubelet {
       const worker = workers.get(uid)
       if (!worker) throw new Error(`no pod ${uid} runs on ${host}`)
       await worker.restart(container)
+    },
+    until(what, holds, timeoutMs) {
+      return new Promise((resolve, reject) => {
+        const finish = (end: () => void) => {
+          clearTimeout(timer)
+          waiting.delete(look)
+          end()
+        }
+        const look = () => void (holds() && finish(resolve))
+        const late = () => finish(() => reject(new Error(`not within ${timeoutMs} ms: ${what}`)))
+        const timer = setTimeout(late, timeoutMs)
+        waiting.add(look)
+        look()
+      })
     },
     async close() {
       closed = true

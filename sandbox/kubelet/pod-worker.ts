@@ -38,10 +38,12 @@ interface PodWorkerDeps {
   readonly store: PodStore
   readonly images: Readonly<Record<string, Image>>
   readonly ip: string
+  /** Called when a pod has changed in a way that a caller of `until` may wait for. */
+  readonly changed: () => void
 }
 
 /** Runs one pod from the start of its containers to the deletion of its object. */
-export function startPod(pod: Pod, { store, images, ip }: PodWorkerDeps): PodWorker {
+export function startPod(pod: Pod, { store, images, ip, changed }: PodWorkerDeps): PodWorker {
   const { namespace = 'default', name, uid } = pod.metadata
   const record = newRecord({ uid, namespace, name, ip, startedAt: now() })
   const forced = new AbortController()
@@ -51,6 +53,7 @@ export function startPod(pod: Pod, { store, images, ip }: PodWorkerDeps): PodWor
   const publish = (phase: 'Running' | 'Succeeded' | 'Failed' = 'Running') => {
     const states = slots.map(({ state }) => state)
     store.patchStatus(pod, podStatus(pod, ip, phase, states, Date.now()))
+    changed()
   }
 
   const heard = (message: AppMessage) => {
@@ -115,10 +118,14 @@ export function startPod(pod: Pod, { store, images, ip }: PodWorkerDeps): PodWor
       hook: handler && !run.dead.aborted ? hook : undefined,
       graceSeconds: grace,
       forced: forced.signal,
-      onHookStart: () => (record.hookStartedAt ??= now()),
+      onHookStart() {
+        record.hookStartedAt ??= now()
+        changed()
+      },
       onHookEnd(done) {
         record.hooks.push(done)
         if (!done.ok) store.event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${done.output}`)
+        changed()
       },
       onTerm: () => (record.termAt ??= now())
     })
@@ -136,6 +143,7 @@ export function startPod(pod: Pod, { store, images, ip }: PodWorkerDeps): PodWor
     publish(exits.every(({ code }) => code === 0) ? 'Succeeded' : 'Failed')
     store.remove(pod)
     record.goneAt = now()
+    changed()
   }
 
   slots.forEach(follow)

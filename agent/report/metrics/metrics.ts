@@ -68,7 +68,7 @@ export function createMetrics() {
 
     hookAnswers: counter(
       'hook_answers_total',
-      'preStop hooks answered: one for each pod and result. Left out: refusals, and calls whose own `?timeout=` was over.',
+      'preStop hooks answered: one for each pod, restart and result. Left out: refusals, and calls whose own `?timeout=` was over.',
       { result: RESULTS, evidence: EVIDENCE },
       RESULTS.flatMap(result => ANSWERS[result].map(evidence => ({ result, evidence })))
     ),

@@ -28,7 +28,8 @@ const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 export async function startSide(): Promise<Side> {
   const discovery = createDiscovery()
   const names = new Map(Object.entries(NAMES))
-  const { gateway, store, close } = await testGateway({ workers: 3, discovery, names })
+  const world = await testGateway({ workers: 3, discovery, names })
+  const { gateway, store } = world
   const barrier = new Barrier(gateway.urls.barrier ?? '', TOKEN)
   barrier.words = true
   const take = (kinds: Kinds) => {
@@ -50,6 +51,6 @@ export async function startSide(): Promise<Side> {
       )
     },
     kill: worker => gateway.killWorker(worker),
-    stop: close
+    stop: () => world.close()
   }
 }

@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process'
-import { EventEmitter } from 'node:events'
-import { promisify } from 'node:util'
+import { fork, type ChildProcess } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { supervise, type Part, type Supervision } from '../../../agent/start/run.ts'
 import { manualClock } from '../../build/manual-clock.ts'
@@ -140,17 +140,54 @@ describe('shutdown', () => {
     expect(lines[0]).to.include({ msg: 'uncaught error' })
   })
 
-  it('keeps its process alive for the time limit of a step, whatever else ends', async () => {
-    const of = (path: string) => JSON.stringify(new URL(`../../../agent/${path}`, import.meta.url))
-    const program = `import { supervise } from ${of('start/run.ts')}
-      import { systemClock as clock } from ${of('base/clock.ts')}
-      import { createLog } from ${of('base/log.ts')}
-      const step = async () => {}
-      const steps = { stopPromising() {}, finishHolds: step, handOver: step, close: () => new Promise(() => {}) }
-      const ending = supervise({ parts: [], finishMs: 5000, clock, log: createLog({ level: 'info' }), ...steps })
-      process.kill(process.pid, 'SIGTERM')
-      process.exitCode = await ending`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program])
-    expect(stdout).to.match(/"step":"close".*"msg":"stopped"/s)
+  describe('in a separate process', () => {
+    let child: ChildProcess
+    afterEach(() => void child.kill('SIGKILL'))
+
+    const start = async (...args: string[]) => {
+      child = fork(join(import.meta.dirname, '../../build/shutdown-child.ts'), args, { silent: true })
+      let log = ''
+      child.stdout?.on('data', chunk => (log += String(chunk)))
+      const [{ port }] = (await once(child, 'message')) as [{ port: number }]
+      const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>
+      const hook = () =>
+        fetch(`http://127.0.0.1:${port}/v1/prestop`).then(async r => ({
+          status: r.status,
+          body: (await r.json()) as { error?: string; result?: string }
+        }))
+      const ready = () => fetch(`http://127.0.0.1:${port}/readyz`).then(r => r.status)
+      const said = async (what: string) => {
+        for (;;) {
+          const [message] = (await once(child, 'message')) as [unknown]
+          if (message === what) return
+        }
+      }
+      return { ended, hook, ready, said, log: () => log }
+    }
+
+    it('finishes held hooks, breaks off new ones, and exits 0', async () => {
+      const { ended, hook, ready, said, log } = await start()
+      expect(await ready()).to.equal(200)
+      const isHeld = said('held')
+      const held = hook()
+      await isHeld
+      const stopping = said('stopping')
+      child.kill('SIGTERM')
+      await stopping
+      expect(await ready()).to.equal(503)
+      expect(await hook().catch(() => 'cut')).to.equal('cut')
+      child.send('answer')
+      expect((await held).body.result).to.equal('drained')
+      expect((await ended)[0]).to.equal(0)
+      expect(log()).to.include('"msg":"stopped"')
+      expect(log(), 'nothing ran into its bound').not.to.include('did not finish')
+    })
+
+    it('stays alive for the time limit of a step', async () => {
+      const { ended, log } = await start('--stuck')
+      child.kill('SIGTERM')
+      expect((await ended)[0]).to.equal(0)
+      expect(log()).to.match(/"step":"close".*"msg":"stopped"/s)
+    })
   })
 })
