@@ -48,6 +48,8 @@ export function createDesired(options: DesiredOptions) {
   let desired: readonly DesiredDrain[] = []
   /** How many entries had no drain in the last round. */
   let lingered = 0
+  /** When all entries last got the successors of the round. */
+  let listedAt = -Infinity
 
   return {
     current: () => desired,
@@ -87,7 +89,9 @@ export function createDesired(options: DesiredOptions) {
       const mayDiffer = isNews || adopted.length > 0
       const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen, isNews: mayDiffer }
       const lingerers = lingering.entries(world, drains, seen)
-      const changed = mayDiffer || lingerers.length !== lingered
+      const isListing = now >= listedAt + LISTED_MS
+      if (isListing) listedAt = now
+      const changed = mayDiffer || isListing || lingerers.length !== lingered
       lingered = lingerers.length
       const before = new Map(desired.map(entry => [entry.uid, entry]))
       for (const entry of lingerers) {
@@ -97,11 +101,14 @@ export function createDesired(options: DesiredOptions) {
       if (!dryRun)
         for (const stop of inheritedStops(sources, now))
           if (stop.isOver && !drains.has(stop.uid)) barrier.lift(stop)
-      desired = dryRun ? [] : settled(entries, before, changed)
+      desired = dryRun ? [] : settled(entries, isListing ? new Map() : before, changed)
       barrier.desire(desired, isNews)
     }
   }
 }
+
+/** How long an entry may keep other successors than another agent gives it, in ms: a change makes the workers report anew. */
+const LISTED_MS = 10_000
 
 /** How long an entry outlives its drain, in ms: a slow upload still has the node in the list with which it began. */
 export const LINGER_MS = 120_000
