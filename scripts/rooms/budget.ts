@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 20437,
+  'agent: lines': 20436,
   'agent: files': 109,
   'agent/base: lines': 603,
   'agent/base: files': 4,
@@ -12,9 +12,9 @@ export const BUDGET: Figures = {
   'agent/config: files': 4,
   'agent/kubernetes: lines': 3175,
   'agent/kubernetes: files': 16,
-  'agent/gateway: lines': 3826,
+  'agent/gateway: lines': 3828,
   'agent/gateway: files': 20,
-  'agent/round: lines': 2020,
+  'agent/round: lines': 2017,
   'agent/round: files': 12,
   'agent/upkeep: lines': 369,
   'agent/upkeep: files': 2,
@@ -38,7 +38,7 @@ export const BUDGET: Figures = {
   'tests: files': 407,
   'tests in YAML: lines': 6362,
   'tests in YAML: files': 55,
-  'Markdown: bytes': 237398,
+  'Markdown: bytes': 237411,
   settings: 37,
   metrics: 31,
   'words in the glossary': 18

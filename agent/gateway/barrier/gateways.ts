@@ -209,6 +209,8 @@ function createBarrierKeeper(options: BarrierKeeperOptions, lanes: BarrierLanes)
       if (twin && (known.identity.isOpen() || known.identity.doubt() === '')) return twinDoubt(twin.name)
       return known.identity.doubt()
     },
+    /** How often an entry is put again, in ms. */
+    renewEveryMs: ttlMs / 3,
     /** Whether the desired entries rest on current knowledge: this process was not away, or its watches have reported since then. */
     isKnown: mayChange,
     /**

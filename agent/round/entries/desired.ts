@@ -48,7 +48,7 @@ export function createDesired(options: DesiredOptions) {
   let desired: readonly DesiredDrain[] = []
   /** How many entries had no drain in the last round. */
   let lingered = 0
-  /** When all entries last got the successors of the round. */
+  /** When all entries last got the successors of the round: those of two agents must not differ for long, as each change resets the words. */
   let listedAt = -Infinity
 
   return {
@@ -89,7 +89,7 @@ export function createDesired(options: DesiredOptions) {
       const mayDiffer = isNews || adopted.length > 0
       const seen = { now: fate === 'keep' ? ('unseen' as const) : now, isChosen, isNews: mayDiffer }
       const lingerers = lingering.entries(world, drains, seen)
-      const isListing = now >= listedAt + LISTED_MS
+      const isListing = now >= listedAt + barrier.renewEveryMs
       if (isListing) listedAt = now
       const changed = mayDiffer || isListing || lingerers.length !== lingered
       lingered = lingerers.length
@@ -106,9 +106,6 @@ export function createDesired(options: DesiredOptions) {
     }
   }
 }
-
-/** How long an entry may keep other successors than another agent gives it, in ms: a change makes the workers report anew. */
-const LISTED_MS = 10_000
 
 /** How long an entry outlives its drain, in ms: a slow upload still has the node in the list with which it began. */
 export const LINGER_MS = 120_000
