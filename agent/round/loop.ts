@@ -89,7 +89,12 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     round,
     ended: ms => notify(observer => observer.round?.(ms))
   })
-  const wake = (): void => schedule.wake()
+  /** Something has changed but reports of gateways, which come much more often. */
+  let isNews = true
+  const wake = (): void => {
+    isNews = true
+    schedule.wake()
+  }
   const replies = createReplies({ sources, drains: store, statuses, settings: drainSettings, notify, clock })
   const freshWatch = createFreshWatch(cluster, clock)
   const hooks = createHooks({
@@ -106,11 +111,9 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
-  /** Something has changed but reports of gateways, which come much more often. */
-  let isNews = true
   const ends = [
-    ...[writer, leader, gateways].map(part => part.onChange(wake)),
-    ...[cluster, inventory].map(part => part.onChange(() => ((isNews = true), wake())))
+    gateways.onChange(() => schedule.wake()),
+    ...[cluster, inventory, writer, leader].map(part => part.onChange(wake))
   ]
 
   function round(now: Millis): void {
@@ -156,10 +159,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
           ? step(drain, seen, now, onOurClock)
           : begin(seen, now, onOurClock)
       if (after) next.set(uid, after)
-      if (after?.phase !== drain?.phase) {
-        isNews = true
-        tell(uid, drain, after)
-      }
+      if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
       if (drain && !after) entries.ended(drain, statuses.of(uid), now)
     }

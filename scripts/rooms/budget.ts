@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 20436,
+  'agent: lines': 20435,
   'agent: files': 109,
   'agent/base: lines': 603,
   'agent/base: files': 4,
@@ -14,7 +14,7 @@ export const BUDGET: Figures = {
   'agent/kubernetes: files': 16,
   'agent/gateway: lines': 3828,
   'agent/gateway: files': 20,
-  'agent/round: lines': 2017,
+  'agent/round: lines': 2016,
   'agent/round: files': 12,
   'agent/upkeep: lines': 369,
   'agent/upkeep: files': 2,
@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 46526,
+  'tests: lines': 46522,
   'tests: files': 407,
   'tests in YAML: lines': 6362,
   'tests in YAML: files': 55,

@@ -12,11 +12,11 @@ export async function pair(rig: Rig, first: PodOptions = {}): Promise<readonly [
 }
 
 /** These pods serve, and the agent knows that the upstream `web` lists them. Returns their backends. */
-export async function serving(rig: Rig, ...pods: readonly TestPod[]): Promise<readonly Backend[]> {
+export async function serving<Pods extends readonly TestPod[]>(rig: Rig, ...pods: Pods) {
   const backends: Backend[] = []
   for (const pod of pods) backends.push(await rig.serve(pod))
   rig.upstream('web', pods)
   await rig.settled()
   await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === pods.length)
-  return backends
+  return backends as { readonly [Pod in keyof Pods]: Backend }
 }

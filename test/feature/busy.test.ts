@@ -6,6 +6,7 @@ import { momentsOf } from '../../agent/report/snapshot/drain-view.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import type { Rig } from '../build/rig.ts'
+import { serving } from '../build/pair.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 /** Longer than a gateway that proves nothing is waited for. */
@@ -18,9 +19,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
   async function busy(rig: Rig, graceSeconds = 20) {
     const [gateway] = rig.gateways as [Gateway]
     const [old, fresh] = [rig.pod('web-1', { graceSeconds }), rig.pod('web-2')]
-    const backend = await rig.serve(old)
-    rig.upstream('web', [old])
-    await rig.settled()
+    const [backend] = await serving(rig, old)
     const slow = get(`${gateway.urls.proxy}/?hold`).catch(() => undefined)
     await until('a slow request is at the pod', () => backend.open > 0)
     rig.upstream('web', [old, fresh])

@@ -12,7 +12,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 async function pods(rig: Rig) {
   const old = rig.pod('web-1', { graceSeconds: 30 })
   const [backend, other] = await serving(rig, old, rig.pod('web-2'))
-  return { old, backend: backend!, other: other! }
+  return { old, backend, other }
 }
 
 const portOf = (url: string | undefined) => Number(new URL(url ?? '').port)

@@ -33,8 +33,7 @@ describe('feature: an upstream of another namespace that lists only this pod', (
 
   const pair = async (rig: Rig) => {
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 30 }), rig.pod('web-2')]
-    await rig.serve(old)
-    await rig.serve(fresh)
+    for (const pod of [old, fresh]) await rig.serve(pod)
     ofController(rig, 'shop', 'web', [old, fresh])
     return { old, fresh }
   }

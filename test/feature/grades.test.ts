@@ -5,7 +5,7 @@ import { SEAL_BEFORE_MS } from '../../agent/round/entries/seal-decision.ts'
 import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
-import { pair } from '../build/pair.ts'
+import { pair, serving } from '../build/pair.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { slowClock } from '../build/slow-clock.ts'
@@ -108,10 +108,7 @@ describe('feature: the barrier', () => {
   test('drained: sealed on every gateway with nothing in flight; later requests go elsewhere', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    await rig.serve(old)
-    await rig.serve(fresh)
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    await serving(rig, old, fresh)
     rig.end(old)
     const { body, ranMs } = await rig.hook(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
@@ -126,11 +123,7 @@ describe('feature: the barrier', () => {
   test('waits for a slow request in flight, and no longer', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    const backend = await rig.serve(old)
-    const other = await rig.serve(fresh)
-    rig.upstream('web', [old])
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const [backend, other] = await serving(rig, old, fresh)
     const slow = [1, 2, 3, 4].map(() => get(`${rig.gateways[0]!.urls.proxy}/?hold`))
     await until('a slow request is at the pod', () => backend.open > 0 && backend.open + other.open === 4)
     rig.end(old)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
-import { pair } from '../build/pair.ts'
+import { pair, serving } from '../build/pair.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 describe('feature: the API server is away', () => {
@@ -40,12 +40,10 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
   test('with the barrier a new agent seals again the entries that the old one had left to expire', async start => {
     const rig = await start({ barrier: true })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
-    const backends = [await rig.serve(old), await rig.serve(fresh)]
-    rig.upstream('web', [old, fresh])
-    await rig.settled()
+    const backends = await serving(rig, old, fresh)
     const slow = [1, 2].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
     const others = [1, 2].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
-    await until('requests are at the pod', () => backends[0]!.open > 0)
+    await until('requests are at the pod', () => backends[0].open > 0)
     rig.end(old)
     const first = rig.hook(old).catch(() => 'broken off')
     await rig.entryIs('sealed', old)

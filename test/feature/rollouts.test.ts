@@ -13,7 +13,7 @@ describe('feature: one replica under load', () => {
     const [backend] = await serving(rig, old)
     const load = rig.load(50)
     await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
-    return { old, backend: backend!, load }
+    return { old, backend, load }
   }
 
   test('a rolling update whose gateways learn of the new pod late loses nothing: the old pod serves until then', async start => {

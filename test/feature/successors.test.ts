@@ -13,11 +13,15 @@ describe('feature: successors', () => {
   const test = sideBySide()
   const web = (name: string) => ({ owner: { kind: 'ReplicaSet', name } })
 
+  const served = async (rig: Rig, name: string, options: object = web('web-2b')) => {
+    const pod = rig.pod(name, options)
+    await rig.serve(pod)
+    return pod
+  }
   /** Makes an old pod, which a place lists as its only node, and a new pod, which only Kubernetes knows. */
   const replaced = async (rig: Rig, options: { readonly old?: object; readonly next?: object } = {}) => {
-    const old = rig.pod('web-1', { ...web('web-1a'), ...options.old })
-    const next = rig.pod('web-2', { ...web('web-2b'), ...options.next })
-    for (const pod of [old, next]) await rig.serve(pod)
+    const old = await served(rig, 'web-1', { ...web('web-1a'), ...options.old })
+    const next = await served(rig, 'web-2', { ...web('web-2b'), ...options.next })
     rig.service('web', [old, next])
     return { old, next }
   }
@@ -30,24 +34,21 @@ describe('feature: successors', () => {
   }
   const body = async (rig: Rig) => await get(`${rig.gateways[0]!.urls.proxy}/`)
 
-  const PLACES: Record<string, (rig: Rig, node: string) => void> = {
-    'a map of nodes': (rig, node) =>
-      rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [node]: 1 } }),
-    'a route of its own': (rig, node) =>
+  for (const [key, list] of Object.entries({
+    'upstreams/web': (rig: Rig, pod: TestPod) => rig.upstream('web', [pod]),
+    'routes/all': (rig: Rig, { node }: TestPod) =>
       rig.put('routes', 'all', { uri: '/*', upstream: { type: 'roundrobin', nodes: { [node]: 1 } } })
-  }
-  for (const [name, list] of Object.entries(PLACES))
-    test(`the last node is sealed at once if a successor is Ready, and that one serves: ${name}`, async start => {
+  }))
+    test(`the last node is sealed at once if a successor is Ready, and that one serves: ${key}`, async start => {
       const rig = await start({ barrier: true, gateways: 2 })
       const { old } = await replaced(rig)
-      if (name === 'a map of nodes') rig.upstream('web', [old])
-      else list(rig, old.node)
+      list(rig, old)
       await rig.settled()
       rig.end(old)
       const { status, body: answer, ranMs } = await rig.hook(old)
       expect(status).to.equal(200)
       expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
-      expect(answer.successors).to.deep.equal([name === 'a map of nodes' ? 'upstreams/web' : 'routes/all'])
+      expect(answer.successors).to.deep.equal([key])
       expect(answer.why).to.contain('its successors get these requests')
       expect(ranMs).to.be.below(5000)
       expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
@@ -58,8 +59,7 @@ describe('feature: successors', () => {
   test('a successor gets the share of a pod while another node is free', async start => {
     const rig = await start({ barrier: true })
     const { old, next } = await replaced(rig)
-    const free = rig.pod('web-0', web('web-1a'))
-    await rig.serve(free)
+    const free = await served(rig, 'web-0', web('web-1a'))
     rig.service('web', [free, old, next])
     const labels = { 'managed-by': 'apisix-ingress-controller' }
     rig.put('upstreams', 'web', { type: 'roundrobin', labels, nodes: mapOf([free, old]) })
@@ -134,11 +134,7 @@ describe('feature: successors', () => {
   for (const [name, { kind, keep, ofOne }] of Object.entries(OWN_PLACES))
     test(`a pod that is addressed on its own is followed by the next one of its role only: ${name}`, async start => {
       const names = new Map<string, string[]>()
-      const rig = await start({
-        barrier: true,
-        names,
-        config: { SYNC_ALLOW: 'shop/*' }
-      })
+      const rig = await start({ barrier: true, names, config: { SYNC_ALLOW: 'shop/*' } })
       const one = (i: number, ready = true) =>
         rig.pod(`one-${i}`, {
           owner: { kind, name: 'one' },
@@ -230,8 +226,7 @@ describe('feature: successors', () => {
       const hook = rig.hook(old)
       if (isHeld) {
         for (let i = 0; i < 200; i += 1) expect((await body(rig)).body).to.equal('web-1')
-        const fresh = rig.pod('web-3', web('web-2b'))
-        await rig.serve(fresh)
+        const fresh = await served(rig, 'web-3')
         rig.service('web', [old, fresh])
       }
       const { status, body: answer } = await hook
@@ -246,12 +241,8 @@ describe('feature: successors', () => {
         labels: { 'managed-by': 'apisix-ingress-controller' },
         nodes: mapOf(pods)
       })
-    const [first, second, stays] = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, web('web-1a'))) as [
-      TestPod,
-      TestPod,
-      TestPod
-    ]
-    await rig.serve(stays)
+    const [first, second] = [rig.pod('web-1', web('web-1a')), rig.pod('web-2', web('web-1a'))] as const
+    const stays = await served(rig, 'web-3', web('web-1a'))
     rig.service('web', [first, second, stays])
     sync([first, second, stays])
     rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
@@ -277,13 +268,39 @@ describe('feature: successors', () => {
     const { old, next } = await lateOwner(rig)
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
-    const last = rig.pod('web-3', web('web-2b'))
-    await rig.serve(last)
+    const last = await served(rig, 'web-3')
     rig.end(next)
     rig.service('web', [old, next, last])
     const { body: answer } = await rig.hook(next)
     expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
     expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
+  })
+
+  test('a new one is in one entry at once, and in all with their renewal; one that restarts leaves them then', async start => {
+    const rig = await start({ barrier: true, config: { APISIX_BARRIER_TTL: '3s' } })
+    const first = await served(rig, 'web-1')
+    const [second, third] = [await served(rig, 'web-2'), await served(rig, 'web-3')]
+    const last = await served(rig, 'web-4')
+    rig.service('web', [first, second, third])
+    rig.upstream('web', [first, second, third])
+    rig.restarted(third, 0)
+    await rig.settled()
+    const { entries } = rig.gateways[0]!.barrier!
+    const named = (pod: TestPod) => Object.values(entries.ofUid(pod.uid)[0]?.successors ?? {}).flat()
+    for (const pod of [first, second]) {
+      rig.end(pod)
+      expect((await rig.hook(pod)).body).to.include({ result: 'drained' })
+      rig.gone(pod)
+    }
+    rig.service('web', [third, last])
+    for (const pod of [first, second])
+      await until(`${pod.name} names both`, () =>
+        [third, last].every(({ node }) => named(pod).includes(node))
+      )
+    // Nothing but the hook shows this restart.
+    expect((await rig.hook(third, 'container=app&sleep=10m')).body).to.include({ result: 'drained' })
+    for (const pod of [first, second])
+      await until(`${pod.name} names the last one`, () => named(pod).join() === last.node)
   })
 
   test('the only successor ends before the next pod is Ready: it serves until then', async start => {
@@ -292,8 +309,7 @@ describe('feature: successors', () => {
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained' })
     rig.gone(old)
-    const last = rig.pod('web-3', { ...web('web-2b'), ready: false })
-    await rig.serve(last)
+    const last = await served(rig, 'web-3', { ...web('web-2b'), ready: false })
     rig.end(next)
     const hook = rig.hook(next)
     const gateway = rig.gateways[0]!
@@ -313,9 +329,8 @@ describe('feature: successors', () => {
     const rig = await start({ barrier: true })
     const onHost = { ...web('web-1a'), hostNetwork: true }
     const old = rig.pod('web-1', onHost)
-    const successor = rig.pod('web-2', { ...web('web-2b'), hostNetwork: true })
+    const successor = await served(rig, 'web-2', { ...web('web-2b'), hostNetwork: true })
     const backend = await rig.serve(old)
-    await rig.serve(successor)
     rig.service('web', [old, successor])
     rig.upstream('web', [old])
     await rig.settled()
@@ -360,8 +375,7 @@ describe('feature: successors', () => {
   test('an agent that begins after the pod is gone keeps its entry, and names the pods that serve now', async start => {
     const rig = await start({ barrier: true })
     const { old, next, entry, before } = await orphaned(rig)
-    const last = rig.pod('web-3', web('web-2b'))
-    await rig.serve(last)
+    const last = await served(rig, 'web-3')
     rig.service('web', [next, last])
     await rig.startAgent()
     await until('the entry is put again', () => entry()!.expires > before)
@@ -482,8 +496,7 @@ describe('feature: successors', () => {
     test(`a named successor leaves the sealed entries at once: it ${what}`, async start => {
       const rig = await start({ barrier: true, gateways: 2 })
       const { old, next } = await lateOwner(rig, { next: options })
-      const other = rig.pod('web-3', web('web-2b'))
-      await rig.serve(other)
+      const other = await served(rig, 'web-3')
       rig.service('web', [old, next, other])
       await rig.settled()
       rig.end(old)
@@ -499,9 +512,6 @@ describe('feature: successors', () => {
       rig.service('web', rig.object(next) ? [next, other] : [other])
       const hasLeft = () => named().every(nodes => nodes?.includes(other.node) && !nodes.includes(next.node))
       await until('its address is not named any more', hasLeft, 1000)
-      for (let i = 0; i < 20; i += 1)
-        expect(await body(rig)).to.satisfy(
-          (got: { body: string }) => got.body === 'web-3' || got.body === 'web-2, moved'
-        )
+      for (let i = 0; i < 20; i += 1) expect((await body(rig)).body).to.be.oneOf(['web-3', 'web-2, moved'])
     })
 })

@@ -87,19 +87,24 @@ describe('feature: two agents that share nothing', () => {
   test('one takes back a successor that the other has named, once its address is another pod’s', async start => {
     const rig = await start({ barrier: true })
     const workload = { owner: { kind: 'ReplicaSet', name: 'web-1a' } }
-    const [old, next, last] = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, workload))
-    if (!old || !next || !last) throw new Error('no pods')
+    const [old, next] = [rig.pod('web-1', workload), rig.pod('web-2', workload)] as const
+    const last = rig.pod('web-3', workload)
     await rig.serve(next)
     rig.service('web', [old, next])
     rig.upstream('web', [old])
     await rig.settled()
+    const told = new Set<unknown>()
+    for (const { barrierApi } of rig.gateways)
+      barrierApi!.onAsk(({ body }) => body.includes('"answer"') && told.add(barrierApi))
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ evidence: 'barrier' })
     const named = () =>
-      rig.gateways.map(
-        ({ barrier }) => barrier!.entries.ofUid(old.uid)[0]?.successors?.[old.port]?.toSorted() ?? []
+      rig.gateways.map(({ barrier }) =>
+        barrier!.entries.ofUid(old.uid)[0]?.successors?.[old.port]?.toSorted().join()
       )
-    await until('the successor is named', () => named().every(nodes => nodes.join() === next.node))
+    await until('the last put names the successor, and how the hook was answered', () =>
+      named().every(nodes => nodes === next.node && told.size === 2)
+    )
 
     // As an agent does that has lost its API server meanwhile: this one never names the pod itself.
     const { uid, ip } = old
@@ -111,14 +116,12 @@ describe('feature: two agents that share nothing', () => {
       await client.at(new URL(urls.proxy).hostname).put([{ uid, ip, state: 'sealed', ttl: 60, successors }])
       client.close()
     }
+    await Promise.all(rig.gateways.map(name))
     const both = [next.node, last.node].toSorted().join()
-    await until('both are named, after what this agent still had to put', async () => {
-      await Promise.all(rig.gateways.map(name))
-      return named().every(nodes => nodes.join() === both)
-    })
+    expect(named()).to.deep.equal([both, both])
     rig.gone(last)
     rig.pod('bank-1', { namespace: 'bank', ip: last.ip, owner: { kind: 'ReplicaSet', name: 'bank-1a' } })
-    await until('only the other one is named', () => named().every(nodes => nodes.join() === next.node))
+    await until('only the other one is named', () => named().every(nodes => nodes === next.node))
   })
 
   describe('of which one lags, because its watch is silent', () => {

@@ -3,7 +3,7 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { standaloneTarget } from '../../sandbox/owner/adc-target.ts'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
-import { get, startLoad } from '../build/load.ts'
+import { get } from '../build/load.ts'
 import { serving } from '../build/pair.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
@@ -192,16 +192,11 @@ describe('feature: a seal rests on the word of every worker', () => {
   test('a fleet is upgraded to another wire version under load: a ghost stays carried, and hooks sleep as without the agent', async start => {
     const rig = await start({ gateways: 2 })
     const owner = { kind: 'ReplicaSet', name: 'web-1a' }
-    const [ghost, second, third, last] = ['web-1', 'web-2', 'web-3', 'web-4'].map(name =>
-      rig.pod(name, { owner })
-    )
-    const pods = [ghost!, second!, third!, last!]
+    const pods = ['web-1', 'web-2', 'web-3', 'web-4'].map(name => rig.pod(name, { owner }))
+    const [ghost, second, third, last] = pods
     const backends = await serving(rig, ...pods)
     rig.service('web', pods)
-    const load = startLoad(
-      rig.gateways.map(({ urls }) => urls.proxy),
-      100
-    )
+    const load = rig.load(100)
     const speak = (version: number) =>
       rig.gateways.forEach(({ barrier }) => barrier!.run(`require("apisix.drain.request").WIRE = ${version}`))
     const stops = async (i: number) => {

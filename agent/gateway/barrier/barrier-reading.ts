@@ -66,8 +66,8 @@ export function readingOf(
 }
 
 /**
- * When the entry was sealed and when the last request finished, by the ages that the gateway tells. An answer takes a moment to arrive, so
- * these times may be late by that, and never early. A worker that died leaves no time of its requests. So `idleAt` is never earlier than the last report of a request in flight.
+ * When the entry was sealed and when the last request finished, by the ages that the gateway tells: late by the time of the answer's way,
+ * never early. A worker that died leaves no time, so `idleAt` is never earlier than the last report of a request in flight.
  */
 function agesOf(
   entry: BarrierReading['entry'],

@@ -85,13 +85,14 @@ const isSame = (a: DesiredEntry, b: DesiredEntry): boolean =>
  * - one of them must go: an ended one stays while it has an entry of its own, because the plugin follows that entry's successors,
  * - or no entry names a new one: one entry for each, as a denied node has one stand-in at a time.
  *
- * @param isNews whether pods or entries have changed since the last round
+ * @param isNews whether pods or entries have changed since `last`, the result of the last round
  */
 export function settled(
   entries: readonly DesiredDrain[],
-  before: ReadonlyMap<PodUid, DesiredDrain>,
+  last: readonly DesiredDrain[],
   isNews: boolean
 ): readonly DesiredDrain[] {
+  const before = new Map(last.map(entry => [entry.uid, entry]))
   const denied = new Set(isNews ? entries.flatMap(({ nodes }) => nodes) : [])
   const isDenied = (node: NodeKey): boolean => denied.has(node) || denied.has(addressOf(node).host)
   const mayKeep = (entry: DesiredDrain, known: DesiredDrain): boolean =>

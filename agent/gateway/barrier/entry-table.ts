@@ -221,10 +221,9 @@ export function createEntryTable(
     restarted(instance: string) {
       stored.clear()
       followed.clear()
-      for (const [uid, reading] of readings) {
+      for (const [uid, reading] of readings)
         if (reading.binding) readings.set(uid, forgotten(reading, instance))
         else readings.delete(uid)
-      }
     },
     /** The gateway may have been restarted. All entries are put again. Entries that it may still hold are removed as usual. */
     forget: () => stored.clear(),

@@ -48,7 +48,7 @@ export function createDesired(options: DesiredOptions) {
   let desired: readonly DesiredDrain[] = []
   /** How many entries had no drain in the last round. */
   let lingered = 0
-  /** When all entries last got the successors of the round: those of two agents must not differ for long, as each change resets the words. */
+  /** When all entries last got the successors of their round, so that two agents come to name the same ones. */
   let listedAt = -Infinity
 
   return {
@@ -93,15 +93,11 @@ export function createDesired(options: DesiredOptions) {
       if (isListing) listedAt = now
       const changed = mayDiffer || isListing || lingerers.length !== lingered
       lingered = lingerers.length
-      const before = new Map(desired.map(entry => [entry.uid, entry]))
-      for (const entry of lingerers) {
-        const known = changed ? undefined : before.get(entry.uid)
-        entries.push(known?.frozen === (fate === 'keep') ? known : by(fate, entry))
-      }
+      for (const entry of lingerers) entries.push(by(fate, entry))
       if (!dryRun)
         for (const stop of inheritedStops(sources, now))
           if (stop.isOver && !drains.has(stop.uid)) barrier.lift(stop)
-      desired = dryRun ? [] : settled(entries, isListing ? new Map() : before, changed)
+      desired = dryRun ? [] : settled(entries, isListing ? [] : desired, changed)
       barrier.desire(desired, isNews)
     }
   }
@@ -160,15 +156,18 @@ export function createLingering(succession: Pick<Succession, 'of' | 'takenFor'>,
       for (const [uid, ended] of over) {
         const { pod, status, until, entry } = ended
         // Each worker knows its own configuration.
-        const isOver = now !== 'unseen' && now >= until && !isChosen(uid)
+        const isDue = now !== 'unseen' && now >= until
+        const isOver = isDue && !isChosen(uid)
         if (isOver) over.delete(uid)
+        // A put that changes the entry resets the words, and two agents may change it by turns. So the workers are polled from now on.
+        else if (isDue) ended.entry = { ...entry, watch: true }
         if (isOver || !isNews) continue
         // Once another pod has had an address, the entry never gets it back.
         const nodes = drains.has(uid) ? [] : left(world, pod, entry.nodes)
         const successors = succession.of(pod, status, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)
-          ended.entry = { ...entry, nodes, successors }
+          ended.entry = { ...ended.entry, nodes, successors }
       }
       return [...over.values()].map(({ entry }) => entry)
     }

@@ -44,7 +44,10 @@ describe('lingering entries', () => {
 
   it('last while a worker would choose the pod', () => {
     const lingering = added()
-    expect(lingering.entries(worldOf(), new Map(), at(9 * LINGER_MS, true))).to.have.length(1)
+    const polled = (now: number) =>
+      lingering.entries(worldOf(), new Map(), at(now, true)).map(({ watch }) => watch)
+    expect(polled(999 + LINGER_MS)).to.deep.equal([false])
+    expect(polled(1000 + LINGER_MS), 'only a poll brings words that no put has reset').to.deep.equal([true])
     expect(lingering.entries(worldOf(), new Map(), at(9 * LINGER_MS))).to.deep.equal([])
     lingering.adopt({ pod: ended, nodes: ['10.0.0.1'], standing: [] }, 0)
     expect(
