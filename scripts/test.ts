@@ -1,5 +1,6 @@
 /**
- * `npm test` runs every suite, one after another, because each needs both cores. Each prints its closing lines (`N passed, N failed`).
+ * `npm test` runs every suite: those that need both cores one after another, the others two at a time. Each prints its closing lines
+ * (`N passed, N failed`).
  * The whole output goes into a file, and that of a failed suite is also printed at the end.
  * The end names each suite that this machine cannot run, with the missing packages. With CI=true such a suite is a failure.
  */
@@ -18,6 +19,8 @@ interface Suite {
   readonly what: string
   /** The duration on two idle cores, in s, once everything is built. */
   readonly seconds: number
+  /** It needs one core. */
+  readonly isSmall?: true
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
@@ -71,7 +74,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'unit',
     what: 'unit, law and feature tests of the agent and of the sandbox, with coverage',
-    seconds: 300,
+    seconds: 380,
     steps: [
       ['c8', '--reporter=none', 'mocha'],
       coverage(100, ['agent/rules/drain/**', 'agent/rules/plan/**', 'agent/rules/members/**']),
@@ -82,14 +85,16 @@ const SUITES: readonly Suite[] = [
   {
     name: 'plugin',
     what: 'the APISIX plugin in real nginx workers',
-    seconds: 195,
+    seconds: 175,
+    isSmall: true,
     steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
     needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua'), debian('gcc', 'gcc libc6-dev')]
   },
   {
     name: 'dashboard',
     what: 'the page in a real browser: use, access, hostile names, scale, and a rolling update in the sandbox',
-    seconds: 100,
+    seconds: 145,
+    isSmall: true,
     steps: [['mocha', '--config', 'test/dashboard/.mocharc.json']],
     needs: [debian('chromium', 'chromium'), debian('curl', 'curl')]
   },
@@ -97,20 +102,23 @@ const SUITES: readonly Suite[] = [
     name: 'lua',
     what: 'luacheck over the plugin and its stand-ins',
     seconds: 1,
+    isSmall: true,
     steps: [['luacheck', 'plugin-config', 'sandbox', 'test/plugin', '--quiet']],
     needs: [debian('luacheck', 'lua-check')]
   },
   {
     name: 'model',
     what: 'the guarantee, model-checked; and the variants that must fail',
-    seconds: 70,
+    seconds: 110,
+    isSmall: true,
     steps: [['node', 'model/check.ts']],
     needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
     name: 'hook',
     what: 'apisix-drain-hook: its Go tests, and the real program against faults, the real agent, and real connections',
-    seconds: 25,
+    seconds: 55,
+    isSmall: true,
     steps: [
       ['node', 'scripts/hook.ts'],
       ['mocha', '--config', 'test/hook/.mocharc.json']
@@ -120,7 +128,8 @@ const SUITES: readonly Suite[] = [
   {
     name: 'chart',
     what: 'the helm chart, its alerts and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
-    seconds: 35,
+    seconds: 75,
+    isSmall: true,
     steps: [
       ['node', 'test/chart/tools.ts'],
       ['mocha', '--config', 'test/chart/.mocharc.json']
@@ -130,7 +139,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'faults',
     what: 'random scenarios of faults, judged from outside; and broken agents and plugins that must be found out (all by hand: test:faults, test:mutants)',
-    seconds: 430,
+    seconds: 510,
     steps: [
       ['node', 'test/faults/main.ts', '--runs', '400'],
       ['node', 'test/faults/mutants.ts', '--by-tests']
@@ -140,7 +149,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'install',
     what: 'the chart on real API servers, the oldest Kubernetes and a current one; the writes of the real ingress controller 1.8',
-    seconds: 110,
+    seconds: 140,
     steps: [
       ['node', 'test/install/build.ts'],
       ['mocha', '--config', 'test/install/.mocharc.json']
@@ -150,7 +159,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'cluster',
     what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts, and the real ingress controller 1.8',
-    seconds: 960,
+    seconds: 890,
     steps: [['node', 'test/cluster/main.ts']],
     needs: [
       GO,
@@ -236,7 +245,9 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = positionals.length === 0 ? SUITES : known.filter(({ name }) => positionals.includes(name))
-const total = wanted.reduce((sum, { seconds }) => sum + seconds, 0)
+const [small, big] = [wanted.filter(({ isSmall }) => isSmall), wanted.filter(({ isSmall }) => !isSmall)]
+const together = (suites: readonly Suite[]) => suites.reduce((sum, { seconds }) => sum + seconds, 0)
+const total = together(big) + Math.max(together(small) / 2, ...small.map(({ seconds }) => seconds))
 const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join(', ')
 console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
 if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
@@ -244,7 +255,11 @@ if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
 mkdirSync(LOGS, { recursive: true })
 console.log(`the output of each suite: ${relative('', LOGS)}/<suite>.log`)
 const outcome: Outcome[] = []
-for (const suite of wanted) outcome.push(await outcomeOf(suite))
+const run = async (suites: Suite[]) => {
+  for (let suite = suites.shift(); suite; suite = suites.shift()) outcome.push(await outcomeOf(suite))
+}
+await Promise.all([run(small), run(small)])
+await run(big)
 for (const { suite, why } of outcome)
   if (why) console.log(`\n== ${suite.name}: ${suite.what}\n${readFileSync(logOf(suite), 'utf8')}`)
 // CI keeps only the end of a log.

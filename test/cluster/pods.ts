@@ -7,13 +7,19 @@ interface Pod extends Watched {
     readonly namespace: string
     readonly labels?: Readonly<Record<string, string>>
     readonly deletionTimestamp?: string
-    readonly deletionGracePeriodSeconds?: number
   }
   readonly status: {
     readonly podIP?: string
     readonly conditions?: readonly { readonly type: string; readonly status: string }[]
-    readonly containerStatuses?: readonly { readonly restartCount: number }[]
+    readonly containerStatuses?: readonly ContainerStatus[]
+    readonly initContainerStatuses?: readonly ContainerStatus[]
   }
+}
+
+interface ContainerStatus {
+  readonly name: string
+  readonly restartCount: number
+  readonly state?: { readonly terminated?: { readonly exitCode: number } }
 }
 
 /** The observed life of one pod. Times in ms since the epoch; `undefined`: not seen. */
@@ -26,9 +32,10 @@ export interface PodRecord {
   readyAt?: number
   isReady: boolean
   restarts: number
-  /** When the pod was first seen to terminate. `graceSeconds` is its grace at that moment. */
+  /** The exit codes of its containers that have ended, by name. */
+  readonly codes: Map<string, number>
+  /** When the pod was first seen to terminate. */
   endingAt?: number
-  graceSeconds?: number
   goneAt?: number
 }
 
@@ -42,29 +49,26 @@ export interface PodRecords {
 export function recordPods(controlPlane: ControlPlane): PodRecords {
   const records = new Map<string, PodRecord>()
   const watching = watch<Pod>(controlPlane, '/api/v1/pods', ({ type, object }) => {
-    const { uid, name, namespace, labels, deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
+    const { uid, name, namespace, labels, deletionTimestamp } = object.metadata
     const record: PodRecord = records.get(uid) ?? {
       uid,
       name,
       namespace,
       app: labels?.['app'] ?? labels?.['app.kubernetes.io/name'],
       isReady: false,
-      restarts: 0
+      restarts: 0,
+      codes: new Map()
     }
     records.set(uid, record)
     const now = Date.now()
-    const { podIP, conditions, containerStatuses } = object.status
+    const { podIP, conditions, containerStatuses = [], initContainerStatuses = [] } = object.status
     if (podIP !== undefined) record.address = podIP
     record.isReady = conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
-    record.restarts = Math.max(
-      record.restarts,
-      ...(containerStatuses ?? []).map(status => status.restartCount)
-    )
+    record.restarts = Math.max(record.restarts, ...containerStatuses.map(status => status.restartCount))
+    for (const { name, state } of [...containerStatuses, ...initContainerStatuses])
+      if (state?.terminated) record.codes.set(name, state.terminated.exitCode)
     if (record.isReady) record.readyAt ??= now
-    if (deletionTimestamp !== undefined) {
-      record.endingAt ??= now
-      record.graceSeconds ??= deletionGracePeriodSeconds ?? 0
-    }
+    if (deletionTimestamp !== undefined) record.endingAt ??= now
     if (type === 'DELETED') record.goneAt = now
   })
   return {

@@ -65,6 +65,7 @@ describe('ends of pods under load, with apisix-drain', () => {
     try {
       const observed = await abandoned()
       endedInTime(observed, 12)
+      expect(observed.hooks).to.have.length(12)
       expect(Math.max(...observed.hooks.map(({ ms }) => ms))).to.be.at.least(5000)
     } finally {
       await scaleAgent(world(), 2)
