@@ -16,16 +16,13 @@ const entries = (n: number, name: string, differs: Partial<EntryIn> = {}): Entry
   }))
 
 describe("Each worker's copy of the deny-list", () => {
-  let gateway: Gateway | undefined
+  let gateway: Gateway
   let pod: Backend
 
   beforeEach(async () => {
     pod = await Backend.start()
   })
-  afterEach(async () => {
-    await stopAll(gateway, pod)
-    gateway = undefined
-  })
+  afterEach(() => stopAll(gateway, pod))
 
   /** Returns the different deny-lists, as text, that the workers report in `times` reads. */
   async function told(g: Gateway, times = 20): Promise<string[]> {
@@ -60,12 +57,11 @@ describe("Each worker's copy of the deny-list", () => {
 
   it('is brought up to date after more changes than are kept, in a worker that was frozen meanwhile', async () => {
     gateway = await Gateway.start({ workers: 2 })
-    const g = gateway
-    const { barrier, url } = g
-    await g.configured({ u: { nodes: [pod.node] } })
+    const { barrier, url } = gateway
+    await gateway.configured({ u: { nodes: [pod.node] } })
     await barrier.put(...entries(100, 'early'))
-    await g.lookedAgain()
-    const [frozen = 0] = g.workers()
+    await gateway.lookedAgain()
+    const [frozen = 0] = gateway.workers()
     process.kill(frozen, 'SIGSTOP')
     const put = async (...some: EntryIn[]) => {
       // if the frozen worker accepts the call, no answer comes, so the test tries again
@@ -80,8 +76,8 @@ describe("Each worker's copy of the deny-list", () => {
     } finally {
       process.kill(frozen, 'SIGCONT')
     }
-    await g.lookedAgain()
-    expect((await told(g)).map(text => text.split(',').length)).to.deep.equal([1001])
+    await gateway.lookedAgain()
+    expect((await told(gateway)).map(text => text.split(',').length)).to.deep.equal([1001])
     expect((await many(`${url}/u`, 12)).map(r => r.status)).to.deep.equal(Array(12).fill(503))
   })
 

@@ -123,7 +123,7 @@ describe('A plugin of APISIX that sends to the picked node by itself, as http-du
 })
 
 describe('A worker that connects a request without the plugin', () => {
-  let gateway: Gateway | undefined
+  let gateway: Gateway
   let a: Backend
   let b: Backend
 
@@ -132,10 +132,7 @@ describe('A worker that connects a request without the plugin', () => {
     b = await Backend.start()
   })
   after(() => stopAll(undefined, a, b))
-  afterEach(async () => {
-    await gateway?.stop()
-    gateway = undefined
-  })
+  afterEach(() => stopAll(gateway))
 
   /** A gateway whose own nginx.conf connects requests with `around` by the given function. */
   const around = async (set: string) => {

@@ -1,17 +1,15 @@
 import { expect } from 'chai'
 import { Backend } from './backend.ts'
+import { stopAll } from './clean-up.ts'
 import { many } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK, heldEntries, keptAfter, nodeOf, putAll, stepsOfHeld } from './held.ts'
 
 describe('Entries that are held', () => {
-  let gateway: Gateway | undefined
+  let gateway: Gateway
 
-  afterEach(async () => {
-    await gateway?.stop()
-    gateway = undefined
-  })
+  afterEach(() => stopAll(gateway))
 
   it('do not slow down reads of the state, or changes of other entries', async () => {
     const [none, some] = [await stepsOfHeld(0), await stepsOfHeld(3000)]
@@ -55,8 +53,10 @@ describe('Entries that are held', () => {
       await gateway.door('/break?what=current')
       await many(`${url}/u`, 3)
       await gateway.door('/break?what=nothing')
-      const g = gateway
-      await eventually('what was sent there is told', async () => (await g.barrier.summary()).held.late === 3)
+      await eventually(
+        'what was sent there is told',
+        async () => (await gateway.barrier.summary()).held.late === 3
+      )
       const told = await barrier.summary()
       expect(told.entries.map(({ uid, late }) => [uid, late])).to.deep.equal([[pod.uid, 3]])
       expect((await barrier.state()).entries).to.have.length(20)

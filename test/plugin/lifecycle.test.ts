@@ -12,7 +12,7 @@ import { Gateway } from './gateway.ts'
 import { CURRENT_CAN_BREAK } from './held.ts'
 
 describe('A gateway that', () => {
-  let gateway: Gateway | undefined
+  let gateway: Gateway
   let a: Backend
   let b: Backend
 
@@ -20,10 +20,7 @@ describe('A gateway that', () => {
     a = await Backend.start()
     b = await Backend.start()
   })
-  afterEach(async () => {
-    await stopAll(gateway, a, b)
-    gateway = undefined
-  })
+  afterEach(() => stopAll(gateway, a, b))
 
   it('has applied one kind of object and not another reports it', async () => {
     gateway = await Gateway.start({
@@ -88,7 +85,7 @@ describe('A gateway that', () => {
     expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
     const pids = () =>
       gateway
-        ?.workers()
+        .workers()
         .toSorted((x, y) => x - y)
         .join()
     await eventually('it knows the new ones, and no other', async () => {
@@ -168,7 +165,7 @@ describe('A gateway that', () => {
       await gateway.configure({ u: { nodes: [a.node] } })
       const told = await gateway.barrier.put(a.sealed)
       expect(told.fit).to.equal(false)
-      await eventually('it serves', async () => (await send(`${gateway?.url}/u`)).status === 200)
+      await eventually('it serves', async () => (await send(`${gateway.url}/u`)).status === 200)
     })
 
     for (const name of ['http_log_phase', 'http_header_filter_phase', 'http_balancer_phase'])
@@ -200,7 +197,7 @@ describe('A gateway that', () => {
       // A worker that still starts serves nobody, so it makes the gateway no less fit.
       await eventually('the worker without the plugin is named', async () => {
         const { unfit, workers } = await barrier.state()
-        const without = gateway?.workers().find(pid => !workers.some(w => w.pid === pid))
+        const without = gateway.workers().find(pid => !workers.some(w => w.pid === pid))
         return (
           unfit.join() ===
           `worker process ${without} has not registered: it has not loaded the plugin, or is from before a reload that is not over`
@@ -229,7 +226,7 @@ describe('A gateway that', () => {
     expect((await gateway.barrier.inflight([a.uid])).entries[0]?.late).to.equal(5)
     const slow = send(`${gateway.url}/u?ms=500`)
     await eventually('it is counted', async () => {
-      const told = await gateway?.barrier.put(a.entry(), b.entry())
+      const told = await gateway.barrier.put(a.entry(), b.entry())
       return told?.entries.some(e => e.inflight.requests === 1) ?? false
     })
     await slow
@@ -307,29 +304,29 @@ describe('A gateway that', () => {
       expect(early.status).to.equal(503)
       expect(early.body.why).to.match(/fetching/)
       open = true
-      const g = gateway
-      const isFresh = async () => (await ready(g)).body.why === 'an agent may not know this gateway yet'
+      const isFresh = async () => (await ready(gateway)).body.why === 'an agent may not know this gateway yet'
       await eventually('it waits for agents that do not know it yet', isFresh)
       const from = performance.now()
-      await eventually('it is ready', async () => (await ready(g)).status === 200)
+      await eventually('it is ready', async () => (await ready(gateway)).status === 200)
       expect(performance.now() - from).to.be.above(1000)
-      expect((await g.barrier.state()).entries.map(e => [e.uid, e.state])).to.deep.equal([[a.uid, 'sealed']])
+      expect((await gateway.barrier.state()).entries.map(e => [e.uid, e.state])).to.deep.equal([
+        [a.uid, 'sealed']
+      ])
       // This call is plain text, so it carries the read-only secret, not the token.
-      expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${readSecret(g.at.token)}`)
-      expect(asked.join(' ')).not.to.include(g.at.token)
+      expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${readSecret(gateway.at.token)}`)
+      expect(asked.join(' ')).not.to.include(gateway.at.token)
     })
 
     it('does not store what agents have removed meanwhile, and asks again', async () => {
       const entries = [{ ...a.sealed, ttl: 60 }]
       reply = () => ({ status: 503, body: {} })
       gateway = await Gateway.start({ workers: 2, attr: address().replace(/2$/, '60') })
-      const g = gateway
-      await g.barrier.send('DELETE', '/v1/barrier/entries', { uids: [a.uid], asOf: 7 })
+      await gateway.barrier.send('DELETE', '/v1/barrier/entries', { uids: [a.uid], asOf: 7 })
       const before = asked.length
       reply = () => ({ status: 200, body: { entries: asked.length > before + 1 ? [] : entries, asOf: 7 } })
-      await eventually('it is ready', async () => (await ready(g)).status === 200)
-      expect((await g.barrier.state()).entries).to.deep.equal([])
-      expect((await ready(g)).body.why).to.equal(undefined)
+      await eventually('it is ready', async () => (await ready(gateway)).status === 200)
+      expect((await gateway.barrier.state()).entries).to.deep.equal([])
+      expect((await ready(gateway)).body.why).to.equal(undefined)
     })
 
     it('reads no more of an answer than it may have', async () => {
@@ -350,29 +347,22 @@ describe('A gateway that', () => {
         more()
       })
       gateway = await Gateway.start({ workers: 1, attr: address() })
-      const g = gateway
-      await eventually('it is ready', async () => (await ready(g)).status === 200)
-      expect((await ready(g)).body.why).to.match(/failed: the answer is longer than 1048576 bytes/)
+      await eventually('it is ready', async () => (await ready(gateway)).status === 200)
+      expect((await ready(gateway)).body.why).to.match(/failed: the answer is longer than 1048576 bytes/)
       // The gateway stops reading, so each try fills only the buffers of both sides: far less than the server would send.
       expect(written).to.be.below(2 ** 27)
     })
 
-    it('gives up in time, and logs it', async () => {
-      reply = () => ({ status: 500, body: {} })
-      gateway = await Gateway.start({ workers: 2, attr: address() })
-      const g = gateway
-      await eventually('it is ready', async () => (await ready(g)).status === 200)
-      expect((await ready(g)).body.why).to.equal('failed: the agent answered 500')
-    })
-
-    it('says why the agents refuse it, as for another wire version', async () => {
-      const why =
-        'plugin and agent have different wire versions (1 and 2): upgrade the plugin of this gateway'
-      reply = () => ({ status: 409, body: { error: 'other-wire', why, wire: 2 } })
-      gateway = await Gateway.start({ workers: 2, attr: address() })
-      const g = gateway
-      await eventually('it is ready', async () => (await ready(g)).status === 200)
-      expect((await ready(g)).body.why).to.equal(`failed: the agent answered 409: ${why}`)
-    })
+    const WIRE = 'plugin and agent have different wire versions (1 and 2): upgrade the plugin of this gateway'
+    for (const [what, status, body, why] of [
+      ['gives up in time, and logs it', 500, {}, ''],
+      ['says why the agents refuse it', 409, { error: 'other-wire', why: WIRE, wire: 2 }, `: ${WIRE}`]
+    ] as const)
+      it(what, async () => {
+        reply = () => ({ status, body })
+        gateway = await Gateway.start({ workers: 2, attr: address() })
+        await eventually('it is ready', async () => (await ready(gateway)).status === 200)
+        expect((await ready(gateway)).body.why).to.equal(`failed: the agent answered ${status}${why}`)
+      })
   })
 })

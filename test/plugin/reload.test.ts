@@ -10,7 +10,7 @@ import { Gateway } from './gateway.ts'
 import { type GatewayOptions, PLUGIN } from './nginx-conf.ts'
 
 describe('A gateway that is reloaded, or has its binary replaced', () => {
-  let gateway: Gateway | undefined
+  let gateway: Gateway
   let a: Backend
   let b: Backend
 
@@ -18,10 +18,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     a = await Backend.start()
     b = await Backend.start()
   })
-  afterEach(async () => {
-    await stopAll(gateway, a, b)
-    gateway = undefined
-  })
+  afterEach(() => stopAll(gateway, a, b))
 
   it('reloads (HUP) keeps its instance, entries and counts, and old workers still count down', async () => {
     gateway = await Gateway.start({ workers: 2 })
