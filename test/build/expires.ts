@@ -19,9 +19,8 @@ export async function expires(
   reserveSeconds?: number
 ): Promise<HookReply> {
   const endedAt = performance.now()
-  rig.end(pod)
   let answered = false
-  const hook = rig.hook(pod).finally(() => (answered = true))
+  const hook = rig.drain(pod).finally(() => (answered = true))
   await until(what, () => {
     if (answered) throw new Error(`the hook was answered before this: ${what}`)
     const drain = rig.agent.loop.drains().get(pod.uid as PodUid)

@@ -1,4 +1,3 @@
-import { until } from './apisix.ts'
 import type { Backend } from './backend.ts'
 import type { PodOptions, TestPod } from './pods.ts'
 import type { Rig } from './rig.ts'
@@ -16,7 +15,6 @@ export async function serving<Pods extends readonly TestPod[]>(rig: Rig, ...pods
   const backends: Backend[] = []
   for (const pod of pods) backends.push(await rig.serve(pod))
   rig.upstream('web', pods)
-  await rig.settled()
-  await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === pods.length)
+  await rig.settled('web', pods.length)
   return backends as { readonly [Pod in keyof Pods]: Backend }
 }

@@ -40,8 +40,12 @@ export interface Rig extends Pods, Holders {
   /** The agent that hooks call: the one started last. */
   readonly agent: TestAgent
   startAgent(differs?: Settings): Promise<TestAgent>
+  /** Starts an agent. Resolves when it is ready. */
+  readyAgent(differs?: Settings): Promise<TestAgent>
   /** Calls the hook at `of` (default: `agent`) as documented: from the pod's address, with its name unless the query has a name. */
   hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
+  /** Ends the pod and calls its hook. */
+  drain: Rig['hook']
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
   load(perSecond: number): Load
@@ -61,8 +65,11 @@ export interface Rig extends Pods, Holders {
   readonly writes: readonly string[]
   /** Resolves when every worker of these gateways (default: all that run) has applied everything. */
   applied(gateways?: readonly Gateway[]): Promise<void>
-  /** Resolves when every worker of every running gateway has applied everything, and the agent has seen every pod. */
-  settled(): Promise<void>
+  /**
+   * Resolves when every worker of every running gateway has applied everything, and the agent has seen every pod, and so many nodes of
+   * this upstream, if one is named.
+   */
+  settled(upstream?: string, nodes?: number): Promise<void>
   /** See `Judge.overwritten`. */
   overwritten(): readonly string[]
   /** See `Judge.unlisted`. */
@@ -208,13 +215,15 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
         .filter(gateway => gateway.running)
         .every(({ workers }) => workers.every(({ config }) => config.revision === store.revision))
     )
-  const settled = async () => {
+  const settled: Rig['settled'] = async (upstream, nodes) => {
     await applied()
     await until('the agent has seen every pod', () =>
       kubernetes.store
         .list('pods')
         .every(({ status }) => status.podIP === undefined || agent?.knows(status.podIP) !== false)
     )
+    if (upstream !== undefined)
+      await until('the agent lists them', () => agent?.nodes(`upstreams/${upstream}`) === nodes)
   }
 
   const rig: Rig = {
@@ -254,6 +263,15 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
       running.push(started)
       agent = started
       return started
+    },
+    async readyAgent(differs) {
+      const started = await rig.startAgent(differs)
+      await until('the agent is ready', () => started.missing().length === 0)
+      return started
+    },
+    drain(pod, ...rest) {
+      rig.end(pod)
+      return rig.hook(pod, ...rest)
     },
     async hook(pod, query = '', signal, of = rig.agent) {
       const named = new URLSearchParams(query)
@@ -297,10 +315,7 @@ async function build(options: RigOptions, ends: Ends, close: () => Promise<void>
     violations: () => judge.violations(),
     close
   }
-  if (options.agent !== false) {
-    const started = await rig.startAgent()
-    await until('the agent is ready', () => started.missing().length === 0)
-  }
+  if (options.agent !== false) await rig.readyAgent()
   return rig
 }
 

@@ -19,8 +19,7 @@ const portOf = (url: string | undefined) => Number(new URL(url ?? '').port)
 const gradeOf = (body: HookBody, name: string) => body.gateways?.find(gateway => gateway.name === name)?.grade
 /** Starts the agent with this list of gateways. Returns the pod that will end. */
 const listed = async (rig: Rig, ...gateways: { name: string; host: string }[]) => {
-  await rig.startAgent({ APISIX_GATEWAYS_STATIC: JSON.stringify(gateways) })
-  await until('the agent is ready', () => rig.agent.missing().length === 0)
+  await rig.readyAgent({ APISIX_GATEWAYS_STATIC: JSON.stringify(gateways) })
   return (await pods(rig)).old
 }
 const doubts = (rig: Rig) => rig.agent.doubts()
@@ -37,8 +36,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     try {
       const old = await listed(rig, { name: 'edge', host: edge })
       await until('it is found out', () => doubts(rig).some(why => why.includes('several gateways')))
-      rig.end(old)
-      const { body } = await rig.hook(old)
+      const { body } = await rig.drain(old)
       expect(body).to.include({ result: 'unproved', evidence: 'none' })
       expect(gradeOf(body, 'edge')).to.equal(undefined)
       expect(body.why).to.contain('several gateways answer at its address')
@@ -53,8 +51,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     const [{ host }] = rig.gateways as [Gateway, Gateway]
     const old = await listed(rig, { name: 'one', host }, { name: 'two', host })
     await until('it is found out', () => doubts(rig).every(why => why.includes('as well')))
-    rig.end(old)
-    const { body } = await rig.hook(old)
+    const { body } = await rig.drain(old)
     expect(body).to.include({ result: 'unproved', evidence: 'none' })
     expect([gradeOf(body, 'one'), gradeOf(body, 'two')]).to.deep.equal([undefined, undefined])
     expect(body.gateways?.[0]?.why).to.contain('the gateway that answers is two as well')
@@ -65,8 +62,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     const [one, two] = rig.gateways as [Gateway, Gateway]
     const old = await listed(rig, { name: 'one', host: one.host }, { name: 'two', host: two.host })
     await until('each is known to be one', () => doubts(rig).length === 0)
-    rig.end(old)
-    const { body } = await rig.hook(old)
+    const { body } = await rig.drain(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(body.why).to.contain('the gateways are listed by hand')
   })
@@ -80,9 +76,8 @@ describe('feature: the list of gateways is complete, or the answer names the dou
       await until('a slow request is at the pod', () => backend.open > 0)
       rig.gatewayIs(leaves, how)
       await until('the agent has seen that', () => rig.agent.gatewayReady(leaves.name) === false)
-      rig.end(old)
       let answered = false
-      const hook = rig.hook(old).finally(() => (answered = true))
+      const hook = rig.drain(old).finally(() => (answered = true))
       await rig.entryIs('sealed', old)
       expect(answered).to.equal(false)
       backend.release()
@@ -101,9 +96,8 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     await leaves.partition({ barrier: 'silent', control: 'silent' })
     rig.gatewayIs(leaves, 'gone')
     await until('the agent has seen that', () => rig.agent.gatewayReady(leaves.name) === false)
-    rig.end(old)
     let answered = false
-    const hook = rig.hook(old).finally(() => (answered = true))
+    const hook = rig.drain(old).finally(() => (answered = true))
     await until(
       'the other one has sealed it',
       () => stays.barrier?.entries.look(old.ip, old.port) === 'sealed'

@@ -21,8 +21,7 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
   test('are the entries that every gateway holds', async start => {
     const rig = await start()
     const [old] = await pair(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained' })
     const { entries } = (await (await ask(rig)).json()) as { entries: object[] }
     expect(entries).to.have.lengthOf(1)
     expect(entries[0]).to.include({ uid: old.uid, ip: old.ip, state: 'sealed' })
@@ -35,14 +34,12 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     const rig = await start()
     const [old] = await pair(rig)
     const other = rig.agent
-    await rig.startAgent()
-    await until('it is ready', () => rig.agent.missing().length === 0)
+    await rig.readyAgent()
     await eventually('it knows all', async () => (await ask(rig)).status === 200)
     const undo = rig.kubernetes.faults.hang({ path: /\/pods/, watch: true })
     rig.kubernetes.faults.dropConnections()
     await eventually('its watch is not live', async () => (await ask(rig)).status === 503)
-    rig.end(old)
-    expect((await rig.hook(old, '', undefined, other)).body).to.include({ evidence: 'barrier' })
+    expect((await rig.drain(old, '', undefined, other)).body).to.include({ evidence: 'barrier' })
     const refused = await ask(rig)
     expect(refused.status).to.equal(503)
     expect(await refused.json())
@@ -90,8 +87,7 @@ describe('feature: an entry that a gateway has lost', () => {
       const isBack = () => entries.look(old.ip, old.port) === 'sealed'
       await until(`it is back after ${when}`, isBack, BACK_MS)
     }
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await lose('the answer')
     rig.gone(old)
     await until('the drain is over', () => rig.agent.loop.drains().size === 0)

@@ -16,11 +16,9 @@ describe('feature: pods whose successor has the same address', () => {
     const pods = ['web-a', 'web-b', 'web-c'].map(name => rig.pod(name, options))
     const nodes = pods.map(({ ip, port }, i) => ({ host: ip, port, weight: i + 1, metadata: { rack: i } }))
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
-    await rig.settled()
-    await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 3)
+    await rig.settled('web', 3)
     for (const pod of pods) {
-      rig.end(pod)
-      expect((await rig.hook(pod)).status).to.equal(503)
+      expect((await rig.drain(pod)).status).to.equal(503)
       rig.gone(pod)
       rig.pod(`${pod.name}-next`, { ...options, ip: pod.ip })
     }
@@ -66,11 +64,9 @@ describe('feature: pods whose successor has the same address', () => {
     const backends = await Promise.all(pods.map(pod => rig.serve(pod)))
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: arrayOf(pods) })
     rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
-    await rig.settled()
-    await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 3)
+    await rig.settled('web', 3)
     for (const [i, pod] of pods.entries()) {
-      rig.end(pod)
-      expect((await rig.hook(pod)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect((await rig.drain(pod)).body).to.include({ result: 'drained', evidence: 'barrier' })
       await backends[i]?.close()
       rig.gone(pod)
       const next = await rig.serve(rig.pod(`${pod.name}-next`, { ...options, ip: pod.ip }))

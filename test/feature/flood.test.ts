@@ -49,8 +49,7 @@ describe('feature: a flood on the hook port', () => {
   it(`of ${CONNECTIONS} connections does not harm the hooks of ${PODS} pods that end meanwhile`, async () => {
     const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
     rig.upstream('web', [...pods, rig.pod('stays')])
-    await rig.settled()
-    await until('it lists all', () => rig.agent.nodes('upstreams/web') === PODS + 1)
+    await rig.settled('web', PODS + 1)
     await flood(CONNECTIONS / 2)
     const more = flood(CONNECTIONS / 2)
     const answers = pods.map(async pod => {
@@ -70,25 +69,6 @@ describe('feature: a flood on the hook port', () => {
     await rig.settled()
     rig.end(last)
     const { body } = await callHook({ port: rig.agent.port, from: last.ip })
-    expect(body).to.include({ evidence: 'barrier' })
-  })
-
-  it('by one pod that calls repeatedly is limited per pod, and harms no other', async () => {
-    const pod = rig.pod('greedy')
-    const other = rig.pod('modest')
-    rig.upstream('greedy', [pod, other, rig.pod('third')])
-    await rig.settled()
-    // These wait for the watch to show that the pod ends.
-    const query = `namespace=${pod.namespace}&pod=${pod.name}`
-    const replies = await Promise.all(
-      Array.from({ length: 60 }, (_, i) =>
-        callHook({ port: rig.agent.port, from: ATTACKERS[i % 20] ?? '', query })
-      )
-    )
-    const statuses = Map.groupBy(replies, ({ status }) => status)
-    expect(statuses.get(429)?.length).to.equal(60 - 16)
-    rig.end(other)
-    const { body } = await callHook({ port: rig.agent.port, from: other.ip })
     expect(body).to.include({ evidence: 'barrier' })
   })
 

@@ -76,8 +76,7 @@ describe('feature: an upstream of another namespace that lists only this pod', (
     })
     await rig.settled()
     await until('the agent lists it', () => rig.agent.nodes(`upstreams/${idOf(trap)}`) > 0)
-    rig.end(old)
-    const { body } = await rig.hook(old)
+    const { body } = await rig.drain(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(rig.writes).to.deep.equal([])
   })
@@ -88,8 +87,7 @@ describe('feature: an upstream of another namespace that lists only this pod', (
     const unready = rig.pod('trap-1', { namespace: 'evil', ready: false })
     const id = ofController(rig, 'evil', 'trap', [old, unready])
     await ready(rig, id)
-    rig.end(old)
-    const { body } = await rig.hook(old)
+    const { body } = await rig.drain(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
   })
 
@@ -101,9 +99,8 @@ describe('feature: an upstream of another namespace that lists only this pod', (
       const own = ofController(rig, 'shop', 'web', [old])
       const ids = Array.from({ length: others }, (_, i) => ofController(rig, 'evil', `trap-${i}`, [old]))
       await ready(rig, own, ...ids)
-      rig.end(old)
       let isAnswered = false
-      const hook = rig.hook(old).finally(() => (isAnswered = true))
+      const hook = rig.drain(old).finally(() => (isAnswered = true))
       const drain = () => rig.agent.loop.drains().get(old.uid as never)
       await until(
         'the hold of the others is over',
@@ -147,17 +144,14 @@ describe('feature: EndpointSlices of another namespace that name addresses and p
       })
     for (const [i, pod] of [mine, old].entries())
       for (const terminating of [false, true]) forge(`forged-${i}-${String(terminating)}`, pod, terminating)
-    await rig.settled()
-    await until('the agent lists them', () => rig.agent.nodes(`upstreams/${own}`) === 1)
+    await rig.settled(own, 1)
     const look = ({ ip, port }: TestPod) => rig.gateways.map(({ barrier }) => barrier?.entries.look(ip, port))
 
-    rig.end(mine)
-    expect((await rig.hook(mine)).status).to.equal(200)
+    expect((await rig.drain(mine)).status).to.equal(200)
     expect([look(mine), look(old), look(stays)]).to.deep.equal(
       ['sealed', 'free', 'free'].map(state => [state, state])
     )
-    rig.end(old)
-    const { body } = await rig.hook(old)
+    const { body } = await rig.drain(old)
     expect(body).to.include({ result: 'drained', evidence: 'barrier' })
     expect([...rig.agent.loop.drains().values()].map(({ pod }) => pod.name)).to.have.members([
       'evil-1',

@@ -2,53 +2,12 @@ import { isDeepStrictEqual } from 'node:util'
 
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
-import { arrayOf, mapOf } from '../build/held-nodes.ts'
 import { get } from '../build/load.ts'
 import { pair } from '../build/pair.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 describe('feature: holders', () => {
   const test = sideBySide()
-
-  test('all five kinds at once: the pod leaves every one of them, map and array, and its neighbours stay', async start => {
-    const rig = await start({ stream: true })
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    const inline = (nodes: ReturnType<typeof mapOf> | ReturnType<typeof arrayOf>) => ({
-      upstream: { type: 'roundrobin', nodes }
-    })
-    rig.upstream('web', [old, fresh])
-    rig.upstream('list', [old, fresh], 'array')
-    rig.put('services', 's', inline(arrayOf([old, fresh])))
-    rig.put('routes', 'r', { uri: '/r', ...inline(mapOf([old, fresh])) })
-    rig.put('stream_routes', 't', { server_port: 9100, ...inline(mapOf([old, fresh])) })
-    rig.put('routes', 'canary', {
-      uri: '/canary',
-      upstream_id: 'web',
-      plugins: {
-        'traffic-split': {
-          rules: [
-            {
-              weighted_upstreams: [
-                { weight: 1, upstream: { type: 'roundrobin', nodes: mapOf([fresh, old]) } },
-                { weight: 9 }
-              ]
-            }
-          ]
-        }
-      }
-    })
-    const before = rig.holders()
-    expect(Object.keys(before)).to.have.length(6)
-    await rig.settled()
-    rig.end(old)
-    const { body } = await rig.hook(old)
-    // The Control API does not show a stream route.
-    expect(body.result).to.equal('unproved')
-    expect(body.holders).to.have.length(6)
-    await until('it is out', () => Object.values(rig.holders()).every(nodes => nodes.join() === fresh.node))
-    expect(Object.keys(rig.holders())).to.deep.equal(Object.keys(before))
-    expect(rig.writes).to.have.length(6)
-  })
 
   test('nodes without port and IPv6 nodes leave; discovery and domain names are left alone', async start => {
     const rig = await start()
@@ -85,10 +44,8 @@ describe('feature: holders', () => {
       await rig.serve(old)
       const ghost = `${old.ip.replace(/\d+$/, '254')}:${old.port}`
       rig.put('upstreams', 'web', { nodes: { [ghost]: 1, [old.node]: 1 } })
-      await rig.settled()
-      await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
-      rig.end(old)
-      const hook = rig.hook(old)
+      await rig.settled('web', 2)
+      const hook = rig.drain(old)
       await until('it is kept as the last one', () =>
         rig.agent.loop.lastPlan().kept.some(({ why }) => why === 'last-node')
       )
@@ -98,41 +55,11 @@ describe('feature: holders', () => {
       expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     })
 
-  test('a holder that is deleted in between does not stop a drain', async start => {
-    const rig = await start()
-    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [old, fresh])
-    rig.upstream('doomed', [old, fresh])
-    await rig.settled()
-    await until('the agent lists both', () => rig.agent.nodes('upstreams/doomed') === 2)
-    const slow = rig.admin.faults.inject({ fault: { kind: 'slow', ms: 150 } })
-    rig.end(old)
-    await until('the drain began', () => rig.agent.loop.drains().size === 1)
-    rig.remove('upstreams', 'doomed')
-    const { body } = await rig.hook(old)
-    slow()
-    expect(body.result).to.equal('drained')
-    expect(rig.holders()).to.deep.equal({ 'upstreams/web': [fresh.node] })
-  })
-
-  test('a node that its owner puts back is removed again until the pod is gone', async start => {
-    const rig = await start()
-    const [old, fresh] = await pair(rig)
-    rig.end(old)
-    await rig.hook(old)
-    for (let i = 0; i < 2; i++) {
-      rig.upstream('web', [old, fresh])
-      await until('it is out again', () => rig.nodes('upstreams/web').length === 1)
-    }
-    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
-  })
-
   test('a node that its owner puts back right before the pod is gone does not stay as a ghost', async start => {
     // The guard runs so rarely that it lists no holders during this test.
     const rig = await start({ loop: { guardEveryMs: 60_000 } })
     const [old, fresh] = await pair(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained' })
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     rig.upstream('web', [old, fresh])
     rig.gone(old)
@@ -143,42 +70,19 @@ describe('feature: holders', () => {
 describe('feature: the last node', () => {
   const test = sideBySide()
 
-  test('is removed when its replacement comes', async start => {
+  test('stays listed, and only the plugin keeps requests away: the 503 comes at once; it is removed when its replacement comes', async start => {
     const rig = await start()
     const old = rig.pod('web-1')
     rig.upstream('web', [old])
     await rig.settled()
-    rig.end(old)
-    expect((await rig.hook(old)).body.result).to.equal('unproved')
+    const { status, body, ranMs } = await rig.drain(old)
+    expect({ status, ...body }).to.include({ status: 503, result: 'unproved' })
+    expect(body.why).to.contain('no other node of this holder serves')
+    expect(ranMs).to.be.below(1000)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
     const fresh = rig.pod('web-2')
     rig.upstream('web', [old, fresh])
     await until('it is out', () => rig.nodes('upstreams/web').join() === fresh.node)
-  })
-
-  test('is removed too when the last version of an application ends and another pod still serves', async start => {
-    // The counterpart of Seldon #7106: the end of the last version must still remove its nodes.
-    const rig = await start()
-    const [old, fallback] = [rig.pod('web-v1'), rig.pod('sorry')]
-    rig.upstream('web', [old, fallback])
-    await rig.settled()
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
-    expect(rig.nodes('upstreams/web')).to.deep.equal([fallback.node])
-  })
-
-  test('ending pods of an old version never touch the entry that the new one shares by name', async start => {
-    // Seldon #7106: the end of the old version deleted the new version's nodes.
-    const rig = await start({ gateways: 2 })
-    const old = [1, 2, 3].map(i => rig.pod(`web-v1-${i}`))
-    const fresh = [1, 2, 3].map(i => rig.pod(`web-v2-${i}`))
-    rig.upstream('web', [...old, ...fresh])
-    await rig.settled()
-    for (const one of old) rig.end(one)
-    await Promise.all(old.map(async one => expect((await rig.hook(one)).body.result).to.equal('drained')))
-    for (const one of old) rig.gone(one)
-    await until('the drains are over', () => rig.agent.loop.drains().size === 0)
-    expect([...rig.nodes('upstreams/web')].toSorted()).to.deep.equal(fresh.map(({ node }) => node).toSorted())
-    expect(rig.apisix.store.list('routes')).to.have.length(1)
   })
 })
 
@@ -188,8 +92,7 @@ describe('feature: an address that is given out again', () => {
   test('belongs to the new pod at once: its node stays, requests reach it, the entry is lifted', async start => {
     const rig = await start()
     const [old] = await pair(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await until('its node is out', () => rig.nodes('upstreams/web').length === 1)
     rig.gone(old)
     const heir = rig.pod('web-3', { ip: old.ip })
@@ -206,8 +109,7 @@ describe('feature: an address that is given out again', () => {
   test('belongs to the new pod even while the old pod’s object exists', async start => {
     const rig = await start()
     const [old, other] = await pair(rig)
-    rig.end(old)
-    await rig.hook(old)
+    await rig.drain(old)
     await until('its node is out', () => rig.nodes('upstreams/web').length === 1)
     const heir = rig.pod('web-3', { ip: old.ip })
     rig.upstream('web', [heir, other])

@@ -22,21 +22,6 @@ describe('feature: the API server is away', () => {
 describe('feature: the agent itself is restarted in the middle of a drain', () => {
   const test = sideBySide({ gateways: 2 })
 
-  test('held hooks are broken off so that they call again, and the next agent continues the drain', async start => {
-    const rig = await start({ applyDelay: () => 700 })
-    const [old, fresh] = await pair(rig, { graceSeconds: 20 })
-    rig.end(old)
-    const first = rig.hook(old).catch(() => 'broken off')
-    await until('the hook is held', () => rig.agent.loop.held().length === 1)
-    await rig.agent.close()
-    expect(await first).to.equal('broken off')
-    const next = await rig.startAgent()
-    await until('the new one is ready', () => next.missing().length === 0)
-    const { body } = await rig.hook(old)
-    expect(body).to.include({ result: 'drained', evidence: 'observed' })
-    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
-  })
-
   test('with the barrier a new agent seals again the entries that the old one had left to expire', async start => {
     const rig = await start({ barrier: true })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
@@ -44,14 +29,12 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
     const slow = [1, 2].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
     const others = [1, 2].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
     await until('requests are at the pod', () => backends[0].open > 0)
-    rig.end(old)
-    const first = rig.hook(old).catch(() => 'broken off')
+    const first = rig.drain(old).catch(() => 'broken off')
     await rig.entryIs('sealed', old)
     await rig.agent.close()
     expect(await first).to.equal('broken off')
     await rig.gateways[1]!.restart()
-    const next = await rig.startAgent()
-    await until('the new one is ready', () => next.missing().length === 0)
+    await rig.readyAgent()
     const again = rig.hook(old)
     await rig.entryIs('sealed', old)
     for (const backend of backends) backend.release()

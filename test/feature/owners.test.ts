@@ -19,8 +19,7 @@ async function web(rig: Rig) {
   rig.service('web', [old, fresh])
   rig.put('upstreams', 'web', owned([old, fresh]))
   rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
-  await rig.settled()
-  await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 2)
+  await rig.settled('web', 2)
   return { old, fresh }
 }
 
@@ -42,8 +41,7 @@ describe('feature: holders that another writer changes', () => {
         'the agent knows',
         () => rig.agent.holder('upstreams/web')?.form !== (form === 'map' ? 'array' : 'map')
       )
-      rig.end(old)
-      expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
       rig.gone(old)
       await until('the agent knows', () => phases(rig).includes('gone'))
       const readAt = rig.agent.readAt() ?? 0
@@ -63,8 +61,7 @@ describe('feature: holders that another writer changes', () => {
     await rig.settled()
     await until('the agent knows', () => rig.agent.holder('upstreams/web')?.owner === 'unknown')
     await until('and the map', () => rig.agent.nodes('upstreams/map') === 2)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await until('the map is written', () => rig.nodes('upstreams/map').length === 1)
     expect(rig.nodes('upstreams/web')).to.have.length(2)
     expect(rig.agent.loop.lastPlan().kept.map(({ why }) => why)).to.deep.equal(['owner'])
@@ -77,8 +74,7 @@ describe('feature: holders that another writer changes', () => {
   test('without the plugin the owner writes its list, and the agent waits for that', async start => {
     const rig = await start({ barrier: false })
     const { old, fresh } = await web(rig)
-    rig.end(old)
-    const hook = rig.hook(old)
+    const hook = rig.drain(old)
     await until('it is left to its owner', () =>
       rig.agent.loop.lastPlan().kept.some(({ why }) => why === 'owner')
     )
@@ -95,8 +91,7 @@ describe('feature: holders that another writer changes', () => {
     const next = await rig.startAgent()
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: arrayOf([old, fresh]) })
     await until('the agent knows', () => next.holder('upstreams/web')?.owner === 'unknown')
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'unproved' })
+    expect((await rig.drain(old)).body).to.include({ result: 'unproved' })
     await until('it is written', () => rig.writes.join() === PATCH)
   })
 
@@ -118,8 +113,7 @@ describe('feature: holders that another writer changes', () => {
       const load = rig.load(100)
       const writer = setInterval(putBack, 200)
       try {
-        rig.end(old)
-        expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+        expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
         const before = views
         if (form === 'map')
           await until('it was put back and taken out again', () => putBacks(rig).length >= 2)
@@ -156,8 +150,7 @@ describe('feature: holders that another writer changes', () => {
       once = false
       rig.put('upstreams', 'web', byHand([old, fresh, added]))
     })
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained' })
     expect(once, 'it came in between').to.equal(false)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     expect(rig.overwritten()).to.deep.equal([added.node])
@@ -182,8 +175,7 @@ describe('feature: holders that another writer changes', () => {
     await rig.settled()
     await until('the inventory has them', () => ids.every(id => rig.agent.nodes(`upstreams/${id}`) === 2))
     await until('and the copy', () => rig.agent.nodes(`services/${stale}/upstream`) === 2)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'observed' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'observed' })
     await until(
       'it is out of all of them',
       () => Object.values(rig.holders()).every(listed => !listed.includes(old.node)),

@@ -86,8 +86,7 @@ const SOURCES: Readonly<Record<string, () => Source>> = {
       make: list,
       async lose(rig) {
         other = await serveAdminApi({ store: createStore(), host: '127.0.0.1', port: 0, adminKey: 'edd1' })
-        const agent = await rig.startAgent({ APISIX_ADMIN_URL: other.url })
-        await until('the agent is ready', () => agent.missing().length === 0)
+        await rig.readyAgent({ APISIX_ADMIN_URL: other.url })
       },
       follow: (rig, _, successor) => list(rig, successor),
       end: () => other?.close()

@@ -30,8 +30,7 @@ describe('feature: a container restarts, and its pod stays', () => {
   test('of three pods under requests, twice in a row with two agents: nothing fails, and no list is written', async start => {
     const { rig, old, backends } = await three(start)
     const first = rig.agent
-    const agents = [first, await rig.startAgent()]
-    await until('the second agent is ready', () => agents[1]!.missing().length === 0)
+    const agents = [first, await rig.readyAgent()]
     const load = rig.load(50)
     let app = backends[0]!
     for (const [restarts, agent] of [...agents, ...agents].entries()) {
@@ -129,8 +128,7 @@ describe('feature: a container restarts, and its pod stays', () => {
   async function twoAgents(start: Start, config: Record<string, string>, graceSeconds = 300) {
     const { rig, old, backends } = await three(start, { graceSeconds }, config)
     const first = rig.agent
-    await rig.startAgent()
-    await until('the second agent is ready', () => rig.agent.missing().length === 0)
+    await rig.readyAgent()
     const at = performance.now()
     await stops(rig, old, first)
     return { rig, old, backends, first, other: rig.agent, at }
@@ -171,8 +169,7 @@ describe('feature: a container restarts, and its pod stays', () => {
     const way = await ownWay(rig)
     const late = await rig.startAgent(way.settings)
     const { old } = await three(() => Promise.resolve(rig))
-    const other = await rig.startAgent()
-    await until('the other one is ready', () => other.missing().length === 0)
+    const other = await rig.readyAgent()
     await until('both know the first run', () => late.pod(old.ip)?.runs?.endsWith('app-0') === true)
     await stops(rig, old, late)
     await isKnownTo(other, old)

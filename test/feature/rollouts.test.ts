@@ -24,9 +24,8 @@ describe('feature: one replica under load', () => {
     const workers = rig.gateways.flatMap(gateway => gateway.workers)
     for (const worker of workers) worker.loseWatch()
     rig.upstream('web', [old, fresh])
-    rig.end(old)
     let answered = false
-    const hook = rig.hook(old).finally(() => (answered = true))
+    const hook = rig.drain(old).finally(() => (answered = true))
     const entries = rig.gateways.map(({ barrier }) => barrier?.entries)
     await until('every gateway has the entry', () =>
       entries.every(one => one?.look(old.ip, old.port) === 'draining')
@@ -61,15 +60,13 @@ describe('feature: many drains at once', () => {
     const fresh = [0, 1].map(i => rig.pod(`web-2-${i}`))
     for (const pod of [...old, ...fresh]) await rig.serve(pod)
     rig.upstream('web', [...old, ...fresh])
-    await rig.settled()
-    await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === 22)
+    await rig.settled('web', 22)
     await rig.admin.listener.reach('refused')
     const load = rig.load(100)
     await until('requests are answered', () => load.result.sent > 20)
 
     const hooks = old.map(pod => {
-      rig.end(pod)
-      return rig.hook(pod)
+      return rig.drain(pod)
     })
     const joined = await rig.addGateway()
     const [, second] = rig.gateways
@@ -101,13 +98,11 @@ describe('feature: 200 pods of one upstream', () => {
       const old = Array.from({ length: 200 }, (_, i) => rig.pod(`web-1-${i}`, { graceSeconds: 30 }))
       const fresh = rig.pod('web-2')
       rig.upstream('web', [...old, fresh])
-      await rig.settled()
-      await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === 201)
+      await rig.settled('web', 201)
       const replies = await Promise.all(
         old.map(async (pod, i) => {
           if (spreadMs > 0) await wait((i / old.length) * spreadMs)
-          rig.end(pod)
-          return rig.hook(pod)
+          return rig.drain(pod)
         })
       )
       for (const { status, body } of replies) {

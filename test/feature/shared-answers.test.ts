@@ -41,9 +41,8 @@ async function setUp(start: (differs: object) => Promise<Rig>) {
   })
   const agents: TestAgent[] = []
   const agentAt = async (host: string): Promise<TestAgent> => {
-    const agent = await rig.startAgent({ SERVE_HOST: host })
+    const agent = await rig.readyAgent({ SERVE_HOST: host })
     agents.push(agent)
-    await until('it is ready', () => agent.missing().length === 0)
     return agent
   }
   /** Ends a pod, whose hook this agent answers. Returns when it was called, and when its answer was here. */

@@ -13,8 +13,7 @@ describe('feature: the watch falls silent after the ack', () => {
   test('a reused address belongs to the new pod: its node stays, its entry is lifted', async start => {
     const rig = await start()
     const [old, other] = await pair(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ evidence: 'barrier' })
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
 
     rig.kubernetes.faults.muteWatches()

@@ -94,8 +94,7 @@ describe('feature: apisix-drain status', () => {
     expect(report?.lastHour.level).to.equal('well')
 
     await gateway!.partition({ barrier: 'refused', control: 'refused' })
-    rig.end(called)
-    const hook = rig.hook(called).catch(() => undefined)
+    const hook = rig.drain(called).catch(() => undefined)
     await until('its hook is held', async () => (await state()).drains.some(({ hooks }) => hooks > 0))
     rig.gone(called)
     await until(

@@ -44,8 +44,7 @@ describe('feature: successors', () => {
       const { old } = await replaced(rig)
       list(rig, old)
       await rig.settled()
-      rig.end(old)
-      const { status, body: answer, ranMs } = await rig.hook(old)
+      const { status, body: answer, ranMs } = await rig.drain(old)
       expect(status).to.equal(200)
       expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
       expect(answer.successors).to.deep.equal([key])
@@ -65,8 +64,7 @@ describe('feature: successors', () => {
     rig.put('upstreams', 'web', { type: 'roundrobin', labels, nodes: mapOf([free, old]) })
     rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
     await rig.settled()
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     const answers = await Promise.all(Array.from({ length: 20 }, () => body(rig)))
     expect(answers.filter(one => one.body === next.name)).to.have.lengthOf.within(8, 12)
   })
@@ -74,8 +72,7 @@ describe('feature: successors', () => {
   test('the hook is answered once a successor becomes Ready', async start => {
     const rig = await start({ barrier: true })
     const { old, next } = await lateOwner(rig, { next: { ready: false } })
-    rig.end(old)
-    const hook = rig.hook(old)
+    const hook = rig.drain(old)
     await rig.entryIs('draining', old)
     expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-1' })
     rig.isReady(next, true)
@@ -156,8 +153,7 @@ describe('feature: successors', () => {
       await rig.settled()
       const answers = async () =>
         new Set(await Promise.all(Array.from({ length: 20 }, () => body(rig).then(one => one.body))))
-      rig.end(old)
-      const hook = rig.hook(old)
+      const hook = rig.drain(old)
       await until(
         'it has an entry',
         () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) !== 'free'
@@ -186,8 +182,7 @@ describe('feature: successors', () => {
     await rig.settled()
     const inFlight = get(`${rig.gateways[0]!.urls.proxy}/?hold`)
     await until('it is in flight', () => backend.open > 0)
-    rig.end(only)
-    const hook = rig.hook(only)
+    const hook = rig.drain(only)
     await until('new requests are refused', async () => (await body(rig)).status === 503)
     backend.release()
     const { status, body: answer } = await hook
@@ -222,8 +217,7 @@ describe('feature: successors', () => {
         spec: { replicas: 1, selector, template, strategy: { type: strategy } }
       })
       await rig.settled()
-      rig.end(old)
-      const hook = rig.hook(old)
+      const hook = rig.drain(old)
       if (isHeld) {
         for (let i = 0; i < 200; i += 1) expect((await body(rig)).body).to.equal('web-1')
         const fresh = await served(rig, 'web-3')
@@ -248,8 +242,7 @@ describe('feature: successors', () => {
     rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
     await rig.settled()
     const deferredUntil = performance.now() + 25_000
-    for (const pod of [first, second]) rig.end(pod)
-    const answers = await Promise.all([first, second].map(pod => rig.hook(pod)))
+    const answers = await Promise.all([first, second].map(pod => rig.drain(pod)))
     for (const { body: answer } of answers)
       expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
     for (const pod of [first, second]) rig.gone(pod)
@@ -266,8 +259,7 @@ describe('feature: successors', () => {
   test('a chain: the successor ends too, and is sealed like any other node', async start => {
     const rig = await start({ barrier: true })
     const { old, next } = await lateOwner(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained' })
     const last = await served(rig, 'web-3')
     rig.end(next)
     rig.service('web', [old, next, last])
@@ -288,8 +280,7 @@ describe('feature: successors', () => {
     const { entries } = rig.gateways[0]!.barrier!
     const named = (pod: TestPod) => Object.values(entries.ofUid(pod.uid)[0]?.successors ?? {}).flat()
     for (const pod of [first, second]) {
-      rig.end(pod)
-      expect((await rig.hook(pod)).body).to.include({ result: 'drained' })
+      expect((await rig.drain(pod)).body).to.include({ result: 'drained' })
       rig.gone(pod)
     }
     rig.service('web', [third, last])
@@ -306,12 +297,10 @@ describe('feature: successors', () => {
   test('the only successor ends before the next pod is Ready: it serves until then', async start => {
     const rig = await start({ barrier: true, config: { APISIX_BARRIER_TTL: '3s' } })
     const { old, next } = await lateOwner(rig)
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained' })
     rig.gone(old)
     const last = await served(rig, 'web-3', { ...web('web-2b'), ready: false })
-    rig.end(next)
-    const hook = rig.hook(next)
+    const hook = rig.drain(next)
     const gateway = rig.gateways[0]!
     await rig.entryIs('draining', next)
     const expires = () => gateway.barrier!.entries.ofUid(old.uid)[0]!.expires
@@ -334,8 +323,7 @@ describe('feature: successors', () => {
     rig.service('web', [old, successor])
     rig.upstream('web', [old])
     await rig.settled()
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await backend.close()
     rig.gone(old)
     const next = rig.pod('web-3', { ...onHost, ip: old.ip, ready: false })
@@ -354,8 +342,7 @@ describe('feature: successors', () => {
   const orphaned = async (rig: Rig) => {
     const startedAt = new Date(Date.now() - 60_000).toISOString()
     const { old, next } = await lateOwner(rig, { next: { startedAt } })
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     rig.gone(old)
     rig.service('web', [next])
     await rig.agent.close()
@@ -364,12 +351,10 @@ describe('feature: successors', () => {
   }
   /** Starts another agent. When a hook of a pod that no place lists is answered, the agent has read the gateway. */
   const nextAgent = async (rig: Rig) => {
-    const agent = await rig.startAgent()
-    await until('it is ready', () => agent.missing().length === 0)
+    const agent = await rig.readyAgent()
     const idle = rig.pod('idle')
     await until('it sees the last pod', () => agent.knows(idle.ip))
-    rig.end(idle)
-    expect((await rig.hook(idle, '', undefined, agent)).body).to.include({ evidence: 'barrier' })
+    expect((await rig.drain(idle, '', undefined, agent)).body).to.include({ evidence: 'barrier' })
   }
 
   test('an agent that begins after the pod is gone keeps its entry, and names the pods that serve now', async start => {
@@ -411,8 +396,7 @@ describe('feature: successors', () => {
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [ghost]: 1, [old.node]: 1 } })
     rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
     await rig.settled()
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     for (let i = 0; i < 4; i++) expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
   })
 
@@ -499,8 +483,7 @@ describe('feature: successors', () => {
       const other = await served(rig, 'web-3')
       rig.service('web', [old, next, other])
       await rig.settled()
-      rig.end(old)
-      expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
       rig.gone(old)
       rig.service('web', [next, other])
       const named = () =>

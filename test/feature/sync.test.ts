@@ -38,8 +38,7 @@ describe('feature: an upstream that follows a Service', () => {
 
       await rig.settled()
       // The slice is late, and still reports the pod as ready.
-      rig.end(first)
-      const { body } = await rig.hook(first)
+      const { body } = await rig.drain(first)
       expect(body).to.include({ result: 'drained', evidence: barrier ? 'barrier' : 'observed' })
       const ending = barrier ? [first.node] : []
       await lists(rig, 'web', [...ending, second.node])
@@ -170,8 +169,7 @@ describe('feature: a drain that is undone', () => {
       const [web1, web2] = [rig.pod('web-1'), rig.pod('web-2')]
       rig.upstream('array', [web1, web2], 'array')
       rig.upstream('map', [web1, web2])
-      await rig.settled()
-      await until('the agent lists them', () => rig.agent.nodes('upstreams/map') === 2)
+      await rig.settled('map', 2)
       rig.condition(web1, 'DisruptionTarget', 'True')
       const hook = rig.hook(web1)
       const entries = () => rig.gateways[0]?.barrier?.entries.size

@@ -17,8 +17,7 @@ describe('feature: two agents that share nothing', () => {
     test(`both answer any hook, and neither undoes the other's work (${evidence})`, async start => {
       const rig = await start({ barrier })
       const first = rig.agent
-      const second = await rig.startAgent()
-      await until('both are ready', () => [first, second].every(agent => agent.missing().length === 0))
+      const second = await rig.readyAgent()
       const old = Array.from({ length: 8 }, (_, i) => rig.pod(`old-${i}`))
       const fresh = [rig.pod('new-0'), rig.pod('new-1')]
       rig.put('upstreams', 'map', { nodes: Object.fromEntries([...old, ...fresh].map(pod => [pod.node, 1])) })
@@ -56,9 +55,8 @@ describe('feature: two agents that share nothing', () => {
       rig.upstream('web', [old])
       const way = await ownWay(rig)
       try {
-        const blind = await rig.startAgent(way.settings)
-        const all = agents === 2 ? [blind, await rig.startAgent()] : [blind]
-        await until('all are ready', () => all.every(agent => agent.missing().length === 0))
+        const blind = await rig.readyAgent(way.settings)
+        const all = agents === 2 ? [blind, await rig.readyAgent()] : [blind]
         await rig.settled()
         rig.end(old)
         for (const agent of all)
@@ -96,8 +94,7 @@ describe('feature: two agents that share nothing', () => {
     const told = new Set<unknown>()
     for (const { barrierApi } of rig.gateways)
       barrierApi!.onAsk(({ body }) => body.includes('"answer"') && told.add(barrierApi))
-    rig.end(old)
-    expect((await rig.hook(old)).body).to.include({ evidence: 'barrier' })
+    expect((await rig.drain(old)).body).to.include({ evidence: 'barrier' })
     const named = () =>
       rig.gateways.map(({ barrier }) =>
         barrier!.entries.ofUid(old.uid)[0]?.successors?.[old.port]?.toSorted().join()

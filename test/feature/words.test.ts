@@ -11,9 +11,8 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 /** Ends the pod. Returns its hook, the reasons why the hook waits, and the gateways' entries of the pod. */
 function end(rig: Rig, pod: TestPod) {
-  rig.end(pod)
   let answered = false
-  const hook = rig.hook(pod).finally(() => (answered = true))
+  const hook = rig.drain(pod).finally(() => (answered = true))
   const why = () => {
     const drain = rig.agent.loop.drains().get(pod.uid as never)
     return drain?.phase === 'draining' ? drain.verdict.why : ''
@@ -151,8 +150,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     ]
     rig.upstream('web', [old])
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
-    await rig.settled()
-    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    await rig.settled('web', 2)
     const served = async () => (await get(`${rig.gateways[0]!.urls.proxy}/`)).body
     const { hook, why, held } = end(rig, old)
     await until('it is said', () => why().includes(`what is left does not serve: ${standby.node}`))
@@ -168,25 +166,10 @@ describe('feature: a seal rests on the word of every worker', () => {
     const rig = await start()
     const { old, other } = await pair(rig)
     rig.upstream('unused', [old])
-    await rig.settled()
-    await until('the agent lists it', () => rig.agent.nodes('upstreams/unused') === 1)
+    await rig.settled('unused', 1)
     const { hook } = end(rig, old)
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
-  })
-
-  test('a plugin of another wire version gives no evidence, and the reason names what to upgrade', async start => {
-    const rig = await start({ agent: false })
-    const [gateway] = rig.gateways as [Gateway]
-    gateway.barrier!.run('require("apisix.drain.request").WIRE = 2')
-    await rig.startAgent()
-    await until('the agent is ready', () => rig.agent.missing().length === 0)
-    const { old } = await pair(rig)
-    const { hook } = end(rig, old)
-    const { body } = await hook
-    expect(body.evidence).to.equal('none')
-    expect(body.gateways?.[0]?.why).to.contain('different wire versions (1 and 2): upgrade the agents')
-    expect(gateway.barrier!.entries.all()).to.deep.equal([])
   })
 
   test('a fleet is upgraded to another wire version under load: a ghost stays carried, and hooks sleep as without the agent', async start => {
@@ -207,8 +190,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     }
     const carried = () => rig.gateways.map(({ barrier }) => barrier!.entries.look(ghost!.ip, ghost!.port))
 
-    rig.end(ghost!)
-    expect((await rig.hook(ghost!)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(ghost!)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await stops(0)
     // The owner never takes the node out.
     speak(2)
@@ -224,36 +206,11 @@ describe('feature: a seal rests on the word of every worker', () => {
     await until('the agent has evidence again', () =>
       rig.gateways.every(({ barrier }) => barrier!.entries.all().length > 0)
     )
-    rig.end(third!)
-    expect((await rig.hook(third!)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await rig.drain(third!)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await stops(2)
     expect(carried()).to.deep.equal(['sealed', 'sealed'])
     const { failures, sent } = await load.stop()
     expect(failures).to.deep.equal([])
     expect(sent).to.be.above(50)
-  })
-
-  test('a name has several records, and a request gets one: a sealed record is replaced by another', async start => {
-    const names = new Map<string, readonly string[]>()
-    const rig = await start({ barrier: true, names })
-    const [old, next] = [rig.pod('web-1'), rig.pod('web-2')]
-    for (const pod of [old, next]) await rig.serve(pod)
-    names.set('web.example', [old.ip, next.ip])
-    rig.put('routes', 'all', {
-      uri: '/*',
-      upstream: { type: 'roundrobin', nodes: { [`web.example:${old.port}`]: 1 } }
-    })
-    await rig.settled()
-    const bodies = async () => {
-      const all: string[] = []
-      for (let i = 0; i < 10; i += 1) all.push((await get(`${rig.gateways[0]!.urls.proxy}/`)).body)
-      return new Set(all)
-    }
-    expect(await bodies()).to.deep.equal(new Set(['web-1', 'web-2']))
-    rig.end(old)
-    const hook = rig.hook(old)
-    await rig.entryIs('sealed', old)
-    expect(await bodies()).to.deep.equal(new Set(['web-2']))
-    await hook
   })
 })

@@ -68,8 +68,7 @@ describe('hook and agent', () => {
     const running = runHook(['--url', `http://127.0.0.1:${port}`, '--fallback', '20s'], identity(old))
     await until('the first agent holds the hook', waits)
     await first.close()
-    const second = await rig.startAgent()
-    await until('the second agent is ready', () => second.missing().length === 0)
+    await rig.readyAgent()
     rig.upstream('web', [old, rig.pod('web-2')])
     const { code, stderr } = await running
     expect(stderr).to.contain('drained, evidence barrier')

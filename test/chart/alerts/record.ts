@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises'
-import { until } from '../../build/apisix.ts'
 import type { TestPod } from '../../build/pods.ts'
 import { startRig, type Rig } from '../../build/rig.ts'
 
@@ -29,8 +28,7 @@ async function record(): Promise<Recorded> {
   try {
     const old = [0, 1, 2].map(i => rig.pod(`web-1-${i}`))
     rig.upstream('web', old)
-    await rig.settled()
-    await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === old.length)
+    await rig.settled('web', old.length)
     await arrived(rig, old.length)
     const texts = [await read(rig)]
     const times = [Date.now()]
@@ -43,8 +41,7 @@ async function record(): Promise<Recorded> {
       fresh.push(rig.pod(`web-2-${i}`))
       rig.upstream('web', [...old.slice(i), ...fresh])
       await rig.settled()
-      rig.end(pod)
-      const held = rig.hook(pod)
+      const held = rig.drain(pod)
       await look()
       const { body } = await held
       if (body.evidence !== 'barrier') throw new Error(`no good rollout: ${JSON.stringify(body)}`)

@@ -98,15 +98,6 @@ describe('prestop', () => {
     expect(asked).to.deep.equal(['/api/v1/namespaces/shop', '/api/v1/namespaces/shop'])
   })
 
-  it('gives every call a unique id', async () => {
-    const { holds, call, waiting } = setUp()
-    const answers = [call(), call()]
-    await waiting(2)
-    expect(holds.held[0]?.hook.id).not.to.equal(holds.held[1]?.hook.id)
-    for (const held of holds.held) held.answer()
-    await Promise.all(answers)
-  })
-
   for (const path of ['//v1/prestop', '/v1//prestop', '///v1/prestop?timeout=9s']) {
     it(`answers to ${path}, as old kubelets write it`, async () => {
       const { answer, hook } = await setUp().held(`http://agent${path}`)
