@@ -12,8 +12,7 @@ const LEASE = { LEADER_LEASE: 'default/drain' }
 async function pair(rig: Rig): Promise<{ readonly leader: TestAgent; readonly follower: TestAgent }> {
   const leader = rig.agent
   await until('the first leads', () => holder(rig) !== '')
-  const follower = await rig.startAgent()
-  await until('both are ready', () => [leader, follower].every(agent => agent.missing().length === 0))
+  const follower = await rig.readyAgent()
   await until('the second follows', () => says(follower, 'another agent holds the Lease'))
   return { leader, follower }
 }
@@ -48,8 +47,7 @@ describe('feature: one of two agents leads', () => {
   test('the Lease is unavailable: both do all the work, and hooks are as quick', async start => {
     const rig = await start({ agent: false })
     rig.kubernetes.faults.deny({ verb: '*', resource: 'leases' })
-    const agents = [await rig.startAgent(), await rig.startAgent()]
-    await until('both are ready', () => agents.every(agent => agent.missing().length === 0))
+    const agents = [await rig.readyAgent(), await rig.readyAgent()]
     const pods = [rig.pod('web-0'), rig.pod('web-1')]
     for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
     await rig.settled()
@@ -81,7 +79,7 @@ describe('feature: one of two agents leads', () => {
     expect(rig.nodes('upstreams/web')).to.have.length(1)
   })
 
-  test('the leader gets SIGTERM: it gives its Lease back at once, and answers the hook that it holds', async start => {
+  test('the leader gets SIGTERM: it gives its Lease back at once, takes no new hook, and answers the one that it holds', async start => {
     const rig = await start({ agent: false, barrier: true })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
     const backend = await rig.serve(old)
@@ -96,14 +94,19 @@ describe('feature: one of two agents leads', () => {
       await until('it leads', () => holder(rig) !== '')
       rig.end(old)
       const hook = callHook({ port: agent.port, from: old.ip })
-      const metrics = async () => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
+      const get = (path: string) => fetch(`http://127.0.0.1:${agent.port}/${path}`)
+      const metrics = async () => await (await get('metrics')).text()
       await until('the hook is held', async () => (await metrics()).includes('apisix_drain_hook_waiting 1'))
       await rig.entryIs('sealed', old)
       const ended = agent.end('SIGTERM')
       await until('nobody holds the Lease', () => holder(rig) === '')
+      expect((await get('readyz')).status).to.equal(503)
+      expect(await callHook({ port: agent.port, from: old.ip }).catch(() => 'cut')).to.equal('cut')
       backend.release()
       expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
       expect(await ended).to.equal(0)
+      expect(agent.lines().at(-1)).to.include({ msg: 'stopped' })
+      expect(JSON.stringify(agent.lines()), 'each step ended in its time').not.to.contain('did not finish')
     } finally {
       await agent.end('SIGKILL')
     }

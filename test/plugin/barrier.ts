@@ -57,6 +57,19 @@ export interface Word {
   l4?: false
 }
 
+/** The word of three workers that have the entry's node in no place. */
+export const NOTHING: Word = {
+  said: 3,
+  asked: 3,
+  places: 0,
+  sole: [],
+  succeeded: [],
+  hidden: 0,
+  others: [],
+  cut: 0,
+  ways: { asked: 0, found: [], more: 0 }
+}
+
 export interface Told {
   instance: string
   fit: boolean

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect } from 'chai'
-import type { Word } from './barrier.ts'
+import { NOTHING, type Word } from './barrier.ts'
 import { rowsOf } from '../build/rows.ts'
 import { eventually } from './eventually.ts'
 import { Gateway, type Kinds, type Objects } from './gateway.ts'
@@ -18,17 +18,6 @@ const split = (choice: object) => ({
   plugins: { 'traffic-split': { rules: [{ weighted_upstreams: [{ weight: 1 }, choice] }] } }
 })
 const route = { id: '1', upstream_id: 'u' }
-const WITHOUT: Partial<Word> = {
-  said: 3,
-  asked: 3,
-  places: 0,
-  sole: [],
-  succeeded: [],
-  hidden: 0,
-  others: [],
-  cut: 0,
-  ways: { asked: 0, found: [], more: 0 }
-}
 
 describe("The worker's word", () => {
   let gateway: Gateway
@@ -76,7 +65,7 @@ describe("The worker's word", () => {
         objects: { kinds: { ...all, consumers: [], consumer_groups: [], ...kinds } }
       })
       const { tag, ...word } = await says({ places: 1 })
-      expect(word, name).to.deep.equal({ ...WITHOUT, places: 1, others: b })
+      expect(word, name).to.deep.equal({ ...NOTHING, places: 1, others: b })
       expect(tag).to.match(/^[0-9a-f]{16}$/)
     }
   })
@@ -85,7 +74,7 @@ describe("The worker's word", () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     await gateway.barrier.put({ ...pod, port: 80 }, { uid: 'b', ip: B.host, port: 81 })
     await says({ places: 1, sole: [], others: b })
-    await says(WITHOUT, 'b')
+    await says(NOTHING, 'b')
     await gateway.barrier.put({ uid: 'c', ip: B.host })
     await says({ places: 1, sole: ['routes/1'], others: [] })
     await says({ places: 1, sole: ['routes/1'] }, 'c')
@@ -342,7 +331,7 @@ describe("The worker's word", () => {
     // requests in this worker still use the addresses that were resolved last, so the word does too
     await gateway.configured({ objects: { ...silent, same: true } })
     await gateway.barrier.put({ uid: 'b', ip: '10.0.0.9' })
-    await says(WITHOUT, 'b')
+    await says(NOTHING, 'b')
     await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
   })
 

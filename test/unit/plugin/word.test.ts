@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { EntryOut, Word } from '../../plugin/barrier.ts'
+import { NOTHING, type EntryOut, type Word } from '../../plugin/barrier.ts'
 import { eventually } from '../../plugin/eventually.ts'
 import type { Kinds } from '../../plugin/gateway.ts'
 import { createRandom } from '../../../sandbox/random.ts'
@@ -8,17 +8,6 @@ import { startSide, type Side } from './side.ts'
 const at = (n: number, port = 80) => ({ host: `10.0.0.${n}`, port, weight: 1 })
 const [A, B, C] = [at(1), at(2), at(3)]
 const pod = (n: number) => ({ uid: `pod-${n}`, ip: `10.0.0.${n}` })
-const NOTHING = {
-  said: 3,
-  asked: 3,
-  places: 0,
-  sole: [],
-  succeeded: [],
-  hidden: 0,
-  others: [],
-  cut: 0,
-  ways: { asked: 0, found: [], more: 0 }
-}
 const other = (places: number, ...nodes: { host: string; port: number }[]) => ({
   places,
   nodes: nodes.map(({ host, port }) => `${host}:${port}`),

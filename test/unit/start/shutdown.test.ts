@@ -1,10 +1,12 @@
-import { fork, type ChildProcess } from 'node:child_process'
-import { EventEmitter, once } from 'node:events'
-import { join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { EventEmitter } from 'node:events'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { supervise, type Part, type Supervision } from '../../../agent/start/run.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { memoryLog } from '../../build/serve.ts'
+
+const agent = new URL('../../../agent', import.meta.url).href
 
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
@@ -140,54 +142,28 @@ describe('shutdown', () => {
     expect(lines[0]).to.include({ msg: 'uncaught error' })
   })
 
-  describe('in a separate process', () => {
-    let child: ChildProcess
-    afterEach(() => void child.kill('SIGKILL'))
-
-    const start = async (...args: string[]) => {
-      child = fork(join(import.meta.dirname, '../../build/shutdown-child.ts'), args, { silent: true })
-      let log = ''
-      child.stdout?.on('data', chunk => (log += String(chunk)))
-      const [{ port }] = (await once(child, 'message')) as [{ port: number }]
-      const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>
-      const hook = () =>
-        fetch(`http://127.0.0.1:${port}/v1/prestop`).then(async r => ({
-          status: r.status,
-          body: (await r.json()) as { error?: string; result?: string }
-        }))
-      const ready = () => fetch(`http://127.0.0.1:${port}/readyz`).then(r => r.status)
-      const said = async (what: string) => {
-        for (;;) {
-          const [message] = (await once(child, 'message')) as [unknown]
-          if (message === what) return
-        }
-      }
-      return { ended, hook, ready, said, log: () => log }
-    }
-
-    it('finishes held hooks, breaks off new ones, and exits 0', async () => {
-      const { ended, hook, ready, said, log } = await start()
-      expect(await ready()).to.equal(200)
-      const isHeld = said('held')
-      const held = hook()
-      await isHeld
-      const stopping = said('stopping')
-      child.kill('SIGTERM')
-      await stopping
-      expect(await ready()).to.equal(503)
-      expect(await hook().catch(() => 'cut')).to.equal('cut')
-      child.send('answer')
-      expect((await held).body.result).to.equal('drained')
-      expect((await ended)[0]).to.equal(0)
-      expect(log()).to.include('"msg":"stopped"')
-      expect(log(), 'nothing ran into its bound').not.to.include('did not finish')
-    })
-
-    it('stays alive for the time limit of a step', async () => {
-      const { ended, log } = await start('--stuck')
-      child.kill('SIGTERM')
-      expect((await ended)[0]).to.equal(0)
-      expect(log()).to.match(/"step":"close".*"msg":"stopped"/s)
-    })
+  it('keeps the process alive for the time limit of a step, and it exits 0', async () => {
+    // Nothing but the supervision keeps this process alive, and one of its steps never ends.
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      ...process.execArgv,
+      '--input-type=module',
+      '--eval',
+      `import { systemClock } from '${agent}/base/clock.ts'
+      import { createLog } from '${agent}/base/log.ts'
+      import { supervise } from '${agent}/start/run.ts'
+      const nothing = async () => {}
+      setTimeout(() => process.kill(process.pid, 'SIGTERM'), 1)
+      process.exitCode = await supervise({
+        parts: [{ name: 'serve', run: signal => new Promise(resolve => (signal.onabort = resolve)) }],
+        finishMs: 5000,
+        clock: systemClock,
+        log: createLog({ level: 'info' }),
+        stopPromising: nothing,
+        finishHolds: nothing,
+        handOver: nothing,
+        close: () => new Promise(() => {})
+      })`
+    ])
+    expect(stdout).to.match(/"step":"close".*"msg":"stopped"/s)
   })
 })
