@@ -34,7 +34,7 @@ export const BUDGET: Figures = {
   'sandbox: files': 130,
   'sandbox in Lua: lines': 1899,
   'sandbox in Lua: files': 12,
-  'tests: lines': 46051,
+  'tests: lines': 46046,
   'tests: files': 406,
   'tests in YAML: lines': 6362,
   'tests in YAML: files': 55,

@@ -2,6 +2,7 @@ import { assemble } from '../../agent/start/assemble.ts'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
 import type { Config } from '../../agent/config/config.ts'
 import type { PodFact, ServiceFact } from '../../agent/rules/drain/facts.ts'
+import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { Loop, LoopSettings } from '../../agent/round/loop.ts'
 import type { Holder } from '../../agent/rules/plan/holder.ts'
 import { openPorts } from '../../agent/start/run.ts'
@@ -33,6 +34,9 @@ export interface TestAgent {
   readAt(): number | undefined
   /** The reasons why it is not ready; empty if it is. */
   missing(): readonly string[]
+  /** What the dashboard shows. */
+  state(): Promise<Snapshot>
+  metrics(): Promise<string>
   readonly closed: boolean
   /** Refuses the held hooks and closes everything, as after SIGTERM when the time for held hooks is over; or tells nobody, as after SIGKILL. */
   close(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
@@ -62,6 +66,7 @@ export async function startAgent(
   })
   const { slots, loop, sources } = parts
   const ports = await openPorts(config.serve, parts)
+  const page = (path: string) => fetch(`http://127.0.0.1:${ports.pagePort}${path}`)
   let closed = false
   return {
     port: ports.port,
@@ -77,6 +82,8 @@ export async function startAgent(
     doubts: () => sources.cluster.gateways().flatMap(({ id }) => sources.barrier?.doubt(id) || []),
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),
+    state: async () => (await (await page('/api/state')).json()) as Snapshot,
+    metrics: async () => (await page('/metrics')).text(),
     missing: () => parts.missing().map(({ part, why }) => `${part}: ${why}`),
     get closed() {
       return closed

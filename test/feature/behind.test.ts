@@ -12,10 +12,8 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
   const config = { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
   const test = sideBySide({ gateways: 2, barrier: true, config })
 
-  const state = async ({ agent }: Rig) =>
-    (await (await fetch(`http://127.0.0.1:${agent.port}/api/state`)).json()) as Snapshot
   const metric = async ({ agent }: Rig, name: string) => {
-    const text = await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
+    const text = await agent.metrics()
     return Number(new RegExp(`^${name.replaceAll(/[{}]/g, String.raw`\$&`)} (\\S+)$`, 'm').exec(text)?.[1])
   }
   /** Returns the first snapshot for which `holds` is true. */
@@ -27,7 +25,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
   ) {
     let found: { readonly web: HolderView; readonly all: Snapshot } | undefined
     const isShown = async () => {
-      const all = await state(rig)
+      const all = await rig.agent.state()
       const web = all.holders.find(({ key }) => key === 'upstreams/web')
       if (web && holds(web, all)) found = { web, all }
       return found !== undefined

@@ -7,7 +7,7 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
-import { pair } from '../build/pair.ts'
+import { pair, serving } from '../build/pair.ts'
 import { PORTS, SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -141,9 +141,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     const rig = await start({ gateways: 1 })
     const [gateway] = rig.gateways as [Gateway]
     const only = rig.pod('web-1')
-    await rig.serve(only)
-    rig.upstream('web', [only])
-    await rig.settled()
+    await serving(rig, only)
     await gateway.partition({ barrier: 'refused' })
     rig.end(only)
     await until('it was tried', () => rig.agent.lines.some(({ msg }) => msg === 'barrier cannot be reached'))

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -21,8 +20,7 @@ describe('feature: ghosts', () => {
       nodes: { [live.node]: 1, [reused.node]: 1, '127.9.9.9:80': 1 }
     })
     const shown = async () => {
-      const response = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
-      const { holders } = (await response.json()) as Snapshot
+      const { holders } = await rig.agent.state()
       return holders.find(({ key }) => key === 'upstreams/web')?.ghosts.map(({ node }) => node)
     }
     await until('it is shown', async () => (await shown())?.length === 1)

@@ -115,8 +115,7 @@ describe('feature: one of two agents leads', () => {
   test('the snapshot shows the leader', async start => {
     const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
     const { follower } = await pair(rig)
-    const response = await fetch(`http://127.0.0.1:${follower.port}/api/state`)
-    const { agent } = (await response.json()) as { agent: { leader: object } }
+    const { agent } = await follower.state()
     expect(agent.leader).to.include({
       leads: false,
       holder: holder(rig),

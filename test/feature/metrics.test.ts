@@ -8,8 +8,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 /** A value of `/metrics`; `undefined` if there is no such series. */
 async function value({ agent }: Rig, series: string): Promise<number | undefined> {
-  const text = await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
-  const line = text.split('\n').find(line => line.startsWith(`${series} `))
+  const line = (await agent.metrics()).split('\n').find(line => line.startsWith(`${series} `))
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
 

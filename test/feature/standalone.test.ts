@@ -95,8 +95,7 @@ describe('feature: API-driven standalone', () => {
     await load.stop()
     expect(rig.writes).to.deep.equal([])
     expect(rig.agent.lines.some(line => line['mode'] === 'standalone')).to.equal(true)
-    const state = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
-    const { agent } = (await state.json()) as { agent: { apisix: unknown } }
+    const { agent } = await rig.agent.state()
     expect(agent.apisix).to.deep.equal({ mode: 'standalone' })
   })
 

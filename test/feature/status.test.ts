@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { StatusReport } from '../../agent/doctor/status-report.ts'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import { until } from '../build/apisix.ts'
 import type { TestPod } from '../build/pods.ts'
 import { sideBySide } from '../build/side-by-side.ts'
@@ -62,7 +61,7 @@ describe('feature: apisix-drain status', () => {
     rig.upstream('web', [rig.pod('web-1')])
     await rig.settled()
     const url = `http://127.0.0.1:${rig.agent.port}`
-    const state = async () => (await (await fetch(`${url}/api/state`)).json()) as Snapshot
+    const state = () => rig.agent.state()
     const over = async (pod: TestPod) => (await state()).past.find(({ uid }) => uid === pod.uid)
 
     // A pod whose whole end is seen in one round needs no drain.

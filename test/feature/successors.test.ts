@@ -4,8 +4,8 @@ import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { mapOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
-import type { Snapshot } from '../../agent/report/snapshot/snapshot.ts'
 import type { TestPod } from '../build/pods.ts'
+import { serving } from '../build/pair.ts'
 import type { Rig } from '../build/rig.ts'
 
 /** In these tests no owner lists the new pod, as with an ingress controller that is late or dead. */
@@ -319,10 +319,8 @@ describe('feature: successors', () => {
     const onHost = { ...web('web-1a'), hostNetwork: true }
     const old = rig.pod('web-1', onHost)
     const successor = await served(rig, 'web-2', { ...web('web-2b'), hostNetwork: true })
-    const backend = await rig.serve(old)
     rig.service('web', [old, successor])
-    rig.upstream('web', [old])
-    await rig.settled()
+    const [backend] = await serving(rig, old)
     expect((await rig.drain(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     await backend.close()
     rig.gone(old)
@@ -427,11 +425,9 @@ describe('feature: successors', () => {
     expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
     expect(rig.writes).to.deep.equal([])
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
-    const { holders } = (await (
-      await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
-    ).json()) as Snapshot
+    const { holders } = await rig.agent.state()
     expect(holders.find(({ key }) => key === 'upstreams/web')?.onSuccessors?.nodes).to.deep.equal([next.node])
-    const metrics = await (await fetch(`http://127.0.0.1:${rig.agent.port}/metrics`)).text()
+    const metrics = await rig.agent.metrics()
     const [, age] = /^apisix_drain_succession_oldest_seconds (\S+)$/m.exec(metrics) ?? []
     expect(Number(age)).to.be.within(0.001, (performance.now() - goneAt) / 1000)
   })

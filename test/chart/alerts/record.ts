@@ -30,10 +30,10 @@ async function record(): Promise<Recorded> {
     rig.upstream('web', old)
     await rig.settled('web', old.length)
     await arrived(rig, old.length)
-    const texts = [await read(rig)]
+    const texts = [await rig.agent.metrics()]
     const times = [Date.now()]
     const look = async () => {
-      texts.push(await read(rig))
+      texts.push(await rig.agent.metrics())
       times.push(Date.now())
     }
     const fresh: TestPod[] = []
@@ -61,11 +61,9 @@ async function record(): Promise<Recorded> {
   }
 }
 
-const read = async ({ agent }: Rig) => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
-
 /** Waits until the agent has seen this many arrivals. If it saw a pod before any holder listed the pod, this takes some seconds. */
 async function arrived(rig: Rig, pods: number): Promise<void> {
-  while (arrivalsOf(await read(rig)) < pods) await setTimeout(100)
+  while (arrivalsOf(await rig.agent.metrics()) < pods) await setTimeout(100)
 }
 
 /** Returns how many pods the agent has seen arrive at every gateway. */

@@ -95,6 +95,12 @@ describe('the Barrier API, in the VM', () => {
     expect((await ask(30, ['nobody'])).body).to.deep.include({ entries: [], unknown: ['nobody'] })
   })
 
+  it('refuses bad input, storing nothing', async () => {
+    for (const bad of [entry({ ip: 'localhost' }), entry({ ttl: 3601 })])
+      expect((await put(bad)).status).to.equal(400)
+    expect(apisix.gateway.barrier?.entries.size).to.equal(0)
+  })
+
   it('refuses bodies that are not JSON, other paths and methods, long bodies, and a wrong token', async () => {
     const at = (path: string, method: string, body?: string, token = TOKEN) =>
       send(`${apisix.gateway.urls.barrier}/v1/barrier/${path}`, {
