@@ -127,16 +127,13 @@ export function codeForStatus(api: Api, status: number, body: string): ErrorCode
   return status >= 400 ? `${api}_REFUSED` : `${api}_GARBLED`
 }
 
-/** Whether this HTTP status reports success. */
-export const isSuccess = (status: number): boolean => status >= 200 && status < 300
-
 const codeOf = (error: unknown): ErrorCode | undefined =>
   error instanceof CodedError ? error.code : undefined
 
 /** The object does not exist. A removal counts this as success. */
 export const isGone = (error: unknown): boolean => codeOf(error) === 'ADMIN_GONE'
 
-/** Inside APISIX, another writer wrote between read and write, so nothing was written. Retry at once, with jitter. */
+/** Inside APISIX, another writer wrote between read and write, so nothing was written. */
 export const isConflict = (error: unknown): boolean => codeOf(error) === 'ADMIN_CONFLICT'
 
 /** The agent's credentials are refused: a retry changes nothing. */
@@ -153,12 +150,6 @@ export const isUnsupported = (error: unknown): boolean =>
 
 /** APISIX refused the request (400): the agent's copy of the object is wrong, so it reads the object again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'
-
-/** The failure may end by itself, so the caller retries after a pause. A failed write may have been applied: read the object back. */
-export function isTransient(error: unknown): boolean {
-  const code = codeOf(error)
-  return code !== undefined && /_(UNREACHABLE|TIMEOUT|UNAVAILABLE|GARBLED|PRECONDITION|FULL)$/.test(code)
-}
 
 /** Nothing listens at that port: the machine refused the connection. */
 export const isConnectionRefused = (error: unknown): boolean =>

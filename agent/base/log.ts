@@ -5,17 +5,13 @@ import type { Clock } from './clock.ts'
 
 export type Log = Logger
 
-interface LogSettings {
-  readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
-}
-
 /**
  * The log of the whole agent: one JSON object per line on stdout.
  * Each part has a child: `log.child({ part: 'watch' })`. Messages are constant; the facts are in the keys.
  */
-export function createLog(config: LogSettings, destination?: DestinationStream): Log {
+export function createLog({ level }: { readonly level: string }, destination?: DestinationStream): Log {
   const options = {
-    level: config.level,
+    level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: {
@@ -25,9 +21,8 @@ export function createLog(config: LogSettings, destination?: DestinationStream):
     },
     serializers: { err: describeError }
   }
-  const standard = () =>
-    createLogStream(lines => log.warn({ lines }, 'lines of the log could not be written'))
-  const log = pino(options, destination ?? standard())
+  const dropped = (lines: number) => log.warn({ lines }, 'lines of the log could not be written')
+  const log: Log = pino(options, destination ?? createLogStream(dropped))
   return log
 }
 

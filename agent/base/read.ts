@@ -24,6 +24,15 @@ export function fieldsOf<T extends object = Fields>(value: unknown): FieldsOf<T>
   return (isRecord(value) ? value : NO_FIELDS) as FieldsOf<T>
 }
 
+/** What `read` makes of a text from outside; `undefined` if the text is not JSON, or too long. */
+export function jsonOr<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
 /** The value if it is a list, else an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []

@@ -1,6 +1,7 @@
 /** Merges the plugin into the values of the official APISIX chart. Pure. A value that is in the way is reported as a conflict. */
 
 import { isDeepStrictEqual } from 'node:util'
+import { fieldsOf, listOf, type Fields } from '../base/read.ts'
 export const PORT = 9092
 /** The schemes of a listener. */
 export const LISTENS = ['https', 'http'] as const
@@ -8,10 +9,8 @@ export type Listen = (typeof LISTENS)[number]
 /** The folder at which the Secret with the certificate is mounted. */
 export const TLS_PATH = '/opt/apisix-drain-tls'
 
-type Tree = Readonly<Record<string, unknown>>
-
 interface Merged {
-  readonly values: Tree
+  readonly values: Fields
   /** The parts that cannot be merged, each with its key and the needed change; empty if there are none. */
   readonly conflicts: readonly string[]
 }
@@ -58,26 +57,26 @@ const TLS_MOUNT = { name: TLS, mountPath: TLS_PATH, readOnly: true }
  * @param own the values of the release, as `helm get values -o yaml` prints them
  */
 export function mergePluginValues(
-  own: Tree,
+  own: Fields,
   { agent, allow, version, listen, tlsSecret }: MergeOptions
 ): Merged {
   const hasTLS = listen !== 'http'
   const configMap = `${LUA}-${version}`
   const conflicts = [...notOfChart(own), ...portsTaken(own)]
-  const apisix = treeOf(own['apisix'])
-  const nginx = treeOf(apisix['nginx'])
-  const snippets = treeOf(nginx['configurationSnippet'])
-  const attributes = treeOf(apisix['pluginAttrs'])
-  const ours = treeOf(attributes['apisix-drain'])
-  const admin = treeOf(apisix['admin'])
+  const apisix = fieldsOf(own['apisix'])
+  const nginx = fieldsOf(apisix['nginx'])
+  const snippets = fieldsOf(nginx['configurationSnippet'])
+  const attributes = fieldsOf(apisix['pluginAttrs'])
+  const ours = fieldsOf(attributes['apisix-drain'])
+  const admin = fieldsOf(apisix['admin'])
 
-  const moduleHook = treeOf(apisix['luaModuleHook'])
+  const moduleHook = fieldsOf(apisix['luaModuleHook'])
   if (moduleHook['enabled'] === true && moduleHook['hookPoint'] !== HOOK_POINT)
     conflicts.push(`apisix.luaModuleHook: APISIX loads one module hook: ${OWN_HOOK}`)
-  const added = <T extends Tree>(path: string, items: readonly T[], key: keyof T & string) => {
+  const added = <T extends Fields>(path: string, items: readonly T[], key: keyof T & string) => {
     const known = listOf(own[path]).map(item => (isOlder(item) ? volumes(configMap)[0] : item))
     const missing = items.filter(item => {
-      const same = known.find(one => treeOf(one)[key] === item[key])
+      const same = known.find(one => fieldsOf(one)[key] === item[key])
       if (same !== undefined && !isDeepStrictEqual(same, item))
         conflicts.push(
           `${path}: an item with ${key} ${String(item[key])} is there and differs from the plugin's: rename yours, or remove it if it is of an older release of the plugin`
@@ -88,11 +87,11 @@ export function mergePluginValues(
   }
   // Existing dictionaries keep their size. For L4 they are where both subsystems see them, and only there (docs/long-lived.md#l4).
   const dicts = listOf(nginx['customLuaSharedDicts'])
-  const isOurs = (dict: unknown) => DICTS.some(({ name }) => name === treeOf(dict)['name'])
+  const isOurs = (dict: unknown) => DICTS.some(({ name }) => name === fieldsOf(dict)['name'])
   const isForL4 = /[ "]apisix-drain[ "]/.test(JSON.stringify(nginx['metaLuaSharedDicts'] ?? ''))
   const shared = isForL4
     ? dicts.filter(dict => !isOurs(dict))
-    : [...dicts, ...DICTS.filter(({ name }) => !dicts.some(dict => treeOf(dict)['name'] === name))]
+    : [...dicts, ...DICTS.filter(({ name }) => !dicts.some(dict => fieldsOf(dict)['name'] === name))]
   const httpEnd = snippets['httpEnd']
   const server = withServer(
     typeof httpEnd === 'string' ? httpEnd : '',
@@ -132,8 +131,8 @@ export function mergePluginValues(
         admin: {
           ...admin,
           allow: {
-            ...treeOf(admin['allow']),
-            ipList: allowed(treeOf(admin['allow'])['ipList'], allow)
+            ...fieldsOf(admin['allow']),
+            ipList: allowed(fieldsOf(admin['allow'])['ipList'], allow)
           }
         }
       })
@@ -152,15 +151,15 @@ export function mergePluginValues(
 const OLD = ['gateway', 'admin', 'nginx', 'pluginAttrs', 'luaModuleHook', 'configurationSnippet', 'discovery']
 
 /** Why the chart would not read these values as they are meant, or would not find the plugin in them. */
-function notOfChart(own: Tree): string[] {
-  const apisix = treeOf(own['apisix'])
+function notOfChart(own: Fields): string[] {
+  const apisix = fieldsOf(own['apisix'])
   if (typeof own['kind'] === 'string' && own['apiVersion'] !== undefined)
     return [`kind: is ${own['kind']}: give only the values inside of it, or the output of helm get values`]
   if (kindOf(apisix['apisix']) === 'mapping')
     return [
       'apisix.apisix: these are values of a chart around the official one: give what is below apisix only'
     ]
-  if (treeOf(apisix['fullCustomConfig'])['enabled'] === true)
+  if (fieldsOf(apisix['fullCustomConfig'])['enabled'] === true)
     return [
       'apisix.fullCustomConfig: the chart then renders no other value: add the plugin to it by hand (plugin-config/README.md)'
     ]
@@ -183,8 +182,8 @@ const kindOf = (value: unknown) =>
 function wrongKinds(merged: unknown, own: unknown, path: readonly string[] = []): string[] {
   if (merged === own || own === undefined || own === null || kindOf(merged) === 'value') return []
   if (kindOf(merged) !== kindOf(own)) return [`${path.join('.')}: is no ${kindOf(merged)}: correct it first`]
-  return Object.entries(treeOf(merged)).flatMap(([key, value]) =>
-    wrongKinds(value, treeOf(own)[key], [...path, key])
+  return Object.entries(fieldsOf(merged)).flatMap(([key, value]) =>
+    wrongKinds(value, fieldsOf(own)[key], [...path, key])
   )
 }
 
@@ -195,12 +194,12 @@ const LISTENS_AT = /^(?:.*[pP]ort|addr|tcp|listen)$/
 const NOT_OF_PODS = /^(?:service|node|host|target)Port$/
 
 /** Where another part of the pod uses the plugin's port: nginx or the other container would not start. */
-function portsTaken(own: Tree): string[] {
+function portsTaken(own: Fields): string[] {
   const taken: string[] = []
   const walk = (value: unknown, path: readonly string[], key: string): void => {
     if (Array.isArray(value)) for (const [i, item] of value.entries()) walk(item, [...path, String(i)], key)
     else if (typeof value === 'object' && value !== null) {
-      if (treeOf(value)['enabled'] === false) return
+      if (fieldsOf(value)['enabled'] === false) return
       for (const [name, inner] of Object.entries(value))
         if (!ELSEWHERE.has(name)) walk(inner, [...path, name], name)
     } else if (
@@ -218,8 +217,8 @@ function portsTaken(own: Tree): string[] {
 
 /** Whether this is the plugin's volume, perhaps of another version. */
 const isOlder = (item: unknown): boolean => {
-  const { name, configMap } = treeOf(item)
-  const used = treeOf(configMap)['name']
+  const { name, configMap } = fieldsOf(item)
+  const used = fieldsOf(configMap)['name']
   return name === LUA && typeof used === 'string' && (used === LUA || used.startsWith(`${LUA}-`))
 }
 
@@ -229,11 +228,6 @@ const allowed = (value: unknown, more: readonly string[]): readonly unknown[] =>
   const known = Array.isArray(value) ? value : DEFAULT_ALLOWED
   return [...known, ...more.filter(network => !known.includes(network))]
 }
-
-const treeOf = (value: unknown): Tree =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : {}
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 const tls = `
   ssl_certificate ${TLS_PATH}/tls.crt;

@@ -65,7 +65,7 @@ const NOTHING: Plan = { changes: [], kept: [] }
  * difference.
  */
 export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions) {
-  const { cluster, inventory, writer, probe, gateways, leader } = sources
+  const { cluster, inventory, writer, probe, gateways } = sources
   const world = worldFrom(sources, settings.podRanges)
   const statuses = createStatuses()
   const ownership = createAddressOwnership(settings.someNamespacesOnly, () => cluster.serverBehindMs())
@@ -113,7 +113,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   const ends = [
     gateways.onChange(() => schedule.wake()),
-    ...[cluster, inventory, writer, leader].map(part => part.onChange(wake))
+    ...[cluster, inventory, writer].map(part => part.onChange(wake))
   ]
 
   function round(now: Millis): void {

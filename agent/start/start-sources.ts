@@ -28,9 +28,6 @@ import { createSync, type Sync } from '../upkeep/sync.ts'
 import { serviceName } from '../rules/members/members.ts'
 import type { Millis } from '../rules/drain/facts.ts'
 
-/** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */
-export const GATHER_MS = 25
-
 interface SourceOptions {
   readonly config: Config
   readonly clock: Clock
@@ -128,7 +125,6 @@ export function startSources(options: SourceOptions): StartedSources {
     log: part('sync')
   })
   const writer = createWriter({
-    gatherMs: apisix.barrier ? GATHER_MS : 0,
     admin,
     inventory,
     clock,

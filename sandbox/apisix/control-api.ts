@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 import { byWorker, serveApi, type Api, type Ask } from './api-server.ts'
 import { controlView, type ControlKind } from './control-view.ts'
-import type { Discovery } from './discovery.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import { readNodes } from './nodes.ts'
 import type { Item } from './store.ts'
@@ -16,8 +15,6 @@ interface ControlApiOptions {
   readonly accept: (socket: Socket) => ShownWorker
   /** Answers as in API-driven standalone mode (test/recordings/control-api-standalone.json). */
   readonly standalone?: boolean
-  /** Set if `discovery.kubernetes` is configured. */
-  readonly discovery?: Discovery | undefined
 }
 
 /** The part of a worker that the Control API reads. */
@@ -35,7 +32,7 @@ export const serveControlApi = (options: ControlApiOptions): Promise<Api> =>
   })
 
 function answerControl(worker: ShownWorker, ask: Ask, options: ControlApiOptions): Answer {
-  const { standalone = false, discovery } = options
+  const { standalone = false } = options
   if (ask.method !== 'GET') return nginxPage(404)
   const [root, version, what = '', id, id2, ...more] = ask.path.split('/')
   if (root !== '' || version !== 'v1' || more.length > 0) return nginxPage(404)
@@ -50,8 +47,6 @@ function answerControl(worker: ShownWorker, ask: Ask, options: ControlApiOptions
       return id === undefined || id2 !== undefined ? nginxPage(404) : one(worker, what, id, standalone)
     case 'healthcheck':
       return id === undefined ? json(200, luaList(allChecks(worker))) : oneCheck(worker, id, id2)
-    case 'discovery':
-      return id === 'kubernetes' && id2 === 'dump' && discovery ? json(200, discovery.dump()) : nginxPage(404)
     default:
       return nginxPage(404)
   }

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from './json.ts'
+import type { JsonObject } from './json.ts'
 
 /** The nodes of one Service, by the name of the port. */
 export type DiscoveredPorts = Readonly<Record<string, readonly JsonObject[]>>
@@ -16,8 +16,6 @@ export interface Discovery {
   has(type: string): boolean
   /** `service` as in an upstream's `service_name`; for `kubernetes`, `namespace/name:port`. The same array until the nodes change. */
   nodes(type: string, service: string): readonly JsonObject[]
-  /** The answer of `GET /v1/discovery/kubernetes/dump` with one cluster: the values are JSON in a string. */
-  dump(): JsonObject
 }
 
 const NONE: readonly JsonObject[] = []
@@ -33,10 +31,6 @@ export function createDiscovery(): Discovery {
       if (type !== 'kubernetes') return registered.get(`${type} ${name}`) ?? NONE
       const end = name.lastIndexOf(':')
       return services.get(name.slice(0, end))?.[name.slice(end + 1)] ?? NONE
-    },
-    dump() {
-      const endpoints: Json[] = [...services].map(([name, ports]) => ({ name, value: JSON.stringify(ports) }))
-      return { config: { default_weight: 50 }, endpoints: [{ endpoints }] }
     }
   }
 }

@@ -166,8 +166,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       host,
       port: options.controlPort,
       accept,
-      standalone: options.standalone ?? false,
-      discovery: options.discovery
+      standalone: options.standalone ?? false
     })
     opened.push(control)
     const admin =

@@ -1,8 +1,6 @@
 import { expect } from 'chai'
-import { systemClock, type Clock } from '../../agent/base/clock.ts'
 import type { Millis, PodUid } from '../../agent/rules/drain/facts.ts'
 import { SEAL_BEFORE_MS } from '../../agent/round/entries/seal-decision.ts'
-import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import { pair, serving } from '../build/pair.ts'
@@ -170,25 +168,6 @@ describe('feature: the barrier', () => {
     backend.release()
     expect((await hook).body).to.include({ evidence: 'barrier' })
     expect((await slow).status).to.equal(200)
-  })
-
-  test('a removal waits a moment for other ending nodes, and no hook waits for that', async start => {
-    // The test decides when the moment is over.
-    const over = Promise.withResolvers<void>()
-    const sleep: Clock['sleep'] = (ms, signal) =>
-      ms === GATHER_MS ? over.promise : systemClock.sleep(ms, signal)
-    const rig = await start({ clock: () => ({ ...systemClock, sleep }) })
-    const ends = [rig.pod('web-1'), rig.pod('web-2')]
-    const stays = rig.pod('web-3')
-    rig.upstream('web', [...ends, stays])
-    await rig.settled()
-    for (const pod of ends) {
-      expect((await rig.drain(pod)).body).to.include({ result: 'drained', evidence: 'barrier' })
-    }
-    expect(rig.writes).to.deep.equal([])
-    over.resolve()
-    await until('both are out', () => rig.nodes('upstreams/web').join() === stays.node)
-    expect(rig.writes).to.have.length(1)
   })
 
   test('websockets do not hold the hook, and the answer counts those that are left (P20)', async start => {

@@ -5,7 +5,16 @@ import { isOtherWire, meaningOf, isDenied } from '../../base/errors.ts'
 import type { GatewayFact } from '../../rules/drain/facts.ts'
 import { COVER_L4 } from '../../rules/proof/proof.ts'
 import { isOver } from '../../rules/drain/eligible.ts'
-import { fail, ok, warn, type ClusterLists, type Check, type Finding, wordsOf } from './cluster-lists.ts'
+import {
+  fail,
+  ok,
+  warn,
+  type ClusterLists,
+  type Check,
+  type Finding,
+  namesOf,
+  wordsOf
+} from './cluster-lists.ts'
 import type { AdminApi } from '../../gateway/apisix/admin-api.ts'
 
 export interface GatewayCalls {
@@ -31,9 +40,6 @@ interface Outcome {
   readonly says: string
   readonly change: string
 }
-
-/** One finding names at most this many gateways. */
-const NAMED = 5
 
 /** Checks that gateways exist, and that what is configured works in each: a gateway that is not Ready or ends is only a warning. */
 export function checkGateways(calls: GatewayCalls, { apisix }: Pick<Config, 'apisix'>): Check {
@@ -176,11 +182,6 @@ function together(each: readonly Awaited<ReturnType<typeof labelled>>[]): Findin
     return [{ name, level, what: `${namesOf(same.map(({ gateway }) => gateway))}: ${says}`, change }]
   })
 }
-
-const namesOf = (names: readonly string[]): string =>
-  names.length > NAMED
-    ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`
-    : names.join(', ')
 
 const NAME = 'admin-api'
 

@@ -9,7 +9,7 @@ import type {
   V1Pod,
   V1PodSpec
 } from '@kubernetes/client-node'
-import { parseDuration, formatDuration } from '../../rules/drain/annotations.ts'
+import { parseDuration } from '../../rules/drain/annotations.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../../base/read.ts'
 import { isIP } from 'node:net'
 import type { PodFact, ServiceFact } from '../../rules/drain/facts.ts'
@@ -17,8 +17,6 @@ import type { PodFact, ServiceFact } from '../../rules/drain/facts.ts'
 /** The hook that a pod's spec describes. */
 export interface HookSpec {
   readonly container: string
-  /** The longest time of the hook in ms: `timeout`, curl's `-m`, wget's `-T` or `?timeout=`, plus the sleeps; or the helper's budget. */
-  readonly longestMs: number | undefined
   /** The sleep that the hook replaces and that stays its least time, in ms. */
   readonly atLeastMs: number | undefined
   /** Whether the call identifies its pod by name. A call without it may be refused (docs/decisions/0022). */
@@ -39,11 +37,9 @@ interface HookTarget {
   readonly port: number
 }
 
-/** The defaults of the helper (docs/hooks.md). The budget includes the fallback. */
+/** The defaults of the helper (docs/hooks.md). */
 const HELPER = {
   name: 'apisix-drain-hook',
-  budgetMs: 24_000,
-  budgetVariable: 'APISIX_DRAIN_BUDGET',
   leastVariable: 'APISIX_DRAIN_AT_LEAST',
   urlVariable: 'APISIX_DRAIN_URL',
   url: 'http://apisix-drain.apisix:8080'
@@ -95,8 +91,7 @@ type Rest = Omit<HookSpec, 'container' | 'isHttpGet'>
 function getHook(path: string, { host, port }: { readonly host: unknown; readonly port: unknown }): Rest {
   const number = portOf(port)
   return {
-    longestMs: timeOfQuery('timeout', path),
-    atLeastMs: timeOfQuery('atLeast', path),
+    atLeastMs: atLeastOf(path),
     named: isNamed(path),
     followsProxy: false,
     target: number === undefined ? undefined : { host: textOf(host) ?? '', port: number },
@@ -109,11 +104,8 @@ function helperHook(command: readonly string[], env: readonly unknown[]): Rest {
   const variable = (wanted: string) => env.map(fieldsOf<V1EnvVar>).find(({ name }) => name === wanted)
   const urlVariable = variable(HELPER.urlVariable)
   const url = optionOf(command, 'url') ?? (urlVariable ? textOf(urlVariable.value) : HELPER.url)
-  const budget = optionOf(command, 'budget') ?? textOf(variable(HELPER.budgetVariable)?.value)
   const least = optionOf(command, 'at-least') ?? textOf(variable(HELPER.leastVariable)?.value)
-  const budgetMs = parseDuration(budget ?? '') ?? HELPER.budgetMs
   return {
-    longestMs: budgetMs,
     atLeastMs: parseDuration(least ?? ''),
     named: true,
     followsProxy: false,
@@ -128,15 +120,8 @@ function shellHook(text: string): Rest {
   const at = words.findIndex(word => word.includes(PATH))
   const call = commandAround(words, at)
   const usesCurl = call.some(word => word.split('/').at(-1) === 'curl')
-  const limitMs = timeoutMs(words)
-  const waits = [limitMs, maxTimeOf(call, usesCurl ? 'm' : 'T'), timeOfQuery('timeout', text)].filter(
-    wait => wait !== undefined
-  )
-  const sleepMs = sleepsMs(words, limitMs !== undefined)
-  const callMs = waits.length === 0 ? 0 : Math.min(...waits)
   return {
-    longestMs: callMs + sleepMs || undefined,
-    atLeastMs: timeOfQuery('atLeast', text),
+    atLeastMs: atLeastOf(text),
     named: isNamed(text),
     followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b|\s-Y ?off\b/i.test(text),
     target: targetOf(words[at] ?? ''),
@@ -152,17 +137,8 @@ const CONDITIONS: ReadonlySet<string> = new Set(['if', 'while', 'until', 'trap']
 
 const isNamed = (text: string): boolean => /\bpod=/i.test(text)
 
-const timeOfQuery = (name: string, text: string): number | undefined =>
-  parseDuration(new RegExp(`[?&]${name}=([0-9.a-z]{1,20})`).exec(text)?.[1] ?? '')
-
-/** The limit in ms of curl (`-m 25`, `-m25`, `-fsSm 25`, `--max-time 25`) or wget (`-T 25`, `--timeout=25`). */
-function maxTimeOf(call: readonly string[], letter: 'm' | 'T'): number | undefined {
-  for (const [i, word] of call.entries()) {
-    const [found, last, digits] = /^-[a-zA-Z]*([mT])(\d[\d.]{0,9})?$/.exec(word) ?? []
-    if (found !== undefined && last === letter) return secondsOf(digits ?? call[i + 1])
-  }
-  return secondsOf(optionOf(call, letter === 'm' ? 'max-time' : 'timeout'))
-}
+const atLeastOf = (text: string): number | undefined =>
+  parseDuration(/[?&]atLeast=([0-9.a-z]{1,20})/.exec(text)?.[1] ?? '')
 
 function targetOf(url: string): HookTarget | undefined {
   const { hostname = '', port = '', protocol = '' } = (url.startsWith('http') && URL.parse(url)) || {}
@@ -199,48 +175,14 @@ function optionOf(words: readonly string[], name: string): string | undefined {
   return undefined
 }
 
-/** The limit that the program `timeout` sets, in ms; `undefined` if the text has no `timeout`, or its limit is a variable. */
-function timeoutMs(words: readonly string[]): number | undefined {
-  let at = words.findIndex(word => word === 'timeout' || word.endsWith('/timeout'))
-  if (at < 0) return undefined
-  at += 1
-  while (words[at]?.startsWith('-')) at += words[at] === '-k' || words[at] === '-s' ? 2 : 1
-  return secondsOf(words[at])
-}
-
-/**
- * All sleeps that do not run in the background, in ms.
- *
- * @param last only the last one counts: others may be inside of `timeout`
- */
-function sleepsMs(words: readonly string[], last: boolean): number {
-  const all = words.flatMap((word, i) =>
-    word === 'sleep' && words[i + 2] !== '&' ? [secondsOf(words[i + 1]) ?? 0] : []
-  )
-  return last ? (all.at(-1) ?? 0) : all.reduce((sum, ms) => sum + ms, 0)
-}
-
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** `20`, `2.5` or `20s` in ms. */
-function secondsOf(word: string | undefined): number | undefined {
-  const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,9})?)([smhd])?$/.exec(word ?? '') ?? []
-  return number === undefined ? undefined : Number(number) * (UNITS[unit] ?? 1000)
-}
-
 /** Finds a Service. `none`: it does not exist; `undefined`: Services of that namespace are not read. */
 export type FindService = (namespace: string, name: string) => ServiceFact | 'none' | undefined
 
 /** The mistakes in one hook, each with a remedy; empty if there are none. */
 export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindService): readonly string[] {
-  const { container, longestMs, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
+  const { container, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
   const its = `the hook of container ${container}`
   const problems = [targetProblem(hook, pod, findService)]
-  if (longestMs !== undefined && longestMs > pod.graceMs) {
-    problems.push(
-      `${its} may take ${formatDuration(longestMs)} with its sleeps, longer than terminationGracePeriodSeconds (${formatDuration(pod.graceMs)}): raise the grace or lower the hook's -m`
-    )
-  }
   if (pod.hostNetwork && !isHttpGet) {
     problems.push(
       `${its} comes from its host's address (hostNetwork), so only a deletion of the pod is drained: give the pod a network of its own`

@@ -6,6 +6,7 @@ import type { ServiceStore } from '../../kubernetes/facts/service-store.ts'
 import {
   ok,
   warn,
+  namesOf,
   wordsOf,
   type Check,
   type Finding,
@@ -21,9 +22,6 @@ interface PodBudget {
   /** The longest wait for the weakest evidence that counts. */
   readonly needMs: number
 }
-
-/** One finding names at most this many workloads. */
-const NAMED = 5
 
 /**
  * Checks that every pod with the agent's hook has a long enough grace and a correct hook, and that every pod that APISIX lists has a
@@ -124,11 +122,9 @@ function withoutHook({ store, hooked }: SurveyedPods, hosts: readonly string[]):
 
 function tellWorkloads(pods: readonly PodFact[]): string {
   const owners = Map.groupBy(pods, ({ namespace, owner, name }) => `${namespace}/${owner ?? name}`)
-  const named = [...owners].map(
-    ([owner, { length }]) => `${owner} (${length} ${length === 1 ? 'pod' : 'pods'})`
+  return namesOf(
+    [...owners].map(([owner, { length }]) => `${owner} (${length} ${length === 1 ? 'pod' : 'pods'})`)
   )
-  const more = named.length > NAMED ? ` and ${named.length - NAMED} more` : ''
-  return `${named.slice(0, NAMED).join(', ')}${more}`
 }
 
 const finder =

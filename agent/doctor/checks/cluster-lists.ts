@@ -106,5 +106,11 @@ export const fail = (name: string, what: string, change: string): Finding => ({
   change
 })
 
+/** One finding names at most this many. */
+const NAMED = 5
+
+export const namesOf = (names: readonly string[]): string =>
+  names.slice(0, NAMED).join(', ') + (names.length > NAMED ? ` and ${names.length - NAMED} more` : '')
+
 /** An error's message, for a finding. */
 export const wordsOf = (err: unknown): string => (err instanceof Error ? err.message : String(err))

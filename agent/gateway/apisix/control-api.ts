@@ -1,71 +1,15 @@
 import { z } from 'zod'
-import { setImmediate } from 'node:timers/promises'
-import { readJson, isRecord } from '../../base/read.ts'
 import { type NodeKey, nodeKey, type Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey } from '../../rules/plan/holder.ts'
-import { holdersOf, readNodes } from './holders.ts'
+import { holdersOf } from './holders.ts'
 import { checked, listOf, reply, toObject } from './admin-api.ts'
 import { createHttp } from './http.ts'
-
-const listed = z.looseObject({ name: z.string(), value: z.string() })
-
-/**
- * `GET /v1/discovery/kubernetes/dump` (apisix/discovery/kubernetes/init.lua, dump_data): for each cluster, the nodes of every
- * Service by port name, as JSON in a string. `id` is present if several clusters are configured.
- */
-const dump = z.looseObject({
-  endpoints: listOf(z.looseObject({ id: z.string().optional(), endpoints: listOf(listed) }))
-})
-
-/** The nodes that a gateway has discovered. */
-interface Discovered {
-  /** The nodes behind a holder's `service_name`; `undefined` if the dump does not have them. */
-  nodes(holder: Holder): readonly NodeKey[] | undefined
-}
-
-/** @returns `undefined` if this is not a dump */
-export function readDump(body: unknown): Discovered | undefined {
-  const parsed = dump.safeParse(body)
-  if (!parsed.success) return undefined
-  const services = new Map(
-    parsed.data.endpoints.flatMap(({ id, endpoints }) =>
-      endpoints.map(({ name, value }) => [id === undefined ? name : `${id}/${name}`, value] as const)
-    )
-  )
-  const read = new Map<string, unknown>()
-  return {
-    nodes(holder) {
-      const name = holder.discovery?.service ?? ''
-      const end = name.lastIndexOf(':')
-      const service = name.slice(0, end)
-      const value = services.get(service)
-      // An older APISIX with one cluster dumps nothing. That does not mean that a Service has no nodes.
-      if (value === undefined) return undefined
-      if (!read.has(service)) read.set(service, tryJson(value))
-      const ports = read.get(service)
-      // The dump leaves out a port without ready addresses.
-      return isRecord(ports)
-        ? readNodes(ports[name.slice(end + 1)] ?? [])?.nodes.map(({ key }) => key)
-        : undefined
-    }
-  }
-}
-
-function tryJson(text: string): unknown {
-  try {
-    return readJson(text)
-  } catch {
-    return undefined
-  }
-}
 
 /** The result of one read of one gateway's Control API. */
 export interface Sighting {
   readonly beganAt: Millis
-  /** Every holder the gateway knows, with the nodes it lists. */
+  /** Every holder the gateway knows, with the nodes it lists. Discovered nodes are in no list. */
   readonly holders: ReadonlyMap<HolderKey, readonly NodeKey[]>
-  /** Holders whose discovered nodes the gateway does not show, each with the reason. Their nodes are unknown. Absent: no such holder. */
-  readonly hidden?: ReadonlyMap<HolderKey, string>
 }
 
 export interface ControlOptions {
@@ -96,39 +40,12 @@ export function createControlReader(options: ControlOptions): ReadGateway {
     const found = await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal, each })
     return checked(listOf(z.array(z.custom<Holder>())), found, `GET ${url}`, garbled).flat()
   }
-  /** The discovery dump; `undefined` if it cannot be read (an older APISIX, no discovery). Then holders that depend on it are hidden. */
-  const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
-    const url = `http://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
-    try {
-      return readDump(await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal }))
-    } catch {
-      return undefined
-    }
-  }
   return async (host, signal) => {
     const beganAt = options.now()
     const holders = (await Promise.all(OBSERVED.map(resource => read(host, resource, signal)))).flat()
-    const shown = new Map<HolderKey, readonly NodeKey[]>()
-    const hidden = new Map<HolderKey, string>()
-    const found = holders.some(isFound) ? await discovered(host, signal) : undefined
-    for (const holder of holders) {
-      // The text of each Service is read by itself.
-      if (found && isFound(holder)) await setImmediate()
-      const nodes = isFound(holder) ? found?.nodes(holder) : holder.nodes.map(({ key }) => key)
-      if (nodes) shown.set(holder.key, nodes)
-      else hidden.set(holder.key, `its discovery dump does not show ${holder.discovery?.service ?? ''}`)
-    }
-    return { beganAt, holders: shown, hidden }
+    return { beganAt, holders: new Map(holders.map(({ key, nodes }) => [key, nodes.map(node => node.key)])) }
   }
 }
 
-/** Whether the Control API shows the nodes of this holder. It shows only upstreams, services and routes, and only Kubernetes discovery. */
-export function observable(holder: Holder): boolean {
-  return (
-    (holder.discovery === undefined || isFound(holder)) &&
-    OBSERVED.some(resource => resource === holder.resource)
-  )
-}
-
-/** Whether the gateway discovers the nodes itself, and shows them in its dump. */
-const isFound = ({ discovery }: Holder): boolean => discovery?.type === 'kubernetes'
+/** Whether the Control API shows the nodes of this holder. */
+export const observable = ({ resource }: Holder): boolean => OBSERVED.some(one => one === resource)

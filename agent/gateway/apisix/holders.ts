@@ -69,7 +69,7 @@ function found(object: AdminObject, key: string, path: Path, upstream: unknown):
       nodes: discovery ? [] : (nodes?.nodes ?? []),
       discovery,
       ...((resource === 'stream_routes' || L4.has(text(upstream.scheme) ?? '')) && { l4: true }),
-      owner: ownershipOf({ labels, name, id, resource }, NONE).owner,
+      owner: ownerOf({ labels, name, id, resource }, NONE),
       ...(namespace !== undefined && { namespace }),
       labels,
       name,
@@ -83,31 +83,21 @@ const text = (value: unknown): string | undefined => (typeof value === 'string' 
 const strings = (value: unknown): Record<string, string> =>
   isRecord(value) ? Object.fromEntries(Object.entries(value as Values).map(([k, v]) => [k, String(v)])) : {}
 
-/** The other writer of a holder, and the evidence for it, for the log and the operator. */
-interface Ownership {
-  readonly owner: Owner
-  readonly evidence: string
-}
-
 /**
  * The other writer of a holder. Controller 2.x puts the labels `manager-by` (its spelling) and `k8s/…` on services and routes; its
  * part ADC puts a label of its own on other upstreams. The upstream of a service has only a label that controller 1.8 writes too. But
  * it has the id of its service, so the service decides (`ofSecond`: the ids of services that controller 2.x wrote).
  */
-export function ownershipOf(
+export function ownerOf(
   { labels, name, id, resource }: Pick<Holder, 'labels' | 'name' | 'id' | 'resource'>,
   ofSecond: ReadonlySet<string>
-): Ownership {
-  const second = Object.keys(labels).find(isSecondLabel)
-  if (second !== undefined) return { owner: 'ingress-controller-2', evidence: `its label ${second}` }
-  if (resource === 'upstreams' && ofSecond.has(id))
-    return { owner: 'ingress-controller-2', evidence: `the service of the same id ${id} is the controller's` }
-  if (labels['managed-by'] === 'apisix-ingress-controller')
-    return { owner: 'ingress-controller-1', evidence: 'its label managed-by' }
+): Owner {
+  const isOfSecond = resource === 'upstreams' && ofSecond.has(id)
+  if (isOfSecond || Object.keys(labels).some(isSecondLabel)) return 'ingress-controller-2'
   // Labels can be removed; the id of controller 1.8 is derived from the name (pkg/id/idgen.go:26).
-  if (resource === 'upstreams' && name !== undefined && id === crc32(name).toString(16))
-    return { owner: 'ingress-controller-1', evidence: `its id ${id}, which is made from its name` }
-  return { owner: 'unknown', evidence: 'it has no label of an ingress controller' }
+  const hasItsId = resource === 'upstreams' && name !== undefined && id === crc32(name).toString(16)
+  const isOfFirst = hasItsId || labels['managed-by'] === 'apisix-ingress-controller'
+  return isOfFirst ? 'ingress-controller-1' : 'unknown'
 }
 
 /**
@@ -123,18 +113,6 @@ export function namespaceOf({ id, value }: Pick<AdminObject, 'id' | 'value'>): s
   }
   if (!isRecord(labels) || labels['manager-by'] !== 'apisix-ingress-controller') return undefined
   return typeof labels['k8s/namespace'] === 'string' ? labels['k8s/namespace'] : undefined
-}
-
-const NAMES: Readonly<Record<Owner, string>> = {
-  'ingress-controller-1': 'ingress controller 1.x',
-  'ingress-controller-2': 'ingress controller 2.x',
-  unknown: 'an unknown writer'
-}
-
-/** The writer of this holder, in words, with the evidence: `ingress controller 1.x (its label managed-by)`. */
-export function writerOf(holder: Holder): string {
-  const own = new Set(holder.owner === 'ingress-controller-2' ? [holder.id] : [])
-  return `${NAMES[holder.owner]} (${ownershipOf(holder, own).evidence})`
 }
 
 /** The ids of the services that controller 2.x wrote. */

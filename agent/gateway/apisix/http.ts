@@ -1,8 +1,8 @@
 import https from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
 import http from 'node:http'
-import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../../base/errors.ts'
-import { createJsonReader, readJson, TooLong, isRecord } from '../../base/read.ts'
+import { CodedError, codeForStatus, type Api, type ErrorCode } from '../../base/errors.ts'
+import { createJsonReader, jsonOr, readJson, TooLong, isRecord } from '../../base/read.ts'
 import { networkMeaning, type Route } from '../../config/config.ts'
 
 export interface TlsOptions {
@@ -178,7 +178,7 @@ export function createHttp({ api, failed, ...options }: HttpOptions) {
      */
     async json(call: Call): Promise<unknown> {
       const reader = createJsonReader({ each: call.each })
-      const isFine = (status: number) => isSuccess(status) || status === call.alsoFine
+      const isFine = (status: number) => (status >= 200 && status < 300) || status === call.alsoFine
       try {
         const { status, data } = await exchange
           .ask(call, status => (isFine(status) ? reader : undefined))
@@ -186,8 +186,8 @@ export function createHttp({ api, failed, ...options }: HttpOptions) {
             throw error instanceof CodedError ? error : failure(api, call, error as NodeJS.ErrnoException)
           })
         const text = data.slice(0, LONGEST_MESSAGE)
-        const [json, isJson] = tryJson(() => (isFine(status) ? reader.end() : readJson(text)))
-        if (isJson && isFine(status)) return json
+        const json = jsonOr(() => (isFine(status) ? reader.end() : readJson(text)))
+        if (json !== undefined && isFine(status)) return json
         throw refusal(api, call, { status, text, json })
       } catch (error) {
         failed?.(error)
@@ -226,7 +226,7 @@ const ROUTES: Readonly<Record<Api, Route>> = {
 type Refused = { readonly status: number; readonly text: string; readonly json: unknown }
 
 function refusal(api: Api, call: Call, { status, text, json = text }: Refused): CodedError {
-  const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, text)
+  const code = codeForStatus(api, status, text)
   const serverMessage = sentence(json)
   // Only the gateway knows both versions.
   const meaning = code === 'BARRIER_VERSION' ? serverMessage : ''
@@ -238,14 +238,6 @@ function refusal(api: Api, call: Call, { status, text, json = text }: Refused): 
 function sentence(body: unknown): string {
   const message = isRecord(body) ? (body.error_msg ?? body.message) : body
   return typeof message === 'string' ? message.replace(/\s+/g, ' ').trim().slice(0, 300) : ''
-}
-
-function tryJson(read: () => unknown): [json: unknown, isJson: boolean] {
-  try {
-    return [read(), true]
-  } catch {
-    return [undefined, false]
-  }
 }
 
 function describe(call: Call): string {

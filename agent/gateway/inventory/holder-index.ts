@@ -4,7 +4,7 @@ import { answersOf, type Found } from '../../rules/plan/hidden.ts'
 import type { Millis } from '../../rules/drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
 import type { AdminObject } from '../apisix/admin-api.ts'
-import { holdersOf, ownershipOf, servicesOfSecond } from '../apisix/holders.ts'
+import { holdersOf, ownerOf, servicesOfSecond } from '../apisix/holders.ts'
 
 interface Known {
   readonly resource: Resource
@@ -32,11 +32,11 @@ export function createHolderIndex() {
   let answered: { readonly version: number; readonly of: ReturnType<typeof answersOf> } | undefined
 
   const owned = (holder: Holder): Holder => {
-    const { owner } = ownershipOf(holder, ofSecond)
+    const owner = ownerOf(holder, ofSecond)
     return owner === holder.owner ? holder : { ...holder, owner }
   }
   const placesOf = (object: AdminObject) => holdersOf(object).map(owned)
-  /** The list of services shows which upstreams controller 2.x owns (`ownershipOf`). */
+  /** The list of services shows which upstreams controller 2.x owns (`ownerOf`). */
   const learnServices = (services: readonly AdminObject[]): void => {
     const next = servicesOfSecond(services)
     if (next.symmetricDifference(ofSecond).size === 0) return

@@ -109,13 +109,8 @@ export const nodeFor = ({ key, like = LIKE_NONE }: NewNode, holder: Holder): Hol
 /** The template for a node that is like no other. */
 const LIKE_NONE: HolderNode = { key: '', host: '', port: undefined, weight: 100, raw: {} }
 
-/** Removals from one object that are carried out together. */
-export interface Removal {
-  /** The nodes to remove, oldest first, each with its pod. */
-  readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
-  /** Adds the removals that were requested meanwhile. So no write lists a node again that is known to leave. */
-  readonly more: () => void
-}
+/** The nodes to remove from one object together, oldest first, each with its pod. */
+export type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
 
 export interface Outcome {
   readonly holder: HolderKey
@@ -136,7 +131,7 @@ interface Reconciliation {
  * applies to the present object, not to the planned one. It is called after the write too, as its read-back. No node is ever added
  * here, because only the owner knows the nodes that a holder should list (docs/decisions/0024).
  */
-export function reconcile({ wanted }: Pick<Removal, 'wanted'>, found: readonly Holder[]): Reconciliation {
+export function reconcile(wanted: Wanted, found: readonly Holder[]): Reconciliation {
   const edits: Edit[] = []
   const outcomes: Outcome[] = []
   for (const [key, nodes] of wanted) {

@@ -2,15 +2,13 @@ import { type NodeKey, type PodUid, doubled } from '../../rules/drain/facts.ts'
 import type { Change } from '../../rules/plan/plan.ts'
 import type { HolderKey } from '../../rules/plan/holder.ts'
 import type { Target } from './removal.ts'
-import type { Removal } from './edit.ts'
+import type { Wanted } from './edit.ts'
 
 /** From a write to the next one, in ms: hundreds of pods that end within one second then cost four writes. */
 const GATHER_MS = 350
 
 /** The pause after a write without progress, in ms; doubled each time. */
-const PAUSE_MS = { first: 500, longest: 10_000 }
-
-type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
+const PAUSE_MS = { first: 100, longest: 10_000 }
 
 export const targetOf = ({ holder }: Pick<Change, 'holder'>): Target => ({
   resource: holder.resource,
@@ -48,39 +46,28 @@ export function createObjectQueue(target: Target) {
       for (const [holder, nodes] of waiting) if (nodes.size === 0) waiting.delete(holder)
     },
     /** Takes all waiting changes as one removal, which is under way until `ended`. */
-    take(): Removal {
+    take(): Wanted {
       underWay = waiting
       waiting = new Map()
       tended = false
-      const wanted = underWay
-      const more = () => {
-        join(wanted, waiting)
-        waiting = new Map()
-      }
-      return { wanted, more }
+      return underWay
     },
     /**
      * The removal from `take` has ended. `wrote`: the object was changed. `progress`: at least one node was removed, or no wish is left.
      * Without progress the next try is delayed, so that a refusal is not repeated in a hot loop.
+     *
+     * @returns how many removals in a row had no progress
      */
     ended(now: number, { wrote, progress }: { readonly wrote: boolean; readonly progress: boolean }) {
       underWay = new Map()
       fruitless = progress ? 0 : fruitless + 1
       notBefore = now + (progress ? (wrote ? GATHER_MS : 0) : doubled(PAUSE_MS, fruitless - 1))
+      return fruitless
     },
     get waiting() {
       return waiting.size > 0 || tended
     },
     /** When the next write may begin. */
     readyAt: () => notBefore
-  }
-}
-
-/** Adds the nodes of `later` to `wanted`, in their order. */
-function join(wanted: Wanted, later: Wanted): void {
-  for (const [holder, nodes] of later) {
-    const all = wanted.get(holder) ?? new Map<NodeKey, PodUid>()
-    for (const [node, uid] of nodes) all.set(node, uid)
-    if (all.size > 0) wanted.set(holder, all)
   }
 }

@@ -1,12 +1,10 @@
-import pRetry from 'p-retry'
-
 import type { Clock } from '../../base/clock.ts'
-import { isConflict, isGone, isRefused, isTransient } from '../../base/errors.ts'
+import { isGone } from '../../base/errors.ts'
 import type { Holder, HolderKey, Resource } from '../../rules/plan/holder.ts'
-import { type Millis, type NodeKey, type PodUid, doubled } from '../../rules/drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../../rules/drain/facts.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
-import { writeFor, reconcile, type Outcome, type Removal, withWishes, type Edit, type Wish } from './edit.ts'
-import { holdersOf, writerOf } from '../apisix/holders.ts'
+import { writeFor, reconcile, type Outcome, type Wanted, withWishes, type Edit, type Wish } from './edit.ts'
+import { holdersOf } from '../apisix/holders.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 
 export interface RemovalTools {
@@ -24,8 +22,6 @@ export interface RemovalTools {
   readonly prepare: (target: Target) => Promise<unknown>
   /** The wishes for this object, besides the removals of drains. `found`: the holders of the object as just read. */
   readonly wishes: (target: Target, found: readonly Holder[]) => readonly Wish[]
-  /** How long one removal is retried before it is reported as failed, in ms. */
-  readonly giveUpMs: number
   readonly signal: AbortSignal
 }
 
@@ -45,61 +41,29 @@ interface Result {
   readonly content: boolean
 }
 
-/** A refusal (400) means that the object has changed since the read. After this many refusals, the cause is another one: no retry. */
-const REFUSALS = 3
-/** The pause after "value changed", in ms. With it, 50 simultaneous writers all finished within 253 ms (APISIX 3.18). */
-const CONFLICT_MS = 20
-const TRANSIENT_MS = { first: 100, longest: 2000 }
-
 /**
- * Removes nodes from one object, and verifies that the object no longer lists them. Every attempt begins with a read, so it does not
- * matter whether a failed write was applied.
+ * Removes nodes from one object, and verifies that the object no longer lists them: ask Kubernetes, read, write, read back. Kubernetes is
+ * asked first, and the object is read right before the write. An array is written as a whole, and the Admin API has no conditional writes.
+ * So nodes that another writer adds between read and write are lost (docs/decisions/0024). It begins with a read, so after an error it can
+ * be called again, whether the write was applied or not.
  *
- * @throws CodedError if no attempt succeeded within `giveUpMs`
+ * @throws CodedError if a call of the Admin API failed
  */
-export async function carryOut(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
-  let refusals = 0
-  return pRetry(() => attempt(tools, target, removal), {
-    retries: Infinity,
-    minTimeout: 0,
-    maxRetryTime: tools.giveUpMs,
-    signal: tools.signal,
-    onFailedAttempt: async ({ error, attemptNumber }) => {
-      if (isRefused(error)) refusals++
-      const pause =
-        isConflict(error) || isRefused(error)
-          ? CONFLICT_MS
-          : isTransient(error)
-            ? doubled(TRANSIENT_MS, attemptNumber)
-            : 0
-      if (pause > 0) await tools.clock.sleep(Math.random() * pause, tools.signal)
-    },
-    shouldRetry: ({ error }) =>
-      isConflict(error) || isTransient(error) || (isRefused(error) && refusals < REFUSALS)
-  })
-}
-
-/**
- * One attempt of `carryOut`: ask Kubernetes, read, write, read back. Kubernetes is asked first, and the object is read right before the
- * write. An array is written as a whole, and the Admin API has no conditional writes. So nodes that another writer adds between read
- * and write are lost (docs/decisions/0024).
- */
-async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
-  removal.more()
+export async function carryOut(tools: RemovalTools, target: Target, wanted: Wanted): Promise<Result> {
   const askedAt = tools.clock.now()
-  const { answers, object } = await askThenRead(tools, target, removal)
-  if (tools.wasAwaySince(askedAt)) return attempt(tools, target, removal)
+  const { answers, object } = await askThenRead(tools, target, wanted)
+  if (tools.wasAwaySince(askedAt)) return carryOut(tools, target, wanted)
   const found = object ? holdersOf(object) : []
-  const unsure = dropWhatStays(removal, found, answers)
-  const { edits: drained, outcomes } = reconcile(removal, found)
+  const unsure = dropWhatStays(wanted, found, answers)
+  const { edits: drained, outcomes } = reconcile(wanted, found)
   const edits = withWishes(drained, tools.wishes(target, found), found)
   if (!object || edits.length === 0)
     return { outcomes: [...outcomes, ...unsure], removed: 0, wished: 0, content: edits.length === 0 }
   await write(tools, object, edits)
   const after = await read(tools, target)
   const left = after ? holdersOf(after) : []
-  const now = reconcile(removal, left)
-  const back = now.edits.flatMap(({ holder, remove }) => putBack(removal, holder, remove))
+  const now = reconcile(wanted, left)
+  const back = now.edits.flatMap(({ holder, remove }) => putBack(wanted, holder, remove))
   const removed = drained.reduce((sum, { remove }) => sum + remove.size, 0)
   return {
     outcomes: [...now.outcomes, ...back, ...unsure],
@@ -110,13 +74,13 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
 }
 
 /** Asks Kubernetes, then reads the object. In this order, the read shows the writes that others made while Kubernetes was asked. */
-async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
-  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
+async function askThenRead(tools: RemovalTools, target: Target, wanted: Wanted) {
+  const [answers] = await Promise.all([ask(wanted, tools.stillEnding), tools.prepare(target)])
   return { answers, object: await read(tools, target) }
 }
 
 /** What is listed again in the read-back of a write that removed it. */
-const putBack = ({ wanted }: Removal, holder: Holder, nodes: ReadonlySet<NodeKey>): readonly Outcome[] =>
+const putBack = (wanted: Wanted, holder: Holder, nodes: ReadonlySet<NodeKey>): readonly Outcome[] =>
   [...(wanted.get(holder.key) ?? [])]
     .filter(([node]) => nodes.has(node))
     .map(([node, uid]) => ({
@@ -124,7 +88,7 @@ const putBack = ({ wanted }: Removal, holder: Holder, nodes: ReadonlySet<NodeKey
       node,
       uid,
       state: 'failed',
-      why: `put back at once by ${writerOf(holder)}`
+      why: `put back at once; its owner is ${holder.owner}`
     }))
 
 const sizeOf = (edits: readonly Edit[]): number =>
@@ -135,7 +99,7 @@ type Answers = ReadonlyMap<string, boolean | undefined>
 const nameOf = (holder: HolderKey, node: NodeKey): string => `${holder} ${node}`
 
 /** Asks all questions at once, so that no answer is old when the write begins. */
-async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']): Promise<Answers> {
+async function ask(wanted: Wanted, stillEnding: RemovalTools['stillEnding']): Promise<Answers> {
   const all = [...wanted].flatMap(([holder, nodes]) =>
     [...nodes].map(async ([node, uid]) => [nameOf(holder, node), await stillEnding(uid, node)] as const)
   )
@@ -148,7 +112,7 @@ async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']
  *
  * @returns the nodes for which Kubernetes did not answer; they are retried after a pause
  */
-function dropWhatStays({ wanted }: Removal, found: readonly Holder[], answers: Answers): readonly Outcome[] {
+function dropWhatStays(wanted: Wanted, found: readonly Holder[], answers: Answers): readonly Outcome[] {
   const unsure: Outcome[] = []
   for (const { key: holder, nodes } of found) {
     for (const { key: node } of nodes) {

@@ -6,9 +6,8 @@ import { isDenied } from '../../base/errors.ts'
 import { createListeners } from '../../base/clock.ts'
 import type { Change, Kept } from '../../rules/plan/plan.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
-import { writerOf } from '../apisix/holders.ts'
 import { carryOut, type RemovalTools, type Target } from './removal.ts'
-import type { Outcome, Removal } from './edit.ts'
+import type { Outcome, Wanted } from './edit.ts'
 
 /** The state of one removal. The names are those of `HolderReport`. */
 interface WriteStatus {
@@ -20,23 +19,23 @@ interface WriteStatus {
 type Place = Pick<Outcome, 'holder' | 'node' | 'uid'>
 
 /** The tools of a removal that change nothing if they are left out. */
-type Optional = 'stillEnding' | 'wasAwaySince' | 'prepare' | 'wishes' | 'giveUpMs'
+type Optional = 'stillEnding' | 'wasAwaySince' | 'prepare' | 'wishes'
 
 export interface WriterOptions
   extends Omit<RemovalTools, 'signal' | Optional>, Partial<Pick<RemovalTools, Optional>> {
   readonly log: Logger
-  /** How long the first write of an object waits for other pods that end at the same moment, in ms; default 0. */
-  readonly gatherMs?: number
 }
 
 /** Objects written at the same time. */
 const CONCURRENCY = 8
+/** After this many failures in a row, those of one object are reported: a conflict, or an outage of a few seconds, is over by then. */
+const TOLD_AFTER = 7
 
 export type Writer = ReturnType<typeof createWriter>
 
 /** Carries out removals and wishes. No part waits for it; the results are in `status`. */
 export function createWriter(options: WriterOptions) {
-  const { clock, log, gatherMs = 0 } = options
+  const { clock, log } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
   /** The state of each removal of a pod, until its drain is over. */
@@ -49,7 +48,6 @@ export function createWriter(options: WriterOptions) {
     wasAwaySince: () => false,
     prepare: () => Promise.resolve(),
     wishes: () => [],
-    giveUpMs: 10_000,
     ...options,
     signal: ended.signal
   }
@@ -62,34 +60,28 @@ export function createWriter(options: WriterOptions) {
   }
 
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
-    const removal = queue.take()
+    const wanted = queue.take()
     const { resource, id } = queue.target
     try {
-      const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
+      const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, wanted)
       outcomes.forEach(note)
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
       queue.ended(clock.now(), { wrote: removed + wished > 0, progress })
       if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
       if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
     } catch (error) {
-      failed(removal, (error as Error).message).forEach(note)
-      queue.ended(clock.now(), { wrote: false, progress: false })
+      const failures = queue.ended(clock.now(), { wrote: false, progress: false })
       // A wrong key fails every removal in the same way: `reportRefusals` logs it once for all parts.
-      if (!ended.signal.aborted && !isDenied(error)) log.error({ err: error, resource, id }, 'removal failed')
+      const isKey = isDenied(error)
+      if (isKey || failures >= TOLD_AFTER) failed(wanted, (error as Error).message).forEach(note)
+      if (!isKey && failures === TOLD_AFTER) log.error({ err: error, resource, id }, 'removal failed')
     }
     listeners.notify()
   }
 
-  /** Waits for the rest of one round's changes, and for `gatherMs` for pods that end at the same time. */
-  const gathered = async (): Promise<void> => {
-    if (gatherMs === 0) return Promise.resolve()
-    await clock.sleep(gatherMs, ended.signal).catch(() => {})
-    // A round that is due at this moment comes first.
-    await new Promise<void>(resolve => clock.soon(resolve))
-  }
-
   const work = async (queue: ObjectQueue): Promise<void> => {
-    await gathered()
+    // The rest of one round's changes goes into the same write.
+    await Promise.resolve()
     while (queue.waiting && !ended.signal.aborted) {
       const pause = queue.readyAt() - clock.now()
       // Changes submitted meanwhile go into the same write.
@@ -128,13 +120,10 @@ export function createWriter(options: WriterOptions) {
         const { state } = statusOf(change.holder.key, key, uid) ?? {}
         // A failure stays visible until a later try succeeds.
         if (state === 'failed') continue
-        const who = state === 'removed' ? writerOf(change.holder) : undefined
-        const why = who === undefined ? '' : `put back: its writer is ${who}`
-        if (who !== undefined) {
-          const { key: holder, revision } = change.holder
-          log.warn({ holder, node: key, writer: who, revision }, 'node put back')
-        }
-        note({ holder: change.holder.key, node: key, uid, state: 'writing', why })
+        const { key: holder, owner, revision } = change.holder
+        const why = state === 'removed' ? `put back: its owner is ${owner}` : ''
+        if (why !== '') log.warn({ holder, node: key, owner, revision }, 'node put back')
+        note({ holder, node: key, uid, state: 'writing', why })
       }
       if (fresh.length > 0) begin(queue)
     },
@@ -161,7 +150,7 @@ export function createWriter(options: WriterOptions) {
   }
 }
 
-function failed({ wanted }: Removal, why: string): Outcome[] {
+function failed(wanted: Wanted, why: string): Outcome[] {
   return [...wanted].flatMap(([holder, nodes]) =>
     [...nodes].map(([node, uid]) => ({ holder, node, uid, state: 'failed' as const, why }))
   )

@@ -1,7 +1,7 @@
 import type { V1Lease, V1LeaseSpec, V1ObjectMeta } from '@kubernetes/client-node'
 import type { Millis } from '../../rules/drain/facts.ts'
 import { fieldsOf, numberOf, textOf } from '../../base/read.ts'
-import { createListeners, type Clock } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { inTime } from '../transport/connection.ts'
 
@@ -25,8 +25,6 @@ export interface Leader {
   /** False only while another agent is known to lead, and in the first moments, before that is known. */
   leads(): boolean
   status(now: Millis): Leadership
-  /** Called after every change of the leader. Returns the function that unsubscribes. */
-  onChange(listener: () => void): () => void
   /** Gives the Lease back, so that another agent need not wait for its end. Never rejects. */
   release(): Promise<void>
 }
@@ -35,7 +33,6 @@ export interface Leader {
 export const alone = (why: string): Leader => ({
   leads: () => true,
   status: () => ({ leads: true, holder: undefined, lease: undefined, why }),
-  onChange: () => () => {},
   release: () => Promise.resolve()
 })
 
@@ -150,7 +147,6 @@ export function createElector(options: ElectorOptions): Leader {
   const { place, identity, clock, log } = options
   const timings = { ...TIMINGS, ...options.timings }
   const lease = `${place.namespace}/${place.name}`
-  const listeners = createListeners()
   const ended = new AbortController()
   const startedAt = clock.now()
   let observed: Observed | undefined
@@ -201,7 +197,6 @@ export function createElector(options: ElectorOptions): Leader {
     if (reported === news) return
     reported = news
     log.info({ lease, leads: leading, holder: by, why }, 'leadership')
-    listeners.notify()
   }
   const run = async (): Promise<void> => {
     while (!ended.signal.aborted) {
@@ -235,7 +230,6 @@ export function createElector(options: ElectorOptions): Leader {
   const running = run()
   const giveBack = async (): Promise<void> => {
     ended.abort(new Error('the agent is stopping'))
-    listeners.notify()
     // A write that is still open may make this agent the holder.
     await running
     if (observed?.holder !== identity) return
@@ -247,7 +241,6 @@ export function createElector(options: ElectorOptions): Leader {
   return {
     leads: () => leads(clock.now()),
     status,
-    onChange: listener => listeners.add(listener),
     // A second caller also waits for it, because that caller then closes the connection.
     release: () => (released ??= giveBack())
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { jsonOr } from '../../base/read.ts'
 import { ApiError, parseRetryAfter, createLineSplitter, objectReader } from './objects.ts'
 import type { Credentials } from './credentials.ts'
 import { exchange, Leaving, openSession, type Session } from './session.ts'
@@ -147,7 +148,12 @@ export function createConnection(
       if (!refusal) return
       if (refusal.status === 401) credentials.refused()
       const { status, retryAfterMs } = refusal
-      throw new ApiError(`GET ${path}`, status, tolerantJson(errorBody), retryAfterMs)
+      throw new ApiError(
+        `GET ${path}`,
+        status,
+        jsonOr(() => JSON.parse(errorBody.toString()) as unknown),
+        retryAfterMs
+      )
     },
 
     serverBehindMs: () => offset.behindMs(),
@@ -187,14 +193,6 @@ function endOf(reader: ReturnType<typeof objectReader>, what: string, status: nu
   } catch (error) {
     if (status >= 400) return undefined
     throw new Error(`${what}: ${status} with a body that is not JSON`, { cause: error })
-  }
-}
-
-function tolerantJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { jsonOr } from '../../base/read.ts'
 import { isRiskless, type Status, type Observer } from '../../round/gather/drain-status.ts'
 import type { Drain, Grade, Proven, Ack } from '../../rules/drain/drain.ts'
 import type { Millis, PodUid } from '../../rules/drain/facts.ts'
@@ -216,16 +217,8 @@ interface Heard {
 
 /** The answer of another agent; empty if the text is not one. */
 function answerOf({ uid, text, at }: Heard): readonly AckView[] {
-  const { success, data } = stored.safeParse(parsed(text))
+  const { success, data } = stored.safeParse(jsonOr(() => JSON.parse(text) as unknown))
   if (!success) return []
   const { namespace, pod: name, by, ...rest } = data
   return [{ at, by, ack: { pod: { namespace, name, uid }, ...rest } }]
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

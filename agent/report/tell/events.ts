@@ -57,9 +57,9 @@ export function createEvents({ post, clock, log, instance }: EventsOptions) {
     }
     running = undefined
   }
-  const push = (event: ReturnType<typeof eventObject>): void => {
+  const push = (regarding: Regarding, text: EventText, again: string): void => {
     if (stopped.signal.aborted || queue.length >= LONGEST) return
-    queue.push(event)
+    queue.push(eventObject(regarding, text, again, clock.now(), instance))
     running ??= run()
   }
 
@@ -67,12 +67,15 @@ export function createEvents({ post, clock, log, instance }: EventsOptions) {
     /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
     add(drain: Drain, moments: Moments) {
       const text = eventText(drain, moments)
-      if (text) push(eventObject(drain, text, clock.now(), instance))
+      const { uid, stops } = drain
+      // After a restart, the pod can be drained again.
+      if (text) push({ kind: 'Pod', ...drain.pod, uid }, text, stops[0]?.run ?? '')
     },
     /** A Service asks for a sync that the agent does not do. */
     addNotSynced(service: Omit<Regarding, 'kind'>, why: string) {
       const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
-      push(serviceEvent(service, text, clock.now(), instance))
+      // Again if its text changes, and again in the next hour.
+      push({ kind: 'Service', ...service }, text, `${why} ${Math.floor(clock.now() / HOUR_MS)}`)
     },
     /** Drops the rest of the queue. */
     async stop() {
@@ -129,51 +132,24 @@ interface Regarding {
   readonly uid: string
 }
 
-/** The Event about the pod of a drain. The restart count is part of its name: after a restart, the pod can be drained again. */
-export const eventObject = (
-  { pod: { namespace, name }, uid, stops }: Pick<Drain, 'pod' | 'uid' | 'stops'>,
-  text: EventText,
-  at: Millis,
-  instance: string
-) =>
-  eventAbout(
-    { kind: 'Pod', namespace, name, uid },
-    text,
-    `${uid} ${stops[0]?.run ?? ''} ${text.reason}`,
-    at,
-    instance
-  )
-
-/** An Event about a Service. It is emitted again if its text changes, and again in the next hour. */
-const serviceEvent = (
-  { namespace, name, uid }: Omit<Regarding, 'kind'>,
-  text: EventText,
-  at: Millis,
-  instance: string
-) =>
-  eventAbout(
-    { kind: 'Service', namespace, name, uid },
-    text,
-    `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`,
-    at,
-    instance
-  )
-
 const HOUR_MS = 3_600_000
 
 /**
- * The object to POST: an events.k8s.io/v1 Event. Its name is made from `content`, so it is the same from every agent and on every attempt,
- * and the API server refuses a repeated Event (409).
+ * The object to POST: an events.k8s.io/v1 Event. Its name is made from `again`, so it is the same from every agent and on every attempt, and
+ * the API server refuses a repeated Event (409).
+ *
+ * @param again what makes it another Event
  */
-function eventAbout(
+export function eventObject(
   regarding: Regarding,
   { type, reason, note }: EventText,
-  content: string,
+  again: string,
   at: Millis,
   instance: string
 ) {
+  const { kind, namespace, name, uid } = regarding
+  const content = `${uid} ${reason} ${again}`
   const suffix = `.${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
-  const { kind, namespace, name } = regarding
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
@@ -185,7 +161,7 @@ function eventAbout(
     type,
     reason,
     note: note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`,
-    regarding: { apiVersion: 'v1', ...regarding }
+    regarding: { apiVersion: 'v1', kind, namespace, name, uid }
   }
 }
 

@@ -8,9 +8,7 @@ import { readJson, neighbourhoodOf } from '../../../agent/base/read.ts'
 import { polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
 import { review } from '../../../agent/hook/inject/inject.ts'
 import { readLine } from '../../../agent/kubernetes/transport/objects.ts'
-import { holder } from '../../build/holder.ts'
 import { hooksOf } from '../../../agent/doctor/checks/check-hooks.ts'
-import { readDump } from '../../../agent/gateway/apisix/control-api.ts'
 import { holdersOf, addressOf, readNodes } from '../../../agent/gateway/apisix/holders.ts'
 import { toEndpointFact, createSliceStore } from '../../../agent/kubernetes/facts/slice-store.ts'
 import { toPodFact } from '../../../agent/kubernetes/facts/pod-fact.ts'
@@ -59,8 +57,7 @@ const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
     hooksOf(withHook(['sh', '-c', text])),
     hooksOf(withHook([text, text]))
   ],
-  'an httpGet hook of a pod': text => hooksOf(withGet(text)),
-  'a dump of discovery': text => readDump({ endpoints: [{ endpoints: [{ name: text, value: text }] }] })
+  'an httpGet hook of a pod': text => hooksOf(withGet(text))
 }
 
 const service = (
@@ -120,18 +117,6 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
     }
     const text = JSON.stringify(answer)
     return () => polled.parse(readJson(text))
-  },
-  'a discovery dump of one Service that many holders use': size => {
-    const nodes = many(size).map(i => ({ host: `10.0.0.${i}`, port: 80, weight: 1 }))
-    const dump = {
-      endpoints: [{ endpoints: [{ name: 'a/b', value: JSON.stringify({ http: nodes, grpc: [] }) }] }]
-    }
-    const discovery = { type: 'kubernetes', service: 'a/b:grpc' }
-    const all = many(size).map(i => ({ ...holder(`h${i}`, []), discovery }))
-    return () => {
-      const found = readDump(dump)
-      for (const one of all) found?.nodes(one)
-    }
   },
   'a line of a watch': size => {
     const text = Buffer.from(

@@ -3,7 +3,6 @@ import * as fc from 'fast-check'
 import { readJson, TooLong } from '../../../agent/base/read.ts'
 import { hooksOf } from '../../../agent/doctor/checks/check-hooks.ts'
 import { full, gatewayState, polled } from '../../../agent/gateway/apisix/barrier-wire.ts'
-import { readDump } from '../../../agent/gateway/apisix/control-api.ts'
 import { holdersOf } from '../../../agent/gateway/apisix/holders.ts'
 import { wordOf } from '../../../agent/gateway/barrier/barrier-reading.ts'
 import { review } from '../../../agent/hook/inject/inject.ts'
@@ -62,8 +61,6 @@ const READERS: Readonly<Record<string, (text: Buffer) => unknown>> = {
     if (data) wordOf(data.entries.map(({ word }) => word))
   },
   'an answer of a Control API or the Admin API': text => readJson(text, { each: holders }),
-  'a dump of discovery': text =>
-    readDump(readJson(text))?.nodes({ discovery: { service: 'shop/web:http' } } as never),
   'a review': text => review(readJson(text), INJECT),
   'the query of a hook': text => parseQuery(new URLSearchParams(text.toString('latin1', 0, 16_384)))
 }
@@ -115,9 +112,6 @@ const mutated = fc
     }
     return Buffer.from(text)
   })
-
-it('an empty table of Lua, `{}`, is an empty list of a dump of discovery', () =>
-  expect(readDump({ endpoints: [{ endpoints: {} }] })).not.to.equal(undefined))
 
 const cpuMs = (run: () => void): number => {
   const before = process.threadCpuUsage()

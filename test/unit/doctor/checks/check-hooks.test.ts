@@ -24,7 +24,7 @@ describe('doctor: hooks of a pod', () => {
       const ours = injected && commandFor({ hook: injected, url: URL }, 30, { container: 'app', sleep: 0 })
       const [hook, ...more] = hooksOf(pod(ours ? { exec: { command: ours } } : (preStop ?? exec(run))))
       expect(more).to.deep.equal([])
-      expect({ ...hook, longestMs: hook?.longestMs ?? null }).to.include({ container: 'app', ...wanted })
+      expect(hook).to.include({ container: 'app', ...wanted })
     })
 
   it('finds them in sidecars, and nowhere else', () => {
@@ -46,12 +46,9 @@ describe('doctor: hooks of a pod', () => {
   it('reads a hostile text of a megabyte in linear time', () => {
     // A regular expression with nested repetition would need exponential time from about 30 of these words on.
     const hostile = [
-      `timeout ${'-k -k '.repeat(170_000)} ${URL}`,
-      `timeout ${'-'.repeat(1_000_000)} ${URL}`,
-      `curl ${'-m'.repeat(500_000)} ${URL}`,
       `${'a|'.repeat(500_000)} ${URL}`,
       `${'|| exec '.repeat(125_000)} ${URL} || ${'sleep '.repeat(160_000)}`,
-      `${URL}?timeout=${'1'.repeat(1_000_000)}`,
+      `${URL}?atLeast=${'1'.repeat(1_000_000)}`,
       `/v1/prestop ${'"'.repeat(1_000_000)}`,
       `/v1/prestop ${'https://'.repeat(125_000)}`
     ]

@@ -26,7 +26,7 @@ describe('control-api', () => {
 
   it('reads every holder of the recordings with its nodes', async () => {
     raw = await playRecording()
-    const { beganAt, holders, hidden } = await reader()('127.0.0.1')
+    const { beganAt, holders } = await reader()('127.0.0.1')
     expect(beganAt).to.equal(7)
     expect(Object.fromEntries(holders)).to.deep.equal({
       'upstreams/web': [],
@@ -34,48 +34,11 @@ describe('control-api', () => {
       'upstreams/00000000000000004124': ['127.0.0.31:8080'],
       'upstreams/six': ['127.0.0.1:8080', '[::1]:8080'],
       'upstreams/noport': ['127.0.0.1'],
+      'upstreams/disc': [],
       'services/svc/upstream': ['127.0.0.11:8080'],
       'routes/r-inline/upstream': ['127.0.0.11:8080'],
       'routes/r-split/traffic-split/0/0': ['127.0.0.12:8080', '127.0.0.11:8080']
     })
-    expect([...(hidden ?? [])]).to.deep.equal([
-      ['upstreams/disc', 'its discovery dump does not show shop/web:http']
-    ])
-  })
-
-  const found = (service: string, dump: unknown) =>
-    startRaw((request, response) => {
-      const upstream = {
-        key: '/apisix/upstreams/f',
-        value: { discovery_type: 'kubernetes', service_name: service }
-      }
-      const bodies: Record<string, unknown> = {
-        '/v1/upstreams': [upstream],
-        '/v1/discovery/kubernetes/dump': dump
-      }
-      response.end(JSON.stringify(bodies[request.url ?? ''] ?? {}))
-    })
-  const value = '{"http":[{"host":"10.0.0.1","port":80,"weight":50}]}'
-
-  it('reads the nodes found by discovery, with one cluster and with several', async () => {
-    raw = await found('shop/web:http', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
-    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
-    await raw.close()
-    raw = await found('eu/shop/web:http', {
-      endpoints: [{ id: 'eu', endpoints: [{ name: 'shop/web', value }] }]
-    })
-    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
-  })
-
-  it('reads a port without ready addresses as empty', async () => {
-    raw = await found('shop/web:grpc', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
-    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal([])
-  })
-
-  it('reads nothing from a dump without the Service: older versions dump nothing with one cluster', async () => {
-    raw = await found('shop/web:http', { endpoints: {} })
-    const { holders, hidden } = await reader()('127.0.0.1')
-    expect([holders.size, hidden?.size]).to.deep.equal([0, 1])
   })
 
   it('opens a fresh connection for every request', async () => {
@@ -83,8 +46,7 @@ describe('control-api', () => {
     const read = reader()
     await read('127.0.0.1')
     await read('127.0.0.1')
-    // The calls read upstreams, services, routes and the dump of discovery, which one upstream needs.
-    expect(raw.connections()).to.equal(8)
+    expect(raw.connections()).to.equal(6)
   })
 
   it('reads {} as an empty result', async () => {

@@ -60,11 +60,10 @@ async function run(form: 'map' | 'array', random: () => number) {
       wasAwaySince: () => false,
       prepare: () => Promise.resolve(),
       wishes: () => [],
-      giveUpMs: 1000,
       signal: new AbortController().signal
     }
     const wanted = new Map([[HOLDER, new Map([[ENDING as NodeKey, 'uid' as PodUid]])]])
-    await carryOut(tools, TARGET, { wanted, more: () => {} })
+    await carryOut(tools, TARGET, wanted)
   }
   /** The last word of the other writer on each node, and its time; weight 0: the node is not listed. */
   const words = new Map<string, { readonly weight: number; readonly at: number }>()
