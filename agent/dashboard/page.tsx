@@ -54,6 +54,7 @@ export function Page() {
             <Holders
               holders={snapshot.holders}
               lanes={over}
+              arrivals={arrivals}
               now={second}
               isBlind={isBlind(snapshot)}
               view={view}

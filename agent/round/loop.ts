@@ -53,11 +53,6 @@ interface LoopOptions {
   readonly observers: readonly Observer[]
 }
 
-/**
- * The delay, in ms, until a round shows the answers that were given between rounds. If hundreds of pods end, most hooks arrive after their
- * drains are proven. A round for each hook would delay the next answers.
- */
-const SHOWN_MS = 250
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -100,11 +95,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   const hooks = createHooks({
     cluster,
     freshWatch,
-    proven(hook) {
-      const ack = replies.atOnce(hook)
-      if (ack) schedule.noLaterThan(clock.now() + SHOWN_MS)
-      return ack
-    },
+    proven: hook => replies.atOnce(hook),
     wake
   })
   let planned: Plan = NOTHING

@@ -59,8 +59,6 @@ export function createSchedule({ clock, log, round, ended }: ScheduleOptions) {
     wake,
     /** The next round runs at this time, unless something asks for an earlier one. */
     set: (at: Millis) => alarm.set(at),
-    /** A round runs at this time or earlier. */
-    noLaterThan: (at: Millis) => alarm.noLaterThan(at),
     /** Whether the last round failed. The agent decides nothing until a round completes. */
     isFailing: (): boolean => failing,
     stop() {
@@ -72,23 +70,13 @@ export function createSchedule({ clock, log, round, ended }: ScheduleOptions) {
 
 /** One alarm that wakes the loop. Each new time replaces the previous one. */
 export function createAlarm(clock: Clock, wake: () => void) {
-  let due: Millis = Infinity
   let cancel = () => {}
   let stopped = false
-  const set = (at: Millis) => {
-    if (stopped) return
-    cancel()
-    due = at
-    cancel = clock.alarm(at, () => {
-      due = Infinity
-      wake()
-    })
-  }
   return {
-    set,
-    /** Moves the alarm to this time if it is set for later. */
-    noLaterThan(at: Millis) {
-      if (at < due) set(at)
+    set(at: Millis) {
+      if (stopped) return
+      cancel()
+      cancel = clock.alarm(at, wake)
     },
     /** Stops the alarm permanently. */
     stop() {

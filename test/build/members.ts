@@ -122,14 +122,9 @@ export function timing(given: {
     return [
       ...[...clocks.nodes].map(([node, since]) => `${node} differs since ${since}`),
       ...(clocks.owes === undefined ? [] : [`a write is owed since ${clocks.owes}`]),
-      ...[...clocks.waiting].map(([name, { since, counts, why }]) =>
-        [
-          `${name} waits since ${since}`,
-          ...(counts ? [] : ['for no known reason']),
-          ...(why ? [why] : [])
-        ].join(', ')
-      ),
-      ...clocks.lags.map(({ gateway, ms }) => `${gateway} lagged ${ms} ms`)
+      ...[...clocks.waiting].map(([name, { since, why }]) =>
+        [`${name} waits since ${since}`, ...(why ? [why] : [])].join(', ')
+      )
     ].join('; ')
   })
 }

@@ -94,7 +94,6 @@ export function sources(differs: Partial<Snapshot> = {}): Snapshot {
 export const NO_MOMENTS = {
   decidedAt: null,
   hookAt: null,
-  sliceAt: null,
   acceptedAt: null,
   sealedAt: null,
   confirmedAt: null,

@@ -94,7 +94,6 @@ function holderOf(name: string, i: number, now: number): HolderView {
     notReady: [],
     revision: i % 9 === 0 ? 4000 : i % 500 === 11 ? 4115 : 4001 + (i % 100),
     behind: behindOf(i, now),
-    lags: i % 40 === 1 ? [0, 1, 2].map(g => ({ gateway: `apisix-${g}`, ms: 700 + 13 * g + (i % 90) })) : [],
     onSuccessors: i % 500 === 7 ? { since: now - 95_000, nodes: [node(9)] } : null
   }
 }
@@ -129,6 +128,7 @@ function arrivalOf(
     pod,
     readyAt,
     routedAt: waits ? null : readyAt + ms,
+    holders: [`upstreams/${name}-${i}`],
     why: waits ? 'apisix-2: a worker has applied revision 4113, and not 4115' : '',
     gateways: gateways.map((gateway, g) => ({
       name: gateway,
@@ -191,7 +191,6 @@ function over(
       decidedAt: Math.floor(seenAt / 1000) * 1000,
       seenAt,
       hookAt: seenAt + 5 + 9 * random(),
-      sliceAt: seenAt + 3 + 5 * random(),
       acceptedAt: seenAt + ms * (0.3 + 0.3 * random()),
       sealedAt: failed ? null : confirmedAt - 2,
       confirmedAt: failed ? null : confirmedAt,

@@ -58,8 +58,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
     expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.be.above(30)
 
     rig.upstream('web', [first, second])
-    const { web } = await shows(rig, 'over', ({ behind, lags }) => behind === null && lags.length === 2)
-    for (const { ms } of web.lags) expect(ms).to.be.above(30_000)
+    await shows(rig, 'over', ({ behind }) => behind === null)
     expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.equal(0)
   })
 

@@ -13,7 +13,6 @@ const STORY: readonly (readonly [keyof Moments, string])[] = [
   ['decidedAt', 'Kubernetes decided (whole seconds)'],
   ['seenAt', 'the agent saw it'],
   ['hookAt', 'the hook called'],
-  ['sliceAt', 'EndpointSlice says terminating'],
   ['acceptedAt', 'Admin API accepted the removal'],
   ['sealedAt', 'every gateway had sealed it: no new request'],
   ['confirmedAt', 'every gateway had confirmed'],

@@ -1,13 +1,13 @@
 import { useMemo } from 'preact/hooks'
-import type { HolderView } from '../../report/snapshot/snapshot.ts'
+import type { ArrivalView, HolderView } from '../../report/snapshot/snapshot.ts'
 import { count, formatAge, formatMs } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
 import {
-  clockOf,
   differenceOf,
   HOLDER_FILTERS,
   holderName,
   holderRows,
+  lastIn,
   lastOut,
   toneOf,
   type Clock
@@ -20,15 +20,16 @@ interface HoldersProps extends ViewProps {
   holders: readonly HolderView[]
   /** Drains that are over. */
   lanes: readonly Lane[]
+  arrivals: readonly ArrivalView[]
   now: number
   isBlind: boolean
 }
 
 /** Every holder: how far its owner and the gateways are behind Kubernetes, and which nodes differ. */
-export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersProps) {
+export function Holders({ holders, lanes, arrivals, now, isBlind, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
   const rows = useMemo(() => holderRows(holders, filter, seek), [holders, filter, seek])
-  const out = useMemo(() => lastOut(lanes), [lanes])
+  const clocks = useMemo(() => [lastOut(lanes), lastIn(arrivals)], [lanes, arrivals])
   const open = (key: string) => {
     onView({ find: key, show: 'all' })
     document.getElementById('drains')?.scrollIntoView()
@@ -87,7 +88,7 @@ export function Holders({ holders, lanes, now, isBlind, view, onView }: HoldersP
           row={(holder, tabIndex) => (
             <HolderRow
               holder={holder}
-              out={out.get(holder.key)}
+              clocks={clocks.map(of => of.get(holder.key))}
               now={now}
               tabIndex={tabIndex}
               onOpen={() => open(holder.key)}
@@ -111,14 +112,14 @@ const HEADS = [
 
 interface HolderRowProps {
   holder: HolderView
-  out: Clock | undefined
+  clocks: readonly (Clock | undefined)[]
   now: number
   tabIndex: 0 | -1
   onOpen: () => void
 }
 
-function HolderRow({ holder, out, now, tabIndex, onOpen }: HolderRowProps) {
-  const { key, name, service, owner, form, nodes, behind, lags, revision } = holder
+function HolderRow({ holder, clocks, now, tabIndex, onOpen }: HolderRowProps) {
+  const { key, name, service, owner, form, nodes, behind, revision } = holder
   const differs = differenceOf(holder, now)
   return (
     <div class="holder-row" role="presentation">
@@ -140,8 +141,9 @@ function HolderRow({ holder, out, now, tabIndex, onOpen }: HolderRowProps) {
       <span role="cell" class="number lag" title={`revision ${revision}\n${nodes.join('\n')}`}>
         {form === 'discovery' ? <span class="quiet">by discovery</span> : nodes.length}
       </span>
-      <Lag of={out} />
-      <Lag of={clockOf(lags)} />
+      {clocks.map((of, i) => (
+        <Lag key={i} of={of} />
+      ))}
       <span role="cell" class="number lag">
         {behind ? formatAge(now - behind.since) : <span class="quiet">–</span>}
       </span>

@@ -1,4 +1,4 @@
-import type { HolderView } from '../../report/snapshot/snapshot.ts'
+import type { ArrivalView, HolderView } from '../../report/snapshot/snapshot.ts'
 import { count, formatAge, formatMs } from './format.ts'
 import type { Lane } from './lanes.ts'
 import type { Tone } from './words.ts'
@@ -36,10 +36,7 @@ export const HOLDER_FILTERS = ['differing', 'all'] as const
 export const differs = ({ ghosts, behind, onSuccessors }: HolderView): boolean =>
   ghosts.length > 0 || behind !== null || onSuccessors !== null
 
-/**
- * The holders that match filter and search. Those that are behind come first, the oldest change on top; then others that differ; then those
- * with a measured lag. A search matches key, name, owner, Service and nodes, and looks through all holders.
- */
+/** The holders that match filter and search: those that are behind first, the oldest change on top. A search looks through all holders. */
 export function holderRows(
   holders: readonly HolderView[],
   filter: (typeof HOLDER_FILTERS)[number],
@@ -52,7 +49,7 @@ export function holderRows(
     const text = [key, name, owner, service, ...nodes].join(' ').toLowerCase()
     return words.every(word => text.includes(word))
   })
-  const rank = (one: HolderView) => (one.behind ? 0 : differs(one) ? 1 : one.lags.length > 0 ? 2 : 3)
+  const rank = (one: HolderView) => (one.behind ? 0 : differs(one) ? 1 : 2)
   return found.sort((a, b) => rank(a) - rank(b) || (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
 }
 
@@ -91,27 +88,31 @@ export interface Clock {
   readonly each: string
 }
 
-export function clockOf(
-  lags: readonly { readonly gateway: string; readonly ms: number }[]
-): Clock | undefined {
-  if (lags.length === 0) return undefined
-  return {
-    ms: Math.max(...lags.map(({ ms }) => ms)),
-    each: lags.map(({ gateway, ms }) => `${gateway} ${formatMs(ms)}`).join(', ')
+type Times = readonly { readonly name: string; readonly at: number | null | undefined }[]
+
+function lastOf(pods: readonly (readonly [holders: readonly string[], start: number, Times])[]) {
+  const last = new Map<string, Clock>()
+  for (const [holders, start, times] of pods) {
+    const all = times.flatMap(({ name, at }) => (at ? [{ name, ms: Math.max(0, at - start) }] : []))
+    const each = all.map(({ name, ms }) => `${name} ${formatMs(ms)}`).join(', ')
+    const clock = { ms: Math.max(...all.map(({ ms }) => ms)), each }
+    for (const key of holders) if (all.length > 0 && !last.has(key)) last.set(key, clock)
   }
+  return last as ReadonlyMap<string, Clock>
 }
 
 /** By holder, how long its gateways took to seal (or confirm) the last pod that ended there. `over`: ended drains, newest first. */
-export function lastOut(over: readonly Lane[]): ReadonlyMap<string, Clock> {
-  const last = new Map<string, Clock>()
-  for (const { drain, start } of over) {
-    const clock = clockOf(
-      drain.gateways.flatMap(({ name, sealedAt, at }) => {
-        const to = sealedAt ?? at
-        return to === undefined ? [] : [{ gateway: name, ms: Math.max(0, to - start) }]
-      })
-    )
-    for (const { key } of drain.holders) if (clock && !last.has(key)) last.set(key, clock)
-  }
-  return last
-}
+export const lastOut = (over: readonly Lane[]) =>
+  lastOf(
+    over.map(({ drain, start }) => [
+      drain.holders.map(({ key }) => key),
+      start,
+      drain.gateways.map(({ name, sealedAt, at }) => ({ name, at: sealedAt ?? at }))
+    ])
+  )
+
+/** By holder, how long its gateways took to route to the last pod that became Ready there. `arrivals`: newest first. */
+export const lastIn = (arrivals: readonly ArrivalView[]) =>
+  lastOf(
+    arrivals.map(({ holders, readyAt, routedAt, gateways }) => [holders, readyAt, routedAt ? gateways : []])
+  )

@@ -22,7 +22,6 @@ export function Track({ lane, scaleMs, now }: TrackProps) {
   const longer = (moments.ackAt ?? end) - start > scaleMs
   const marks = [
     ...drain.gateways.flatMap(({ at }) => (at ? [{ at, kind: 'gateway' }] : [])),
-    ...(moments.sliceAt === null ? [] : [{ at: moments.sliceAt, kind: 'slice' }]),
     ...(moments.acceptedAt === null ? [] : [{ at: moments.acceptedAt, kind: 'accepted' }]),
     ...(moments.ackAt === null ? [] : [{ at: moments.ackAt, kind: 'ack' }]),
     ...(isOpen(drain) ? [{ at: drain.deadline, kind: 'deadline' }] : [])
@@ -51,7 +50,6 @@ const LEGEND = [
   ['bar weak', 'only observed'],
   ['held', 'hook held'],
   ['after', 'its own shutdown'],
-  ['at slice', 'EndpointSlice'],
   ['at accepted', 'Admin API accepted'],
   ['at gateway', 'a gateway confirmed'],
   ['at ack', 'hook answered'],

@@ -145,8 +145,6 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
   // A Map iterates in the order of insertion, so the oldest are always first.
   const stones = new Map<string, Tombstone<F>>()
   const expired = (stone: Tombstone<F>) => clock.now() - stone.at > maxAgeMs
-  // The same stones in an array, because a Map cannot be read from its end; removed entries are skipped.
-  let inOrder: { readonly uid: string; readonly stone: Tombstone<F> }[] = []
   const sweep = () => {
     for (const [uid, stone] of stones) {
       if (stones.size <= most && !expired(stone)) return
@@ -156,26 +154,16 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
   return {
     add(uid: string, fact: F) {
       stones.delete(uid)
-      const stone = { at: clock.now(), fact }
-      stones.set(uid, stone)
-      inOrder.push({ uid, stone })
-      if (inOrder.length > 2 * most) inOrder = inOrder.slice(-most)
+      stones.set(uid, { at: clock.now(), fact })
       sweep()
     },
     get(uid: string) {
       const stone = stones.get(uid)
       return stone && !expired(stone) ? stone : undefined
     },
-    /** Objects gone at or after this time, newest first. The cost depends only on the size of the result. */
-    since(at: Millis): readonly Tombstone<F>[] {
-      const found: Tombstone<F>[] = []
-      for (let i = inOrder.length - 1; i >= 0; i -= 1) {
-        const entry = inOrder[i]
-        if (!entry || entry.stone.at < at) break
-        if (stones.get(entry.uid) === entry.stone) found.push(entry.stone)
-      }
-      return found
-    },
+    /** Objects gone at or after this time, newest first. */
+    since: (at: Millis): readonly Tombstone<F>[] =>
+      [...stones.values().filter(stone => stone.at >= at)].toReversed(),
     remove: (uid: string) => void stones.delete(uid)
   }
 }

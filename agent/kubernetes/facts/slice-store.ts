@@ -77,7 +77,7 @@ export interface ServiceName {
 /** The pod in question. Slices of other namespaces do not count, because their authors could invent anything about it. */
 type PodName = Pick<PodFact, 'uid' | 'namespace'>
 
-/** The EndpointSlices: the Services and ports of each pod, and a hint of its end. */
+/** The EndpointSlices: the Services and ports of each pod. */
 export type SliceStore = ReturnType<typeof createSliceStore>['store']
 
 /** How many pods have their last slices kept: rarely do more pods than this end while one watch is ahead of the other. */
@@ -91,18 +91,6 @@ export function createSliceStore() {
   const byPod = createMultiMap<string, EndpointFact>()
   const byService = createMultiMap<string, EndpointFact>()
 
-  /** For each pod, how many endpoints mark it as terminating. */
-  const terminating = new Map<string, number>()
-  const isTerminating = (pod: PodName) => terminating.has(podKey(pod.namespace, pod.uid))
-  const mark = ({ namespace, endpoints }: EndpointFact, by: 1 | -1) => {
-    for (const { podUid, terminating: ends } of endpoints) {
-      if (!ends || podUid === undefined) continue
-      const key = podKey(namespace, podUid)
-      const count = (terminating.get(key) ?? 0) + by
-      if (count > 0) terminating.set(key, count)
-      else terminating.delete(key)
-    }
-  }
   /** The last slices of pods that a Service has dropped. The oldest pods are forgotten first. */
   const left = new Map<string, readonly EndpointFact[]>()
 
@@ -110,7 +98,6 @@ export function createSliceStore() {
   const remove = (slice: EndpointFact) => {
     version += 1
     slices.delete(slice.uid)
-    mark(slice, -1)
     byService.remove(serviceKey(slice.namespace, slice.service), slice)
     for (const pod of podsOf(slice)) byPod.remove(pod, slice)
   }
@@ -135,7 +122,6 @@ export function createSliceStore() {
     }
     version += 1
     slices.set(slice.uid, slice)
-    mark(slice, 1)
     byService.add(serviceKey(slice.namespace, slice.service), slice)
     for (const pod of podsOf(slice)) byPod.add(pod, slice)
     return true
@@ -153,8 +139,6 @@ export function createSliceStore() {
   return {
     sink,
     store: {
-      /** Some slice of the pod's namespace marks it as terminating. */
-      terminating: isTerminating,
       /** The resolved target ports at which slices list the pod, ascending, and few more than `MOST_PORTS`. They identify the nodes of a hostNetwork pod. */
       portsOf: (pod: PodName): readonly number[] => {
         const ports = new Set<number>()

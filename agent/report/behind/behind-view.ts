@@ -150,7 +150,7 @@ export function createBehind({ sources, clock }: BehindOptions) {
       const { clocks } = known.get(key) ?? {}
       if (!clocks) continue
       for (const since of clocks.nodes.values()) newest = Math.max(newest, since)
-      for (const { since, counts } of clocks.waiting.values()) if (counts) newest = Math.max(newest, since)
+      for (const { since } of clocks.waiting.values()) newest = Math.max(newest, since)
     }
     if (newest === -Infinity) return
     probe?.hurry()
@@ -209,7 +209,7 @@ export function createBehind({ sources, clock }: BehindOptions) {
       const byHost = Map.groupBy(lacks, ({ host }) => host)
       return new Map([...byHost].map(([host, all]) => [host, all.map(({ key }) => key)]))
     },
-    /** Those of the holders that are behind now, or have lags. */
+    /** Those of the holders that are behind now. */
     all: (): Iterable<HolderClock> => shown.values()
   }
 }

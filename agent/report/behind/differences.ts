@@ -80,11 +80,11 @@ export function differencesOf(
   ])
 }
 
-/** How far a holder is behind Kubernetes now, and how long the gateways took to follow its last change. */
-export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind' | 'lags'>
+/** How far a holder is behind Kubernetes now. */
+export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind'>
 
-/** The clock of a holder that is not behind, and has no lags. */
-export const QUIET: HolderClock = { missing: [], notReady: [], behind: null, lags: [] }
+/** The clock of a holder that is not behind. */
+export const QUIET: HolderClock = { missing: [], notReady: [], behind: null }
 
 /**
  * Keeps only the results of readings that began after the change: an earlier reading may just be old.
@@ -97,22 +97,20 @@ export function holderClock(
   readAt: Millis,
   isSynced: () => boolean
 ): HolderClock {
-  const { waiting, lags } = clocks
+  const { waiting } = clocks
   const owner = clocks.owes !== undefined && clocks.owes < readAt ? clocks.owes : null
-  if (clocks.nodes.size + waiting.size + lags.length === 0 && owner === null) return QUIET
   const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
   const gateways = [...waiting].flatMap(([gateway, { since, why }]) =>
     why === '' ? [] : [{ gateway, since, why }]
   )
-  if (owner === null && gateways.length === 0) return lags.length === 0 ? QUIET : { ...QUIET, lags }
+  if (owner === null && gateways.length === 0) return QUIET
   const since = Math.min(owner ?? Infinity, ...gateways.map(one => one.since))
   const cause = owner === null ? 'gateways' : isSynced() ? 'sync' : 'owner'
   const isListed = ({ node }: { readonly node: NodeKey }) => holder.nodes.some(({ key }) => key === node)
   return {
     missing: nodes.filter(one => !isListed(one)),
     notReady: nodes.filter(isListed),
-    behind: { since, owner, cause, gateways },
-    lags
+    behind: { since, owner, cause, gateways }
   }
 }
 

@@ -93,6 +93,7 @@ export function createArrivals({ sources, lackedBy, clock, metrics }: ArrivalsOp
       pod: pod.name,
       readyAt,
       routedAt: whys.length > 0 ? null : Math.max(...gateways.map(({ at }) => at ?? readyAt)),
+      holders: [...listed].map(({ key }) => key),
       why: whys[0] ?? '',
       gateways
     }

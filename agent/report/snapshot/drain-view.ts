@@ -18,7 +18,6 @@ export interface Moments {
   readonly decidedAt: Millis | null
   readonly seenAt: Millis
   readonly hookAt: Millis | null
-  readonly sliceAt: Millis | null
   /** The Admin API accepted the removal from the last of the holders. */
   readonly acceptedAt: Millis | null
   /** The last gateway sealed the pod: no new request from then on. `null` if a gateway without the plugin cannot. */
@@ -150,7 +149,6 @@ export function momentsOf(drain: Drain, status: Status): Moments {
     decidedAt: drain.decidedAt ?? null,
     seenAt: seenAt(drain, status),
     hookAt: status.hookAt ?? null,
-    sliceAt: status.sliceAt ?? null,
     acceptedAt: acceptedAt(status) ?? null,
     sealedAt: sealedAt(drain) ?? null,
     confirmedAt: proven ? confirmedAt(proven) : null,

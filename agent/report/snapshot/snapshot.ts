@@ -5,10 +5,9 @@ import type { Millis, NodeKey } from '../../rules/drain/facts.ts'
 import type { AckView, DrainLag, DrainView } from './drain-view.ts'
 import type { HolderKey, Owner } from '../../rules/plan/holder.ts'
 import type { MissingPart, Vouch } from '../../round/hold/hooks.ts'
-import type { GatewayLag } from '../../rules/members/behind.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
-export const SNAPSHOT_VERSION = 8
+export const SNAPSHOT_VERSION = 9
 
 export interface GatewayView {
   readonly id: string
@@ -100,6 +99,8 @@ export interface ArrivalView {
   readonly readyAt: Millis
   /** When every gateway routed to it in every holder; `null`: not yet, or the agent gave up first. */
   readonly routedAt: Millis | null
+  /** The holders that list it. */
+  readonly holders: readonly HolderKey[]
   /** The reason why it has not arrived yet; empty once it has. */
   readonly why: string
   /** When each gateway routed to it in every holder; `null`: not yet. */
@@ -169,8 +170,6 @@ export interface HolderView {
   readonly revision: number
   /** Set while a change of the ready endpoints, or of the object, has not arrived everywhere: see `BehindView`. */
   readonly behind: BehindView | null
-  /** How long the gateways took to route by the last change, from Kubernetes on. Empty until one was seen from its beginning. */
-  readonly lags: readonly GatewayLag[]
   /** Set if no listed node serves; never for discovery. `nodes`: the successors. `since`: when the last listed pod began to end. */
   readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }

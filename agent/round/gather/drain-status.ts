@@ -48,7 +48,6 @@ const newStatus = () => ({
   hookAt: undefined as Millis | undefined,
   /** The longest sleep that a hook of the pod would run instead. */
   sleepMs: 0,
-  sliceAt: undefined as Millis | undefined,
   ackAt: undefined as Millis | undefined
 })
 

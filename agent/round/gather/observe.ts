@@ -97,7 +97,6 @@ function observeOne(
   const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
   // Finished Jobs stay for days and are part of every round, so they get no status.
   const status = drain || isHeld ? round.statuses.of(uid) : undefined
-  if (status && cluster.slices.terminating(pod)) status.sliceAt ??= round.now
   if (status) status.hookAt ??= hookAt
   if (status) status.sleepMs = Math.max(status.sleepMs, ...held.map(({ hook }) => hook.sleepMs ?? 0))
   if (status) status.heardAt ??= cluster.pods.deletionHeardAt(uid)

@@ -12,18 +12,10 @@ export interface GatewayHas {
 
 /** A gateway that has not been seen to route by the present revision. */
 interface Waiting {
-  /** The time of the oldest change that the gateway lacks. */
+  /** The time of the oldest change that the gateway lacks: in Kubernetes, or of a write whose reason the agent has not seen. */
   readonly since: Millis
-  /** Whether `since` is the time of a change in Kubernetes. If not, it is the time of a write whose reason the agent has not seen. */
-  readonly counts: boolean
   /** Why it lacks the change; empty while the agent has not read the gateway again. */
   readonly why: string
-}
-
-/** The time from a change in Kubernetes until a gateway routed by that change. */
-export interface GatewayLag {
-  readonly gateway: string
-  readonly ms: number
 }
 
 /** The clocks of one holder: how far its owner and its gateways are behind Kubernetes. */
@@ -37,21 +29,16 @@ export interface Clocks {
   readonly wroteAt: Millis
   /** The gateways that lack the revision, by name. */
   readonly waiting: ReadonlyMap<string, Waiting>
-  /** The lag of the last change that each gateway applied. */
-  readonly lags: readonly GatewayLag[]
 }
 
-/** The clocks of a holder that is seen for the first time. The gateways are asked for its revision, but no lag can be known. */
+/** The clocks of a holder that is seen for the first time. The gateways are asked for its revision. */
 export const firstSeen = (revision: number, gateways: readonly string[], now: Millis): Clocks => ({
   revision,
   nodes: new Map(),
   owes: undefined,
   wroteAt: now,
-  waiting: new Map(gateways.map(name => [name, waits(now, false)])),
-  lags: []
+  waiting: new Map(gateways.map(name => [name, { since: now, why: '' }]))
 })
-
-const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why: '' })
 
 /** A holder as it is now, compared with the ready endpoints. */
 interface AtOwner {
@@ -81,25 +68,24 @@ export function seenAtOwner(
   const owes = isOver || oldest === Infinity ? undefined : oldest
   if (revision === before.revision) return { ...before, nodes, owes }
   const settled = Math.min(...[...before.nodes].flatMap(([node, at]) => (nodes.has(node) ? [] : [at])))
-  const clockOf = (known: Waiting | undefined): Waiting => {
-    if (settled === Infinity) return known ?? waits(now, false)
-    return waits(known?.counts ? Math.min(known.since, settled) : settled, true)
-  }
-  const waiting = new Map(gateways.map(name => [name, clockOf(before.waiting.get(name))]))
+  const changedAt = settled === Infinity ? now : settled
+  const waiting = new Map(
+    gateways.map(name => {
+      const { since = now, why = '' } = before.waiting.get(name) ?? {}
+      return [name, { since: Math.min(since, changedAt), why }]
+    })
+  )
   return { ...before, revision, nodes, owes, wroteAt: now, waiting }
 }
 
 /** Stops the clock of each gateway that has the revision, and of each gateway that is not in the list any more. */
 export function seenAtGateways(before: Clocks, gateways: readonly GatewayHas[]): Clocks {
   const waiting = new Map<string, Waiting>()
-  const lags = new Map(before.lags.map(lag => [lag.gateway, lag]))
   for (const { name, at, why } of gateways) {
     const known = before.waiting.get(name)
-    if (!known) continue
-    if (at === undefined) waiting.set(name, { ...known, why })
-    else if (known.counts) lags.set(name, { gateway: name, ms: Math.max(0, at - known.since) })
+    if (known && at === undefined) waiting.set(name, { ...known, why })
   }
-  return { ...before, waiting, lags: [...lags.values()] }
+  return { ...before, waiting }
 }
 
 /** The facts about addresses without a pod. */

@@ -132,20 +132,6 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
     const none = () => undefined
     return () => candidatesOf(pod('web-0'), standing, true, () => [fact], none)
   },
-  'many slices that mark the same pods as ending': size => {
-    const facts = many(size).map(i =>
-      sliceAt(
-        i,
-        many(100).map(n => ({ ...ENDPOINT, terminating: true, podUid: `u${n}` as PodUid }))
-      )
-    )
-    return () => {
-      const { store, sink } = createSliceStore()
-      for (const fact of facts) sink.set(fact)
-      store.terminating({ namespace: 'shop', uid: 'u1' as PodUid })
-      for (const fact of facts) sink.gone(fact.uid, undefined)
-    }
-  },
   'an EndpointSlice': size => {
     const endpoints = many(size).map(i => ({
       addresses: [`10.0.0.${i}`],

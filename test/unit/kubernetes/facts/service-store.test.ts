@@ -57,25 +57,9 @@ describe('watch: the slice store', () => {
     expect(sink.gone('uid-a', undefined)).to.equal(false)
   })
 
-  it('reports a pod as terminating if one slice does', () => {
-    const { store, sink } = createSliceStore()
-    sink.set(slice('a'))
-    sink.set(
-      slice('b', { family: 'IPv6', endpoints: [endpoint('p1', { address: 'fd00::1' }), endpoint('p2')] })
-    )
-    expect(store.terminating(of('p1'))).to.equal(false)
-    sink.set(
-      slice('b', { family: 'IPv6', endpoints: [endpoint('p1', { terminating: true }), endpoint('p2')] })
-    )
-    expect(store.terminating(of('p1'))).to.equal(true)
-    expect(store.terminating(of('p2'))).to.equal(false)
-    expect(store.terminating(of('unknown'))).to.equal(false)
-  })
-
   it('ignores slices about pods of another namespace: their author could forge their ends, ports and Services', () => {
     const { store, sink } = createSliceStore()
     sink.set(slice('forged', { namespace: 'other', endpoints: [endpoint('p1', { terminating: true })] }))
-    expect(store.terminating(of('p1'))).to.equal(false)
     expect(store.portsOf(of('p1'))).to.deep.equal([])
     expect(store.servicesOf(of('p1'))).to.deep.equal([])
     expect(store.listing(of('p1'))).to.deep.equal([])

@@ -156,10 +156,7 @@ describe('how far holders are behind Kubernetes', () => {
       }
     ])
     applies(41)
-    const appliedAt = clock.now()
-    const done = round()
-    expect(done.behind).to.equal(null)
-    expect(done.lags[0]!.ms).to.be.closeTo(appliedAt - late.behind!.since, 1)
+    expect(round().behind).to.equal(null)
   })
 
   it('still blames the owner after two minutes, and for later pods when every pod that it lists is gone', () => {

@@ -64,7 +64,6 @@ describe('gateways that have not sealed an ending pod', () => {
     const clock = {
       missing: [],
       notReady: [],
-      lags: [],
       behind: { since: 4000, owner: 4000, cause: 'owner' as const, gateways: [older] }
     }
     const joined = withUnsealed(clock, unsealed)
