@@ -163,7 +163,11 @@ export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_60
     },
     /** Objects gone at or after this time, newest first. */
     since: (at: Millis): readonly Tombstone<F>[] =>
-      [...stones.values().filter(stone => stone.at >= at)].toReversed(),
+      stones
+        .values()
+        .filter(stone => stone.at >= at)
+        .toArray()
+        .toReversed(),
     remove: (uid: string) => void stones.delete(uid)
   }
 }
