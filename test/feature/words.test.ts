@@ -173,7 +173,7 @@ describe('feature: a seal rests on the word of every worker', () => {
   })
 
   test('a fleet is upgraded to another wire version under load: a ghost stays carried, and hooks sleep as without the agent', async start => {
-    const rig = await start({ gateways: 2 })
+    const rig = await start({ gateways: 2, config: { APISIX_BARRIER_TTL: '10m' } })
     const owner = { kind: 'ReplicaSet', name: 'web-1a' }
     const pods = ['web-1', 'web-2', 'web-3', 'web-4'].map(name => rig.pod(name, { owner }))
     const [ghost, second, third, last] = pods
