@@ -2,7 +2,7 @@ import type { Figures } from './figures.ts'
 
 /** The most that the project may have. Numbers only go down; one goes up only with a decision record that says what was taken away for it. */
 export const BUDGET: Figures = {
-  'agent: lines': 20082,
+  'agent: lines': 20080,
   'agent: files': 109,
   'agent/base: lines': 598,
   'agent/base: files': 4,
@@ -12,7 +12,7 @@ export const BUDGET: Figures = {
   'agent/config: files': 4,
   'agent/kubernetes: lines': 3142,
   'agent/kubernetes: files': 16,
-  'agent/gateway: lines': 3650,
+  'agent/gateway: lines': 3648,
   'agent/gateway: files': 20,
   'agent/round: lines': 1993,
   'agent/round: files': 12,

@@ -28,7 +28,7 @@ describe('ends of pods under load, with apisix-drain', () => {
         await kube('delete', 'pod', oneOf(web), ...(grace === 0 ? ['--grace-period=0', '--force'] : []))
       }
     })
-    // The reserve leaves nothing of such a grace, so the hook may be cut. The program still gets its SIGTERM, and is not killed.
+    // The reserve is longer than such a grace, so the kubelet may end the hook. The program still gets SIGTERM, and is not killed.
     it(`a pod with ${grace} s of grace ends`, async () => {
       const observed = await seen()
       expect(observed.ended).to.have.length(1)

@@ -284,14 +284,11 @@ describe('feature: successors', () => {
       rig.gone(pod)
     }
     rig.service('web', [third, last])
-    for (const pod of [first, second])
-      await until(`${pod.name} names both`, () =>
-        [third, last].every(({ node }) => named(pod).includes(node))
-      )
+    const all = (holds: (names: string[]) => boolean) => [first, second].every(pod => holds(named(pod)))
+    await until('both name both', () => all(names => [third, last].every(pod => names.includes(pod.node))))
     // Nothing but the hook shows this restart.
     expect((await rig.hook(third, 'container=app&sleep=10m')).body).to.include({ result: 'drained' })
-    for (const pod of [first, second])
-      await until(`${pod.name} names the last one`, () => named(pod).join() === last.node)
+    await until('both name the last one only', () => all(names => names.join() === last.node))
   })
 
   test('the only successor ends before the next pod is Ready: it serves until then', async start => {

@@ -66,8 +66,8 @@ export function readingOf(
 }
 
 /**
- * When the entry was sealed and when the last request finished, by the ages that the gateway tells: late by the time of the answer's way,
- * never early. A worker that died leaves no time, so `idleAt` is never earlier than the last report of a request in flight.
+ * When the entry was sealed and when the last request finished, from the ages that the gateway reports. An answer takes a moment to arrive, so
+ * both may be late, never early. A worker that died leaves no time, so `idleAt` is never before the last report of a request in flight.
  */
 function agesOf(
   entry: BarrierReading['entry'],

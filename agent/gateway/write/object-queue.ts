@@ -54,9 +54,7 @@ export function createObjectQueue(target: Target) {
     },
     /**
      * The removal from `take` has ended. `wrote`: the object was changed. `progress`: at least one node was removed, or no wish is left.
-     * Without progress the next try is delayed, so that a refusal is not repeated in a hot loop.
-     *
-     * @returns how many removals in a row had no progress
+     * Without progress the next try is delayed, so that a refusal is not repeated in a hot loop. Returns how many in a row had none.
      */
     ended(now: number, { wrote, progress }: { readonly wrote: boolean; readonly progress: boolean }) {
       underWay = new Map()

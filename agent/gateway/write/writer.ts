@@ -74,7 +74,7 @@ export function createWriter(options: WriterOptions) {
       // A wrong key fails every removal in the same way: `reportRefusals` logs it once for all parts.
       const isKey = isDenied(error)
       if (isKey || failures >= TOLD_AFTER) failed(wanted, (error as Error).message).forEach(note)
-      if (!isKey && failures === TOLD_AFTER) log.error({ err: error, resource, id }, 'removal failed')
+      if (!isKey && failures >= TOLD_AFTER) log.error({ err: error, resource, id }, 'removal failed')
     }
     listeners.notify()
   }

@@ -97,10 +97,9 @@ export function holderClock(
   readAt: Millis,
   isSynced: () => boolean
 ): HolderClock {
-  const { waiting } = clocks
   const owner = clocks.owes !== undefined && clocks.owes < readAt ? clocks.owes : null
   const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
-  const gateways = [...waiting].flatMap(([gateway, { since, why }]) =>
+  const gateways = [...clocks.waiting].flatMap(([gateway, { since, why }]) =>
     why === '' ? [] : [{ gateway, since, why }]
   )
   if (owner === null && gateways.length === 0) return QUIET
@@ -217,8 +216,9 @@ export function gatewaysHave(
   const byReading = (id: string, name: string, holder: Holder, wroteAt: Millis): GatewayHas => {
     const sighting = probe?.sighting(id)
     if (!sighting || sighting.beganAt <= wroteAt) return { name, at: undefined, why: '' }
-    const there = new Set(sighting.holders.get(holder.key))
-    const isSame = there.size === holder.nodes.length && holder.nodes.every(({ key }) => there.has(key))
+    const listed = sighting.holders.get(holder.key)
+    const there = new Set(listed)
+    const isSame = listed && there.size === holder.nodes.length && holder.nodes.every(n => there.has(n.key))
     return isSame
       ? { name, at: sighting.beganAt, why: '' }
       : { name, at: undefined, why: 'its Control API lists other nodes' }

@@ -11,6 +11,7 @@ const has = ({
   applied = 40,
   revisions = { upstreams: applied } as Record<string, number>,
   problem = '',
+  nodes = ['10.0.0.1:80'],
   sighting = undefined as unknown
 }) =>
   gatewaysHave(
@@ -28,7 +29,7 @@ const has = ({
       probe: { sighting: () => sighting }
     } as never,
     [{ id: 'g', name: 'apisix-0', ip: '10.1.0.1', ready: true, terminating: false, host: undefined }]
-  )(holder('web', ['10.0.0.1:80'], { revision: 41 }), WROTE_AT)[0]
+  )(holder('web', nodes, { revision: 41 }), WROTE_AT)[0]
 
 describe('whether a gateway has the present revision', () => {
   it('is not known from a report that was asked for before the write: the report is just old', () => {
@@ -72,5 +73,7 @@ describe('whether a gateway has the present revision', () => {
     expect(shows(WROTE_AT, '10.0.0.1:80')).to.include({ at: undefined, why: '' })
     expect(shows(WROTE_AT + 1, '10.0.0.1:80')).to.include({ at: WROTE_AT + 1 })
     expect(shows(WROTE_AT + 1)).to.include({ at: undefined, why: 'its Control API lists other nodes' })
+    const unknown = { beganAt: WROTE_AT + 1, holders: new Map() }
+    expect(has({ mode: 'standalone', nodes: [], sighting: unknown })).to.include({ at: undefined })
   })
 })
