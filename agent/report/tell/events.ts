@@ -74,7 +74,7 @@ export function createEvents({ post, clock, log, instance }: EventsOptions) {
     /** A Service asks for a sync that the agent does not do. */
     addNotSynced(service: Omit<Regarding, 'kind'>, why: string) {
       const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
-      // It is emitted again if its text changes, and at most once an hour.
+      // It is emitted again when its text changes, or an hour later.
       push({ kind: 'Service', ...service }, text, `${why} ${Math.floor(clock.now() / HOUR_MS)}`)
     },
     /** Drops the rest of the queue. */
